@@ -1,0 +1,64 @@
+//! `patterm kill`: ends servers and sees that they are gone.
+
+use std::io::{Read, Write};
+use std::time::Duration;
+
+use anyhow::Context;
+use patterm_host::registry::{self, Entry};
+use patterm_host::runtime::RuntimeDir;
+use patterm_host::state::StateDir;
+use patterm_host::{Project, SHUTDOWN_METHOD};
+use patterm_wire::{Framing, Id, reply};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use crate::args::Kill;
+use crate::{say, start};
+
+/// How long a server may take to end: its own bounds add up to less than half of it.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(crate) fn run(options: &Kill) -> anyhow::Result<()> {
+    let folders = RuntimeDir::candidates(None);
+    let entries = if options.all {
+        registry::list(&folders)
+    } else {
+        let project = Project::of(&std::env::current_dir()?)?;
+        let state = StateDir::from_env(project.key()).ok();
+        registry::find(project.key(), &folders, state.as_ref()).into_iter().collect()
+    };
+    let mut ended = 0;
+    for entry in &entries {
+        // An entry whose server died by itself has nobody behind it.
+        if let Some(stream) = start::connect(&entry.socket)? {
+            end(entry, stream)?;
+            say(&format!("ended the server of {} (pid {})", entry.project.display(), entry.pid));
+            ended += 1;
+        }
+    }
+    if ended == 0 {
+        say(if options.all { "no servers run" } else { "no server runs for this project" });
+    }
+    Ok(())
+}
+
+fn end(entry: &Entry, mut stream: std::os::unix::net::UnixStream) -> anyhow::Result<()> {
+    let what = || format!("cannot end the server with pid {}", entry.pid);
+    // The kernel knows whose connection it is; the entry may be old.
+    let pid = rustix::net::sockopt::socket_peercred(&stream).with_context(what)?.pid;
+    let process = Pid::from_raw(pid.as_raw_nonzero().get())
+        .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    let mut line = Vec::new();
+    let request = reply::request(&Id::from_number(1), SHUTDOWN_METHOD, None);
+    Framing::Newline.encode(&request, &mut line);
+    stream.set_read_timeout(Some(PATIENCE)).with_context(what)?;
+    stream.write_all(&line).with_context(what)?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).with_context(what)?;
+    anyhow::ensure!(answer.contains("\"result\""), "{}: it answered {answer:?}", what());
+    let Some(process) = process else { return Ok(()) };
+    let patience = Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };
+    let gone = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&patience))?;
+    anyhow::ensure!(gone > 0, "{}: it did not end within {PATIENCE:?}", what());
+    Ok(())
+}

@@ -1,0 +1,55 @@
+//! The client's side: standard input taken apart into messages, answers in the framing it used.
+
+use patterm_wire::{Decoder, Frame, Framing};
+
+use super::output::Output;
+
+/// Bytes read in one go; a pipe holds as much.
+const READ_BYTES: usize = 64 << 10;
+
+#[derive(Debug)]
+pub(super) struct Client {
+    decoder: Decoder,
+    scratch: Vec<u8>,
+    pub(super) output: Output,
+}
+
+impl Client {
+    pub(super) fn new(output: Output, message_bytes: usize) -> Self {
+        Self { decoder: Decoder::new(message_bytes), scratch: vec![0; READ_BYTES], output }
+    }
+
+    /// Reads what is there and hands every message to `take`, writing what it answers at once.
+    /// `false` at the end of the input.
+    pub(super) fn read(&mut self, mut take: impl FnMut(Frame<'_>) -> Option<Vec<u8>>) -> bool {
+        use rustix::io::Errno;
+        let bytes = match rustix::io::read(rustix::stdio::stdin(), &mut self.scratch) {
+            Ok(bytes) => bytes,
+            Err(Errno::INTR | Errno::AGAIN) => return true,
+            // A terminal that hung up reads as an error; it is the end all the same.
+            Err(_) => 0,
+        };
+        self.decoder.feed(&self.scratch[..bytes]);
+        while let Some(answer) = self.decoder.next_frame().map(&mut take) {
+            self.write_some(answer);
+        }
+        if bytes == 0
+            && let Some(answer) = self.decoder.finish().map(&mut take)
+        {
+            self.write_some(answer);
+        }
+        bytes > 0
+    }
+
+    /// Puts a message into the output.
+    pub(super) fn write(&mut self, body: &[u8]) {
+        let framing = self.decoder.framing().unwrap_or(Framing::Newline);
+        framing.encode(body, self.output.buffer());
+    }
+
+    fn write_some(&mut self, body: Option<Vec<u8>>) {
+        if let Some(body) = body {
+            self.write(&body);
+        }
+    }
+}

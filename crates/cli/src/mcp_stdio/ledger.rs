@@ -1,0 +1,222 @@
+//! What the client asked and has not been answered, and what it agreed on with the server: all
+//! that must be made good when the server dies in between.
+
+use std::collections::HashMap;
+
+use patterm_wire::{Id, Message};
+
+/// Requests that only read, so that a new server may be asked again. All others may have been
+/// carried out already.
+const SAFE_TO_REPEAT: [&str; 9] = [
+    "initialize",
+    "server/discover",
+    "ping",
+    "tools/list",
+    "resources/list",
+    "resources/templates/list",
+    "prompts/list",
+    "logging/setLevel",
+    "subscriptions/listen",
+];
+
+#[derive(Debug)]
+struct Pending {
+    /// The whole request, where it may be sent again.
+    repeat: Option<Vec<u8>>,
+    /// The server has it.
+    sent: bool,
+    is_initialize: bool,
+}
+
+/// The requests in flight and the handshake.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    pending: HashMap<Id, Pending>,
+    /// The parameters of the `initialize` that was answered.
+    initialize: Option<String>,
+    /// Those of one that is not answered yet.
+    initializing: Option<String>,
+    initialized: bool,
+}
+
+/// What is to be done after a server died.
+#[derive(Debug, PartialEq)]
+pub(super) struct Lost {
+    /// Requests to send again.
+    pub(super) repeat: Vec<(Id, Vec<u8>)>,
+    /// Requests that may or may not have been carried out.
+    pub(super) failed: Vec<Id>,
+}
+
+impl Ledger {
+    /// Notes a message of the client. `false` if its id is still in use.
+    pub(super) fn asked(&mut self, message: &Message<'_>, body: &[u8]) -> bool {
+        match message {
+            Message::Request { id, method, params } => {
+                if self.pending.contains_key(id) {
+                    return false;
+                }
+                let is_initialize = method == "initialize";
+                if is_initialize {
+                    self.initializing = Some(params.map_or("{}", |p| p.get()).to_owned());
+                }
+                let repeat = SAFE_TO_REPEAT.contains(&&**method).then(|| body.to_vec());
+                self.pending.insert(id.clone(), Pending { repeat, sent: false, is_initialize });
+            }
+            Message::Notification { method, params } => match &**method {
+                "notifications/initialized" => self.initialized = true,
+                "notifications/cancelled" => {
+                    if let Some(id) = params.and_then(|params| cancelled(params.get())) {
+                        self.pending.remove(&id);
+                    }
+                }
+                _ => {}
+            },
+            Message::Response { .. } => {}
+        }
+        true
+    }
+
+    /// The server has the whole request now.
+    pub(super) fn sent(&mut self, id: &Id) {
+        if let Some(pending) = self.pending.get_mut(id) {
+            pending.sent = true;
+        }
+    }
+
+    /// The server answered.
+    pub(super) fn answered(&mut self, id: &Id, well: bool) {
+        if self.pending.remove(id).is_some_and(|pending| pending.is_initialize && well) {
+            self.initialize = self.initializing.take();
+        }
+    }
+
+    /// Whether anything is still unanswered.
+    pub(super) fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// Notes a request that came in a batch, which is sent as a whole and never again.
+    pub(super) fn asked_in_batch(&mut self, message: &Message<'_>) {
+        if let Message::Request { id, .. } = message {
+            let pending = Pending { repeat: None, sent: true, is_initialize: false };
+            self.pending.entry(id.clone()).or_insert(pending);
+        }
+    }
+
+    /// An id that the client does not use, for a request of our own.
+    pub(super) fn free_id(&self, last: &mut u64) -> Id {
+        loop {
+            *last += 1;
+            let id = Id::from_text(&format!("patterm-mcp-stdio-{last}"));
+            if !self.pending.contains_key(&id) {
+                return id;
+            }
+        }
+    }
+
+    /// The server died: whatever it had and may have done is failed, whatever can be asked again
+    /// will be.
+    pub(super) fn lost(&mut self) -> Lost {
+        let mut lost = Lost { repeat: Vec::new(), failed: Vec::new() };
+        self.pending.retain(|id, pending| match (&pending.repeat, pending.sent) {
+            (_, false) => true,
+            (Some(body), true) => {
+                pending.sent = false;
+                lost.repeat.push((id.clone(), body.clone()));
+                true
+            }
+            (None, true) => {
+                lost.failed.push(id.clone());
+                false
+            }
+        });
+        lost
+    }
+
+    /// Gives every unanswered request up.
+    pub(super) fn give_up(&mut self) -> Vec<Id> {
+        self.pending.drain().map(|(id, _)| id).collect()
+    }
+
+    /// What a new server must be told before anything else: the parameters of the client's
+    /// `initialize`, and whether it said that it is initialized.
+    pub(super) fn handshake(&self) -> Option<(&str, bool)> {
+        self.initialize.as_deref().map(|params| (params, self.initialized))
+    }
+}
+
+/// The id that a cancellation names.
+fn cancelled(params: &str) -> Option<Id> {
+    let params: HashMap<String, Box<serde_json::value::RawValue>> =
+        serde_json::from_str(params).ok()?;
+    Id::from_raw(params.get("requestId")?)
+}
+
+#[cfg(test)]
+mod tests {
+    use patterm_wire::Incoming;
+
+    use super::*;
+
+    fn ask(ledger: &mut Ledger, body: &str) -> bool {
+        let Ok(Incoming::One(message)) = Incoming::parse(body.as_bytes()) else {
+            panic!("one message")
+        };
+        ledger.asked(&message, body.as_bytes())
+    }
+
+    fn request(id: u64, method: &str) -> String {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#)
+    }
+
+    #[test]
+    fn an_id_in_use_is_refused_until_it_is_answered_or_cancelled() {
+        let mut ledger = Ledger::default();
+        assert!(ask(&mut ledger, &request(1, "tools/call")));
+        assert!(!ask(&mut ledger, &request(1, "ping")));
+        ledger.answered(&Id::from_number(1), true);
+        assert!(ask(&mut ledger, &request(1, "tools/call")));
+        let cancel =
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId": 1}}"#;
+        assert!(ask(&mut ledger, cancel));
+        assert!(ledger.is_empty());
+    }
+
+    #[test]
+    fn after_a_loss_reads_are_repeated_calls_fail_and_the_unsent_stays() {
+        let mut ledger = Ledger::default();
+        for (id, method, sent) in
+            [(1, "tools/list", true), (2, "tools/call", true), (3, "tools/call", false)]
+        {
+            assert!(ask(&mut ledger, &request(id, method)));
+            if sent {
+                ledger.sent(&Id::from_number(id));
+            }
+        }
+        let again = (Id::from_number(1), request(1, "tools/list").into_bytes());
+        let expected = Lost { repeat: vec![again], failed: vec![Id::from_number(2)] };
+        assert_eq!(ledger.lost(), expected);
+        assert_eq!(
+            ledger.lost(),
+            Lost { repeat: vec![], failed: vec![] },
+            "nothing was sent since"
+        );
+        let mut left = ledger.give_up();
+        left.sort();
+        assert_eq!(left, [1, 3].map(Id::from_number));
+    }
+
+    #[test]
+    fn the_handshake_is_remembered_once_it_was_answered_well() {
+        let mut ledger = Ledger::default();
+        let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"a":1}}"#;
+        assert!(ask(&mut ledger, initialize));
+        assert_eq!(ledger.handshake(), None);
+        ledger.answered(&Id::from_number(1), true);
+        assert_eq!(ledger.handshake(), Some((r#"{"a":1}"#, false)));
+        let done = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        assert!(ask(&mut ledger, done));
+        assert_eq!(ledger.handshake(), Some((r#"{"a":1}"#, true)));
+    }
+}

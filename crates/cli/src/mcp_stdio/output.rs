@@ -1,0 +1,116 @@
+//! Standard output, for protocol only, and without ever blocking on a client that does not read.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::FileType;
+use rustix::io::Errno;
+use rustix::net::SendFlags;
+
+/// What a pipe that is writable takes without blocking.
+const PIPE_ATOM: usize = 4096;
+
+/// The way to the client.
+#[derive(Debug)]
+pub(super) struct Output {
+    descriptor: OwnedFd,
+    /// Node gives its children sockets for pipes; those can be written without blocking whole.
+    is_socket: bool,
+    waiting: Vec<u8>,
+    sent: usize,
+}
+
+impl Output {
+    /// Takes standard output for the protocol. Whatever else this process may print to it, a
+    /// library's words or a panic's, goes to standard error from here on.
+    pub(super) fn claim_stdout() -> io::Result<Self> {
+        let descriptor = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
+        rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
+        Self::new(descriptor)
+    }
+
+    fn new(descriptor: OwnedFd) -> io::Result<Self> {
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(&descriptor)?.st_mode);
+        let is_socket = kind == FileType::Socket;
+        Ok(Self { descriptor, is_socket, waiting: Vec::new(), sent: 0 })
+    }
+
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+
+    /// Bytes not written yet.
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len() - self.sent
+    }
+
+    /// The buffer to append frames to; [`Output::flush`] sends them.
+    pub(super) fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.waiting
+    }
+
+    /// Writes what the client takes now. An error means that it is gone.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        while self.len() > 0 {
+            match self.write_some() {
+                Ok(bytes) => self.sent += bytes,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.waiting.clear();
+        self.sent = 0;
+        Ok(())
+    }
+
+    fn write_some(&self) -> rustix::io::Result<usize> {
+        let rest = &self.waiting[self.sent..];
+        if self.is_socket {
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            return rustix::net::send(&self.descriptor, rest, flags);
+        }
+        let mut ready = [PollFd::new(&self.descriptor, PollFlags::OUT)];
+        poll(&mut ready, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
+        if ready[0].revents().is_empty() {
+            return Err(Errno::AGAIN);
+        }
+        rustix::io::write(&self.descriptor, &rest[..rest.len().min(PIPE_ATOM)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(output: OwnedFd, mut input: impl Read) {
+        let mut output = Output::new(output).unwrap();
+        let text: Vec<u8> = (0..3_000_000u32).map(|n| n as u8).collect();
+        output.buffer().extend_from_slice(&text);
+        output.flush().unwrap();
+        assert!(output.len() > 0, "nobody reads, and it did not block");
+        let mut seen = Vec::new();
+        let mut chunk = vec![0; 60_000];
+        while seen.len() < text.len() {
+            let bytes = input.read(&mut chunk).unwrap();
+            seen.extend_from_slice(&chunk[..bytes]);
+            output.flush().unwrap();
+        }
+        assert!(seen == text);
+        drop(input);
+        output.buffer().push(b'x');
+        assert!(output.flush().is_err(), "the reader is gone");
+    }
+
+    #[test]
+    fn pipes_and_sockets_are_written_without_blocking() {
+        let (reader, writer) = io::pipe().unwrap();
+        check(writer.into(), reader);
+        let (reader, writer) = std::os::unix::net::UnixStream::pair().unwrap();
+        check(writer.into(), reader);
+    }
+}

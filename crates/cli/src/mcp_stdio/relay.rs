@@ -1,0 +1,352 @@
+//! Between client and server: what is passed on, what is answered here, and what is made good
+//! when the server dies.
+
+use std::collections::{HashMap, VecDeque};
+
+use patterm_host::GREETING_REFUSED;
+use patterm_host::tools::{ErrorKind, ToolError};
+use patterm_wire::{ErrorObject, Frame, Framing, Id, Incoming, Malformed, Message, reply};
+use serde::Deserialize;
+
+use super::Wanted;
+use super::ledger::Ledger;
+use super::link::{self, Connection, Found, Link, Outgoing};
+
+/// A server that ends this many connections in a row without a word is broken.
+const MUTE_CONNECTIONS: u32 = 3;
+
+/// The bytes of a read from the server; larger than most answers.
+const READ_BYTES: usize = 64 << 10;
+
+pub(super) struct Relay {
+    wanted: Wanted,
+    pub(super) link: Link,
+    ledger: Ledger,
+    /// Messages of the client that the server does not have yet.
+    queue: VecDeque<Outgoing>,
+    /// Bodies for the client.
+    answers: Vec<Vec<u8>>,
+    /// The id of the handshake that is repeated for the client, who must not see its answer.
+    replayed: Option<Id>,
+    /// Refusals of our own that keep their place among the server's answers: each waits for the
+    /// answer to a ping that was sent in the place of what is refused.
+    held: HashMap<Id, Vec<u8>>,
+    /// How many ids of our own were given out.
+    own_ids: u64,
+    mute_connections: u32,
+    scratch: Vec<u8>,
+}
+
+/// The part of an error object that decides what it means.
+#[derive(Deserialize)]
+struct ErrorParts {
+    code: i64,
+    message: String,
+}
+
+impl Relay {
+    pub(super) fn new(wanted: Wanted) -> Self {
+        Self {
+            wanted,
+            link: Link::Down,
+            ledger: Ledger::default(),
+            queue: VecDeque::new(),
+            answers: Vec::new(),
+            replayed: None,
+            held: HashMap::new(),
+            own_ids: 0,
+            mute_connections: 0,
+            scratch: vec![0; READ_BYTES],
+        }
+    }
+
+    /// What the client is to be told, in order.
+    pub(super) fn take_answers(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.answers)
+    }
+
+    pub(super) fn queued_bytes(&self) -> usize {
+        self.queue.iter().map(|message| message.line.len()).sum()
+    }
+
+    pub(super) fn has_to_send(&self) -> bool {
+        matches!(&self.link, Link::Up(connection) if connection.wants_to_write(&self.queue))
+    }
+
+    /// Whether everything the client asked is answered and nobody will say more.
+    pub(super) fn is_done(&self) -> bool {
+        let quiet = match &self.link {
+            Link::Up(_) | Link::Starting(_) => false,
+            Link::Down | Link::Refused(_) => self.queue.is_empty(),
+        };
+        quiet && self.ledger.is_empty() && self.held.is_empty()
+    }
+
+    /// Takes one frame of the client; returns what can be answered here and now.
+    pub(super) fn take(&mut self, frame: Frame<'_>) -> Option<Vec<u8>> {
+        let body = match frame {
+            Frame::Body(body) => body,
+            Frame::Bad(bad) => return self.in_order(refusal(bad.into())),
+        };
+        let id = match Incoming::parse(body) {
+            Err(malformed) => return self.in_order(refusal(malformed)),
+            Ok(Incoming::One(message)) => {
+                let id = match &message {
+                    Message::Request { id, .. } => Some(id.clone()),
+                    Message::Notification { .. } | Message::Response { .. } => None,
+                };
+                if !self.ledger.asked(&message, body) {
+                    return self.in_order(reply::error(id.as_ref(), &ErrorObject::duplicate_id()));
+                }
+                id
+            }
+            Ok(Incoming::Batch(elements)) => {
+                for element in elements {
+                    // An id that stands twice is the server's to refuse.
+                    if let Ok(message) = Message::from_raw(element) {
+                        self.ledger.asked_in_batch(&message);
+                    }
+                }
+                None
+            }
+        };
+        self.queue.push_back(Outgoing { id, line: as_line(body) });
+        None
+    }
+
+    /// An answer of our own, at once if nothing else is asked, else after what was asked before
+    /// and is answered at once.
+    fn in_order(&mut self, body: Vec<u8>) -> Option<Vec<u8>> {
+        if self.ledger.is_empty() && self.queue.is_empty() && self.held.is_empty() {
+            return Some(body);
+        }
+        let id = self.ledger.free_id(&mut self.own_ids);
+        let line = as_line(&reply::request(&id, "ping", None));
+        self.queue.push_back(Outgoing { id: Some(id.clone()), line });
+        self.held.insert(id, body);
+        None
+    }
+
+    /// Sends what is queued, finding a server first where there is none. `last`: nothing more
+    /// will come.
+    pub(super) fn send(&mut self, last: bool) {
+        if !self.queue.is_empty() {
+            match &self.link {
+                Link::Down => self.find(),
+                Link::Refused(why) => {
+                    let error = ErrorObject::new(GREETING_REFUSED, why.clone());
+                    self.fail_all(&error);
+                }
+                Link::Starting(_) | Link::Up(_) => {}
+            }
+        }
+        let Link::Up(connection) = &mut self.link else { return };
+        match connection.write(&mut self.queue) {
+            Ok(sent) => sent.iter().for_each(|id| self.ledger.sent(id)),
+            // The stream's end says why; it is read in any case.
+            Err(_) => return,
+        }
+        if last && !connection.wants_to_write(&self.queue) {
+            connection.end();
+        }
+    }
+
+    /// Hears the server: its messages, and its end.
+    pub(super) fn hear_server(&mut self) {
+        let Link::Up(connection) = &mut self.link else { return };
+        let open = connection.read(&mut self.scratch).unwrap_or(false);
+        let mut bodies = Vec::new();
+        while let Some(Frame::Body(body)) = connection.decoder.next_frame() {
+            bodies.push(body.to_vec());
+        }
+        let ended = connection.is_ended();
+        let first = !connection.heard;
+        connection.heard |= !bodies.is_empty();
+        if !bodies.is_empty() {
+            self.mute_connections = 0;
+        }
+        let mut refusal_heard = None;
+        for (at, body) in bodies.into_iter().enumerate() {
+            match connection_error(&body).filter(|_| first && at == 0) {
+                Some(error) => refusal_heard = Some(error),
+                None => self.hear(body),
+            }
+        }
+        if let Some(error) = refusal_heard {
+            self.turned_away(&error);
+        } else if !open {
+            self.lose(ended);
+        }
+    }
+
+    /// Hears the starter of a server: its output has come or ended.
+    pub(super) fn hear_starter(&mut self) {
+        let Link::Starting(starter) = std::mem::replace(&mut self.link, Link::Down) else { return };
+        match link::started(starter).and_then(|stream| self.open(stream)) {
+            Ok(()) => {}
+            Err(error) => self.fail_all(&unavailable(&format!("{error:#}"))),
+        }
+    }
+
+    /// Answers everything that is unanswered with an error: the time is over.
+    pub(super) fn give_up(&mut self) {
+        self.fail_all(&unavailable("the patterm server did not answer in time"));
+    }
+
+    /// Passes on one message of the server.
+    fn hear(&mut self, body: Vec<u8>) {
+        match Incoming::parse(&body) {
+            Ok(Incoming::One(Message::Response { id: Some(id), outcome })) => {
+                if self.replayed.as_ref() == Some(&id) {
+                    self.replayed = None;
+                    return;
+                }
+                if let Some(held) = self.held.remove(&id) {
+                    self.answers.push(held);
+                    return;
+                }
+                self.ledger.answered(&id, outcome.is_ok());
+            }
+            Ok(Incoming::Batch(elements)) => {
+                for element in elements {
+                    if let Ok(Message::Response { id: Some(id), outcome }) =
+                        Message::from_raw(element)
+                    {
+                        self.ledger.answered(&id, outcome.is_ok());
+                    }
+                }
+            }
+            Ok(Incoming::One(_)) | Err(_) => {}
+        }
+        self.answers.push(body);
+    }
+
+    /// Looks for a server, and starts one where there is none.
+    fn find(&mut self) {
+        let outcome = match link::find(&self.wanted) {
+            Ok(Found::Server(stream)) => self.open(stream),
+            Ok(Found::Starter(starter)) => {
+                self.link = Link::Starting(starter);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = outcome {
+            self.fail_all(&unavailable(&format!("{error:#}")));
+        }
+    }
+
+    /// Begins a connection: who calls, then what the client had agreed on with the last server.
+    fn open(&mut self, stream: std::os::unix::net::UnixStream) -> anyhow::Result<()> {
+        let mut connection = Connection::new(stream, self.wanted.message_bytes)?;
+        match self.wanted.identity.greeting(self.wanted.project_key.as_deref()) {
+            Ok(greeting) => greeting.into_iter().for_each(|g| connection.open_with(g.into_bytes())),
+            Err(why) => {
+                self.link = Link::Refused(why);
+                return Ok(());
+            }
+        }
+        self.replayed = None;
+        if let Some((params, initialized)) = self.ledger.handshake() {
+            let id = self.ledger.free_id(&mut self.own_ids);
+            connection.open_with(reply::request(&id, "initialize", Some(params)));
+            if initialized {
+                connection.open_with(reply::notification("notifications/initialized", None));
+            }
+            self.replayed = Some(id);
+        }
+        self.link = Link::Up(connection);
+        Ok(())
+    }
+
+    /// The server is gone, by our own word (`ended`) or by itself.
+    fn lose(&mut self, ended: bool) {
+        self.link = Link::Down;
+        if ended {
+            self.fail_all(&lost_in_flight());
+            return;
+        }
+        self.release_held();
+        let lost = self.ledger.lost();
+        for id in lost.failed {
+            self.answers.push(reply::error(Some(&id), &lost_in_flight()));
+        }
+        for (id, body) in lost.repeat.into_iter().rev() {
+            self.queue.push_front(Outgoing { id: Some(id), line: as_line(&body) });
+        }
+        self.mute_connections += 1;
+        if self.mute_connections >= MUTE_CONNECTIONS {
+            self.mute_connections = 0;
+            self.fail_all(&unavailable("the patterm server ends every connection at once"));
+        } else {
+            // Not only when the client asks next: it may be listening for notices.
+            self.find();
+        }
+    }
+
+    /// The server would not have this connection at all.
+    fn turned_away(&mut self, error: &ErrorParts) {
+        let object = ErrorObject::new(error.code, error.message.clone());
+        self.link = match error.code {
+            GREETING_REFUSED => Link::Refused(error.message.clone()),
+            _ => Link::Down,
+        };
+        self.fail_all(&object);
+    }
+
+    /// Says what waited for its turn: the turn will not come.
+    fn release_held(&mut self) {
+        let held = std::mem::take(&mut self.held);
+        self.queue.retain(|message| message.id.as_ref().is_none_or(|id| !held.contains_key(id)));
+        self.answers.extend(held.into_values());
+    }
+
+    /// Answers every request that is queued or in flight with this error.
+    fn fail_all(&mut self, error: &ErrorObject) {
+        self.queue.clear();
+        self.release_held();
+        for id in self.ledger.give_up() {
+            self.answers.push(reply::error(Some(&id), error));
+        }
+    }
+}
+
+/// An error that is about the connection and no request, if this is one.
+fn connection_error(body: &[u8]) -> Option<ErrorParts> {
+    let Ok(Incoming::One(Message::Response { id: None, outcome: Err(error) })) =
+        Incoming::parse(body)
+    else {
+        return None;
+    };
+    let error: ErrorParts = serde_json::from_str(error.get()).ok()?;
+    [GREETING_REFUSED, ErrorKind::Limit.code()].contains(&error.code).then_some(error)
+}
+
+fn lost_in_flight() -> ErrorObject {
+    unavailable(
+        "the patterm server restarted while this call was in flight; it may or may not have been \
+         carried out: look before you repeat it",
+    )
+}
+
+fn unavailable(message: &str) -> ErrorObject {
+    ToolError::new(ErrorKind::Unavailable, message).into_rpc()
+}
+
+fn refusal(Malformed { id, error }: Malformed) -> Vec<u8> {
+    reply::error(id.as_ref(), &error)
+}
+
+/// A message as one line. Line feeds in it can only stand between tokens: in a string JSON
+/// escapes them.
+fn as_line(body: &[u8]) -> Vec<u8> {
+    let mut line = Vec::new();
+    Framing::Newline.encode(body, &mut line);
+    let end = line.len() - 1;
+    for byte in &mut line[..end] {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+    line
+}

@@ -1,0 +1,77 @@
+//! `patterm serve`: the server by hand, in the background or the foreground.
+
+use std::io::Write;
+
+use anyhow::Context;
+use patterm_host::{Project, Server, Settings, StartError, log};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::args::Serve;
+use crate::say;
+use crate::start::{self, Report};
+
+pub(crate) fn run(options: &Serve) -> anyhow::Result<()> {
+    let project = Project::of(&std::env::current_dir().context("cannot tell the current folder")?)?;
+    let mut settings = Settings::from_env(project)?;
+    settings.limits.message_bytes = options.limits.bytes()?;
+    if options.detached {
+        return detached(settings);
+    }
+    if options.foreground {
+        log::to_stderr();
+        return serve(Server::start(settings)?);
+    }
+    let bytes = settings.limits.message_bytes;
+    let flags = [format!("--max-message-bytes={bytes}")];
+    match start::start_detached(&settings, &flags)? {
+        Report::Failed(why) => anyhow::bail!(why),
+        Report::Serving(entry) if options.json => say(&serde_json::to_string(&entry)?),
+        Report::Serving(entry) => say(&format!(
+            "serving {} (pid {}, {})",
+            entry.project.display(),
+            entry.pid,
+            entry.socket.display()
+        )),
+    }
+    Ok(())
+}
+
+/// The server that stays: in a session of its own, its words in the log.
+fn detached(settings: Settings) -> anyhow::Result<()> {
+    // Fails only where this process leads a session already, which is just as well.
+    let _ = rustix::process::setsid();
+    settings.state.ensure()?;
+    log::to_file(&settings.log_file())?;
+    log::panics();
+    let (report, server) = match Server::start(settings) {
+        Ok(server) => (Report::Serving(server.entry()), Some(server)),
+        Err(StartError::Running(entry)) => (Report::Serving(entry), None),
+        Err(error) => (Report::Failed(error.to_string()), None),
+    };
+    let mut stdout = std::io::stdout().lock();
+    // Whoever started us may be gone already; the server serves all the same.
+    let _ = writeln!(stdout, "{}", serde_json::to_string(&report)?);
+    let _ = stdout.flush();
+    drop(stdout);
+    let nowhere = std::fs::OpenOptions::new().write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdout(nowhere)?;
+    server.map_or(Ok(()), serve)
+}
+
+/// Serves until told to end, by a signal or over the socket.
+fn serve(server: Server) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let shutdown = server.shutdown();
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut served = std::pin::pin!(server.run());
+        loop {
+            tokio::select! {
+                outcome = &mut served => return Ok(outcome?),
+                _ = terminate.recv() => shutdown.cancel(),
+                _ = interrupt.recv() => shutdown.cancel(),
+            }
+        }
+    })
+}

@@ -1,0 +1,48 @@
+//! Who calls a tool.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::host::Host;
+use crate::process::ProcessId;
+
+/// Who is at the other end of a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Caller {
+    /// Someone without an identity: a person, a script, a client outside patterm.
+    External,
+    /// The agent that runs in this process entry.
+    Process(ProcessId),
+}
+
+/// A caller's place among the agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// An agent with no agent above it.
+    Orchestrator,
+    /// An agent that another agent started.
+    SubAgent,
+    /// No agent of this project.
+    External,
+}
+
+impl Caller {
+    /// Whether the identity this caller came with is still good.
+    pub fn is_known(&self, host: &Host) -> bool {
+        match self {
+            Self::External => true,
+            Self::Process(id) => host.identities.has(id) && host.processes.get(id).is_some(),
+        }
+    }
+
+    /// The caller's place among the agents.
+    pub fn role(&self, host: &Host) -> Role {
+        let Self::Process(id) = self else { return Role::External };
+        match host.processes.get(id) {
+            None => Role::External,
+            Some(process) if host.processes.agent_above(&process).is_some() => Role::SubAgent,
+            Some(_) => Role::Orchestrator,
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The patterm server: one per project. It knows who calls, offers the tools, speaks MCP over
+//! its socket, and owns the project's state. It knows nothing of terminals drawn on a screen or
+//! of HTTP.
+
+pub mod caller;
+mod greeting;
+mod hex;
+pub mod host;
+pub mod identity;
+pub mod limits;
+pub mod log;
+mod mcp;
+pub mod process;
+pub mod project;
+pub mod registry;
+pub mod runtime;
+pub mod server;
+mod socket;
+pub mod state;
+pub mod tools;
+
+pub use greeting::{GREETING_REFUSED, Greeting};
+pub use host::Host;
+pub use project::Project;
+pub use server::{Server, Settings, StartError};
+pub use socket::SHUTDOWN_METHOD;
+
+/// The version this server and the binary around it report.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,0 +1,56 @@
+//! Every ceiling of the socket and the protocol, with its reason.
+
+use std::time::Duration;
+
+/// Ceilings that a setting may change.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Bytes of one message from a client.
+    pub message_bytes: usize,
+    /// Bytes of one answer. TypeScript clients give up at 10 MiB buffered; two thousand bytes of
+    /// framing and a margin below 8 MiB keep clear of that.
+    pub answer_bytes: usize,
+    /// Connections at once: a hundred agents with ten helpers each.
+    pub connections: usize,
+    /// Calls of one connection that have not been answered yet: an agent may wait for a thousand
+    /// things at once, and each costs a few kilobytes.
+    pub calls_in_flight: usize,
+    /// Messages in one batch.
+    pub batch_messages: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            message_bytes: patterm_wire::DEFAULT_MESSAGE_LIMIT,
+            answer_bytes: (8 << 20) - (64 << 10),
+            connections: 1_000,
+            calls_in_flight: 2_000,
+            batch_messages: 100,
+        }
+    }
+}
+
+/// Bytes waiting for a client that does not read, above which nothing more is done for it until
+/// it does. One answer may go over it.
+pub(crate) const OUTBOX_BYTES: usize = 1 << 20;
+
+/// How long a client may leave its answers unread before it is given up: longer than any pause a
+/// debugger or a suspended terminal explains, short enough to free what it holds.
+pub(crate) const UNREAD_PATIENCE: Duration = Duration::from_secs(120);
+
+/// How long calls may go on after their client ended its side.
+pub(crate) const ENDING_GRACE: Duration = Duration::from_secs(5);
+
+/// How long calls may go on once the server is to end.
+pub(crate) const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
+
+/// Notices (progress, changed lists) of one connection on their way to its outbox. Progress is
+/// dropped beyond it: the next report says more.
+pub(crate) const NOTICES: usize = 64;
+
+/// Messages of one connection served in a row before the others get their turn.
+pub(crate) const FAIR_TURN: usize = 64;
+
+/// Bytes read from a client in one go.
+pub(crate) const READ_BYTES: usize = 16 << 10;

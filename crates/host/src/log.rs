@@ -1,0 +1,132 @@
+//! The server's log: lines in the state folder, in files of bounded size.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// A log file is put aside at this size: hours of a busy server, quickly opened in an editor.
+const FILE_BYTES: u64 = 4 << 20;
+
+/// Files kept aside, oldest dropped.
+const KEPT_FILES: u32 = 3;
+
+/// The environment variable that sets the level, for example `debug`.
+const LEVEL_VARIABLE: &str = "PATTERM_LOG";
+
+/// Sends what this process logs to `path`. A second call in one process changes nothing.
+pub fn to_file(path: &Path) -> io::Result<()> {
+    let file = RotatingFile::open(path, FILE_BYTES)?;
+    init(tracing_subscriber::fmt::layer().with_ansi(false).with_writer(Mutex::new(file)));
+    Ok(())
+}
+
+/// Sends what this process logs to standard error.
+pub fn to_stderr() {
+    init(tracing_subscriber::fmt::layer().with_writer(io::stderr));
+}
+
+fn init<W>(
+    layer: tracing_subscriber::fmt::Layer<
+        tracing_subscriber::layer::Layered<Targets, tracing_subscriber::Registry>,
+        tracing_subscriber::fmt::format::DefaultFields,
+        tracing_subscriber::fmt::format::Format,
+        W,
+    >,
+) where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let level = std::env::var(LEVEL_VARIABLE)
+        .ok()
+        .and_then(|level| level.parse().ok())
+        .unwrap_or(tracing::Level::INFO);
+    // rmcp logs whole messages at info and debug: what agents say stays out of the log.
+    let levels = Targets::new().with_default(level).with_target("rmcp", tracing::Level::ERROR);
+    let _ = tracing_subscriber::registry().with(levels).with(layer).try_init();
+}
+
+/// A file that is put aside as `name.1`, `name.2`, … when it has grown to its limit.
+#[derive(Debug)]
+struct RotatingFile {
+    path: PathBuf,
+    limit: u64,
+    file: File,
+    size: u64,
+}
+
+impl RotatingFile {
+    fn open(path: &Path, limit: u64) -> io::Result<Self> {
+        let file = append_to(path)?;
+        let size = file.metadata()?.len();
+        Ok(Self { path: path.to_owned(), limit, file, size })
+    }
+
+    fn rotate(&mut self) -> io::Result<()> {
+        let aside = |n: u32| PathBuf::from(format!("{}.{n}", self.path.display()));
+        for n in (1..KEPT_FILES).rev() {
+            let _ = std::fs::rename(aside(n), aside(n + 1));
+        }
+        std::fs::rename(&self.path, aside(1))?;
+        self.file = append_to(&self.path)?;
+        self.size = 0;
+        Ok(())
+    }
+}
+
+impl Write for RotatingFile {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if self.size > 0 && self.size + line.len() as u64 > self.limit {
+            // A log that cannot be rotated goes on in the old file rather than stop.
+            let _ = self.rotate();
+        }
+        let written = self.file.write(line)?;
+        self.size += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+fn append_to(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).append(true).mode(0o600).open(path)
+}
+
+/// Logs panics like everything else, with their place.
+pub fn panics() {
+    std::panic::set_hook(Box::new(|info| {
+        let place = info.location().map(ToString::to_string).unwrap_or_default();
+        let what = info.payload_as_str().unwrap_or("a panic without words");
+        tracing::error!(place, "panic: {what}");
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_is_put_aside_at_its_limit_and_the_oldest_dropped() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("server.log");
+        let mut log = RotatingFile::open(&path, 10).unwrap();
+        for line in ["one111\n", "two222\n", "three3\n", "four44\n", "five55\n"] {
+            log.write_all(line.as_bytes()).unwrap();
+        }
+        let text = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
+        assert_eq!(text("server.log"), "five55\n");
+        assert_eq!(text("server.log.1"), "four44\n");
+        assert_eq!(text("server.log.3"), "two222\n");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 4);
+        drop(log);
+        let again = RotatingFile::open(&path, 10).unwrap();
+        assert_eq!(again.size, 7);
+    }
+}

@@ -1,0 +1,143 @@
+//! What rmcp asks of a server: who we are, our tools, and a call of one. One value a connection.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode, ErrorData,
+    Implementation, InitializeRequestParams, InitializeResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
+};
+use rmcp::service::{RequestContext, RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use rmcp::{ServerHandler, model::JsonRpcMessage};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::INSTRUCTIONS;
+use crate::VERSION;
+use crate::host::Host;
+use crate::tools::{Call, ErrorKind, ToolError};
+
+/// The tools as an MCP server.
+#[derive(Debug, Clone)]
+pub(crate) struct McpService {
+    pub(crate) host: Arc<Host>,
+}
+
+impl ServerHandler for McpService {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        let mut info = InitializeResult::new(capabilities)
+            .with_server_info(Implementation::new("patterm", VERSION).with_title("patterm"))
+            .with_instructions(INSTRUCTIONS);
+        // What a client gets that asks for something we do not know.
+        info.protocol_version = ProtocolVersion::V_2025_11_25;
+        info
+    }
+
+    async fn initialize(
+        &self,
+        mut request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let result = self.negotiate_initialize(&request)?;
+        // What was agreed on counts from here on, not what was asked for.
+        request.protocol_version = result.protocol_version.clone();
+        context.peer.set_peer_info(request);
+        Ok(result)
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.host.tools.descriptors()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(call) = context.extensions.get::<Call>().cloned() else {
+            return Err(ErrorData::internal_error("a call without its context", None));
+        };
+        let arguments = request.arguments.unwrap_or_default();
+        let Some(answer) = self.host.tools.call(&request.name, arguments, call) else {
+            let names: Vec<_> = self.host.tools.names().collect();
+            let message =
+                format!("unknown tool `{}`; the tools are {}", request.name, names.join(", "));
+            return Err(ErrorData::new(ErrorCode::INVALID_PARAMS, message, None));
+        };
+        let answer = answer.await.and_then(|answer| self.fitting(answer));
+        // A fault of ours that a tool noticed itself reads like any other failure; a panic does
+        // not come this way and becomes -32603.
+        Ok(answer.unwrap_or_else(|error| failure(&error)).into())
+    }
+}
+
+fn failure(error: &ToolError) -> CallToolResult {
+    let mut result = CallToolResult::structured_error(error.structured());
+    result.content = vec![ContentBlock::text(error.text())];
+    result
+}
+
+impl McpService {
+    /// The answer both as text and as a value, if that is not longer than clients take.
+    fn fitting(&self, answer: Value) -> Result<CallToolResult, ToolError> {
+        let text = answer.to_string();
+        let escapes = text.bytes().filter(|b| matches!(b, b'"' | b'\\')).count();
+        check_size(2 * text.len() + escapes, self.host.limits.answer_bytes)?;
+        let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+        result.structured_content = Some(answer);
+        Ok(result)
+    }
+}
+
+/// Refuses an answer that is longer than clients take, saying how to get less.
+pub(crate) fn check_size(bytes: usize, limit: usize) -> Result<(), ToolError> {
+    if bytes <= limit {
+        return Ok(());
+    }
+    let message = format!(
+        "the answer would have {bytes} bytes, more than the {limit} that clients take; ask for \
+         less: fewer lines, a smaller max_bytes or limit, a later since_offset"
+    );
+    Err(ToolError::new(ErrorKind::Limit, message).with("limit_bytes", limit))
+}
+
+/// The way out for what rmcp sends by itself (notices of subscriptions). Requests never come in
+/// this way: the connection hands them to the service directly.
+#[derive(Debug)]
+pub(crate) struct Notices(pub(crate) mpsc::Sender<Vec<u8>>);
+
+impl Transport<RoleServer> for Notices {
+    type Error = Infallible;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), Infallible>> + Send + 'static {
+        let notices = self.0.clone();
+        async move {
+            if let JsonRpcMessage::Notification(_) = &message
+                && let Ok(body) = serde_json::to_vec(&message)
+            {
+                // A connection that is gone takes no notices any more.
+                let _ = notices.send(body).await;
+            }
+            Ok(())
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        self.0.closed().await;
+        None
+    }
+
+    async fn close(&mut self) -> Result<(), Infallible> {
+        Ok(())
+    }
+}

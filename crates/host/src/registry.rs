@@ -1,0 +1,285 @@
+//! Which server serves which project. A lock decides who is alive; an entry beside it says where
+//! to find that one.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::project::Project;
+use crate::runtime::{RuntimeDir, RuntimeError};
+use crate::state::{self, StateDir, StateError};
+
+const ENTRY_VERSION: u32 = 1;
+
+/// The entry's second copy: the state folder is found even by clients that start their MCP
+/// servers in an environment without XDG_RUNTIME_DIR.
+const ENTRY_IN_STATE: &str = "server.json";
+
+/// A running server, as others find it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The server's process id.
+    pub pid: u32,
+    /// Where it listens.
+    pub socket: PathBuf,
+    /// The project's folder.
+    pub project: PathBuf,
+    /// The project's key.
+    pub key: String,
+    /// The server's version.
+    pub patterm: String,
+    /// When it started, in seconds since 1970.
+    pub started_at: u64,
+}
+
+/// The outcome of trying to become a project's server.
+#[derive(Debug)]
+pub enum Claim {
+    /// The project is ours.
+    Ours(Seat),
+    /// Another server has it.
+    Running(Entry),
+}
+
+/// Why a claim could not be decided.
+#[derive(Debug, thiserror::Error)]
+pub enum ClaimError {
+    /// The runtime folder cannot be used.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// The state folder cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// A lock file cannot be used.
+    #[error("cannot lock {path}: {source}")]
+    Lock {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// The right to serve a project, held as long as this value lives. The kernel releases its locks
+/// however the process ends.
+#[derive(Debug)]
+pub struct Seat {
+    entry_files: [PathBuf; 2],
+    _locks: [Option<File>; 2],
+    /// Held from the first look until the entry is written, so that a rival that finds the
+    /// project locked also finds the entry.
+    starting: Option<File>,
+}
+
+impl Seat {
+    /// Tries to become the server of `project`. Waits while another start is under way.
+    pub fn claim(
+        project: &Project,
+        runtime: &RuntimeDir,
+        state: &StateDir,
+    ) -> Result<Claim, ClaimError> {
+        runtime.ensure()?;
+        state.ensure()?;
+        let key = project.key();
+        let entry_files = [runtime.file(key, "json"), state.file(ENTRY_IN_STATE)];
+        let starting = lock(&runtime.file(key, "starting"), Patience::Wait)?;
+        let lock_files = [runtime.file(key, "lock"), state.file("server.lock")];
+        let mut held = [None, None];
+        for ((held, path), entry) in held.iter_mut().zip(&lock_files).zip(&entry_files) {
+            *held = lock(path, Patience::Refuse)?;
+            if held.is_none() {
+                match read_entry(entry) {
+                    Some(entry) => return Ok(Claim::Running(entry)),
+                    // Locked without an entry: that server is on its way out.
+                    None => *held = lock(path, Patience::Wait)?,
+                }
+            }
+        }
+        let seat = Self { entry_files, _locks: held, starting };
+        // What a server that was killed left behind is wrong from now on.
+        seat.retire();
+        Ok(Claim::Ours(seat))
+    }
+
+    /// Says where this server is found and lets rivals see it.
+    pub fn publish(&mut self, entry: &Entry) -> Result<(), StateError> {
+        for file in &self.entry_files {
+            state::write(file, ENTRY_VERSION, entry)?;
+        }
+        self.starting = None;
+        Ok(())
+    }
+
+    /// Takes the entry away; the project stays locked until the value is dropped.
+    pub fn retire(&self) {
+        for file in &self.entry_files {
+            let _ = std::fs::remove_file(file);
+        }
+    }
+}
+
+/// Where the server of a project said it is. It may have died since: only a connection tells.
+pub fn find(key: &str, folders: &[RuntimeDir], state: Option<&StateDir>) -> Option<Entry> {
+    let in_runtime = folders.iter().map(|folder| folder.file(key, "json"));
+    let in_state = state.map(|state| state.file(ENTRY_IN_STATE));
+    in_runtime.chain(in_state).find_map(|file| read_entry(&file))
+}
+
+/// All servers of this user that are alive, by project; entries of dead ones are removed.
+pub fn list(folders: &[RuntimeDir]) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for folder in folders {
+        for file in std::fs::read_dir(folder.folder()).into_iter().flatten().flatten() {
+            let path = file.path();
+            if path.extension().is_none_or(|ending| ending != "json") {
+                continue;
+            }
+            let Some(entry) = read_entry(&path) else { continue };
+            match lock(&folder.file(&entry.key, "lock"), Patience::Refuse) {
+                Ok(Some(_lock)) => drop(std::fs::remove_file(&path)),
+                Ok(None) | Err(_) => entries.push(entry),
+            }
+        }
+    }
+    entries.sort_by(|a, b| a.project.cmp(&b.project));
+    entries.dedup_by(|a, b| a.pid == b.pid && a.key == b.key);
+    entries
+}
+
+fn read_entry(path: &Path) -> Option<Entry> {
+    // An entry is written in one step, so that one that cannot be read is none.
+    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Patience {
+    Wait,
+    Refuse,
+}
+
+/// Locks a file of ours; `None` if another process has it and we do not wait.
+fn lock(path: &Path, patience: Patience) -> Result<Option<File>, ClaimError> {
+    let failed = |source| ClaimError::Lock { path: path.to_owned(), source };
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(failed)?;
+    if patience == Patience::Wait {
+        file.lock().map_err(failed)?;
+        return Ok(Some(file));
+    }
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(source)) => Err(failed(source)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Place {
+        _top: tempfile::TempDir,
+        project: Project,
+        runtime: RuntimeDir,
+        state: StateDir,
+    }
+
+    fn place() -> Place {
+        let top = tempfile::tempdir().unwrap();
+        let project = Project::of(top.path()).unwrap();
+        let runtime = RuntimeDir::for_session(Some(top.path()));
+        let state = StateDir::within(top.path(), project.key());
+        Place { _top: top, project, runtime, state }
+    }
+
+    impl Place {
+        fn claim(&self) -> Claim {
+            Seat::claim(&self.project, &self.runtime, &self.state).unwrap()
+        }
+
+        fn entry(&self, pid: u32) -> Entry {
+            Entry {
+                pid,
+                socket: self.runtime.socket(pid).unwrap(),
+                project: self.project.root().to_owned(),
+                key: self.project.key().to_owned(),
+                patterm: "1".into(),
+                started_at: 0,
+            }
+        }
+
+        fn find(&self) -> Option<u32> {
+            let folders = [self.runtime.clone()];
+            find(self.project.key(), &folders, Some(&self.state)).map(|entry| entry.pid)
+        }
+    }
+
+    #[test]
+    fn the_second_claim_finds_the_first() {
+        let place = place();
+        let Claim::Ours(mut seat) = place.claim() else { panic!("nobody else is there") };
+        seat.publish(&place.entry(7)).unwrap();
+        assert!(matches!(place.claim(), Claim::Running(entry) if entry.pid == 7));
+        assert_eq!(place.find(), Some(7));
+        assert_eq!(list(std::slice::from_ref(&place.runtime)).len(), 1);
+        seat.retire();
+        assert_eq!(place.find(), None);
+    }
+
+    #[test]
+    fn a_server_that_died_is_replaced_and_its_entry_removed() {
+        let place = place();
+        let Claim::Ours(mut seat) = place.claim() else { panic!("nobody else is there") };
+        seat.publish(&place.entry(7)).unwrap();
+        drop(seat); // as the kernel does at kill -9
+        assert_eq!(place.find(), Some(7), "the entry is still there");
+        assert_eq!(list(std::slice::from_ref(&place.runtime)), []);
+        assert!(matches!(place.claim(), Claim::Ours(_)));
+        assert_eq!(place.find(), None);
+    }
+
+    #[test]
+    fn another_runtime_folder_does_not_hide_a_server_from_its_rival() {
+        let place = place();
+        let elsewhere = place.runtime.folder().join("elsewhere");
+        std::fs::create_dir_all(&elsewhere).unwrap();
+        let Claim::Ours(mut seat) = place.claim() else { panic!("nobody else is there") };
+        seat.publish(&place.entry(7)).unwrap();
+        let other = RuntimeDir::for_session(Some(&elsewhere));
+        let claim = Seat::claim(&place.project, &other, &place.state).unwrap();
+        assert!(matches!(claim, Claim::Running(entry) if entry.pid == 7));
+        assert_eq!(find(place.project.key(), &[other], Some(&place.state)).map(|e| e.pid), Some(7));
+    }
+
+    #[test]
+    fn of_many_claims_at_once_exactly_one_wins_and_all_others_find_it() {
+        let place = place();
+        let wins = std::sync::atomic::AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            let claims: Vec<_> = (0..8)
+                .map(|n| {
+                    let (place, wins) = (&place, &wins);
+                    scope.spawn(move || match place.claim() {
+                        Claim::Ours(mut seat) => {
+                            wins.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                            seat.publish(&place.entry(n)).unwrap();
+                            Some(seat)
+                        }
+                        Claim::Running(_) => None,
+                    })
+                })
+                .collect();
+            let seats: Vec<_> = claims.into_iter().filter_map(|c| c.join().unwrap()).collect();
+            assert_eq!(seats.len(), 1);
+        });
+        assert_eq!(wins.into_inner(), 1);
+    }
+}

@@ -1,0 +1,129 @@
+//! Starting a project's server, running it, ending it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+
+use crate::VERSION;
+use crate::host::Host;
+use crate::limits::Limits;
+use crate::project::Project;
+use crate::registry::{Claim, ClaimError, Entry, Seat};
+use crate::runtime::{RuntimeDir, RuntimeError};
+use crate::socket::Listener;
+use crate::state::{StateDir, StateError};
+use crate::tools::Registry;
+
+/// What a server is started with.
+#[derive(Debug)]
+pub struct Settings {
+    /// The project to serve.
+    pub project: Project,
+    /// Where its socket and locks go.
+    pub runtime: RuntimeDir,
+    /// Where its state goes.
+    pub state: StateDir,
+    /// Its tools.
+    pub tools: Registry,
+    /// Its ceilings.
+    pub limits: Limits,
+}
+
+impl Settings {
+    /// What the environment asks for.
+    pub fn from_env(project: Project) -> Result<Self, StateError> {
+        Ok(Self {
+            runtime: RuntimeDir::from_env(),
+            state: StateDir::from_env(project.key())?,
+            tools: Registry::standard(),
+            limits: Limits::default(),
+            project,
+        })
+    }
+
+    /// The server's log.
+    pub fn log_file(&self) -> PathBuf {
+        self.state.file("server.log")
+    }
+}
+
+/// Why a server did not start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// The project has one.
+    #[error("a server (pid {}) already serves {}", .0.pid, .0.project.display())]
+    Running(Entry),
+    /// It could not be decided who serves the project.
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
+    /// The socket could not be made.
+    #[error(transparent)]
+    Socket(#[from] RuntimeError),
+    /// State could not be read or written.
+    #[error(transparent)]
+    State(#[from] StateError),
+}
+
+/// A server that listens. It serves once it is run.
+#[derive(Debug)]
+pub struct Server {
+    host: Arc<Host>,
+    listener: Listener,
+    seat: Seat,
+}
+
+impl Server {
+    /// Becomes the project's server, reads its state, and listens.
+    pub fn start(settings: Settings) -> Result<Self, StartError> {
+        let Settings { project, runtime, state, tools, limits } = settings;
+        let mut seat = match Seat::claim(&project, &runtime, &state)? {
+            Claim::Ours(seat) => seat,
+            Claim::Running(entry) => return Err(StartError::Running(entry)),
+        };
+        let listener = Listener::bind(&runtime)?;
+        let socket = listener.path().to_owned();
+        let host = Host::load(project, socket, &state, tools, limits)?;
+        let host = Arc::new(host);
+        seat.publish(&entry(&host))?;
+        Ok(Self { host, listener, seat })
+    }
+
+    /// The state it serves.
+    pub fn host(&self) -> &Arc<Host> {
+        &self.host
+    }
+
+    /// Where it is found.
+    pub fn entry(&self) -> Entry {
+        entry(&self.host)
+    }
+
+    /// Ends the server when cancelled; cancelling twice is harmless.
+    pub fn shutdown(&self) -> CancellationToken {
+        self.host.shutdown.clone()
+    }
+
+    /// Serves until asked to end.
+    pub async fn run(self) -> std::io::Result<()> {
+        let Self { host, listener, seat } = self;
+        tracing::info!(project = %host.project.root().display(), socket = %host.socket.display(),
+            version = VERSION, "serving");
+        let served = listener.run(host.clone()).await;
+        seat.retire();
+        tracing::info!("ended");
+        served
+    }
+}
+
+fn entry(host: &Host) -> Entry {
+    Entry {
+        pid: std::process::id(),
+        socket: host.socket.clone(),
+        project: host.project.root().to_owned(),
+        key: host.project.key().to_owned(),
+        patterm: VERSION.to_owned(),
+        started_at: host.started_at,
+    }
+}

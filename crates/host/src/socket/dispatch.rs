@@ -1,0 +1,284 @@
+//! From a message to the work that answers it.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::join_all;
+use patterm_wire::error::{INTERNAL_ERROR, INVALID_REQUEST};
+use patterm_wire::{ErrorObject, Id, Malformed, Message, reply};
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientCapabilities, Implementation, InitializeRequestParams, ProtocolVersion, RequestId,
+};
+use rmcp::service::{RequestContext, RunningService, Service, serve_directly};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::calls::{Calls, Work};
+use crate::caller::Caller;
+use crate::greeting::GREETING_REFUSED;
+use crate::host::Host;
+use crate::mcp::{self, McpService, Notices, Params};
+use crate::tools::{Call, ErrorKind, Progress, ToolError};
+
+/// The request with which a person's `patterm kill` ends the server.
+pub const SHUTDOWN_METHOD: &str = "patterm/shutdown";
+
+/// One caller's connection, as far as its messages mean something.
+pub(super) struct Dispatch {
+    host: Arc<Host>,
+    caller: Caller,
+    service: Arc<McpService>,
+    /// rmcp's side of the connection: what was negotiated, and the way out for its notices.
+    peer: RunningService<RoleServer, Arc<McpService>>,
+    notices: mpsc::Sender<Vec<u8>>,
+    /// Cancelled when the client ended its side.
+    ending: CancellationToken,
+}
+
+impl Dispatch {
+    pub(super) fn new(host: Arc<Host>, caller: Caller, notices: mpsc::Sender<Vec<u8>>) -> Self {
+        let service = Arc::new(McpService { host: host.clone() });
+        // Before any handshake, requests are served as this revision.
+        let before_handshake = InitializeRequestParams::new(
+            ClientCapabilities::default(),
+            Implementation::new("unknown", "0"),
+        )
+        .with_protocol_version(ProtocolVersion::V_2025_06_18);
+        let peer =
+            serve_directly(service.clone(), Notices(notices.clone()), Some(before_handshake));
+        Self { host, caller, service, peer, notices, ending: CancellationToken::new() }
+    }
+
+    /// Tells calls that wait that their client ended its side.
+    pub(super) fn end(&self) {
+        self.ending.cancel();
+    }
+
+    /// Serves one message; returns what can be answered at once.
+    pub(super) fn message(&self, message: Message<'_>, calls: &mut Calls) -> Option<Vec<u8>> {
+        match message {
+            Message::Request { id, method, params } => {
+                if let Err(error) = self.admit(&id, calls) {
+                    return Some(reply::error(Some(&id), &error));
+                }
+                let cancel = CancellationToken::new();
+                let work = self.request(id.clone(), &method, params, cancel.clone());
+                calls.start(vec![(id, cancel)], work)
+            }
+            Message::Notification { method, params } => {
+                if method == "notifications/cancelled"
+                    && let Some(id) = params.and_then(cancelled_id)
+                {
+                    calls.cancel(&id);
+                }
+                None
+            }
+            // We ask clients nothing, so no answer is ours.
+            Message::Response { .. } => None,
+        }
+    }
+
+    /// Serves a batch, if the negotiated revision has batches.
+    pub(super) fn batch(&self, batch: &[&RawValue], calls: &mut Calls) -> Option<Vec<u8>> {
+        let refuse =
+            |message: String| Some(reply::error(None, &ErrorObject::new(INVALID_REQUEST, message)));
+        let revision = self.peer.peer_info().map(|info| info.protocol_version.clone());
+        if revision != Some(ProtocolVersion::V_2025_03_26) {
+            return refuse("a batch, which only revision 2025-03-26 has".into());
+        }
+        let most = self.host.limits.batch_messages;
+        if batch.len() > most {
+            return refuse(format!("a batch of {} messages; at most {most}", batch.len()));
+        }
+        let mut answers = Vec::new();
+        let mut ids: Vec<(Id, CancellationToken)> = Vec::new();
+        let mut works = Vec::new();
+        for element in batch {
+            match Message::from_raw(element) {
+                Ok(Message::Request { id, method, params }) => {
+                    let twice = ids.iter().any(|(other, _)| *other == id);
+                    let admitted = match twice {
+                        true => Err(ErrorObject::duplicate_id()),
+                        false => self.admit(&id, calls),
+                    };
+                    if let Err(error) = admitted {
+                        answers.push(reply::error(Some(&id), &error));
+                        continue;
+                    }
+                    let cancel = CancellationToken::new();
+                    works.push(self.request(id.clone(), &method, params, cancel.clone()));
+                    ids.push((id, cancel));
+                }
+                Ok(other) => drop(self.message(other, calls)),
+                Err(Malformed { id, error }) => answers.push(reply::error(id.as_ref(), &error)),
+            }
+        }
+        let together = async move {
+            answers.extend(join_all(works).await.into_iter().flatten());
+            (!answers.is_empty()).then(|| reply::batch(&answers))
+        };
+        calls.start(ids, Box::pin(together))
+    }
+
+    /// Whether a request may be served at all.
+    fn admit(&self, id: &Id, calls: &Calls) -> Result<(), ErrorObject> {
+        if calls.has(id) {
+            return Err(ErrorObject::duplicate_id());
+        }
+        if !self.caller.is_known(&self.host) {
+            let message = "the identity of this connection is revoked: its process was closed";
+            return Err(ErrorObject::new(GREETING_REFUSED, message));
+        }
+        let most = self.host.limits.calls_in_flight;
+        if calls.len() >= most {
+            let message = format!(
+                "{most} calls of this connection wait for their answers; let one end first"
+            );
+            return Err(ToolError::new(ErrorKind::Limit, message).into_rpc());
+        }
+        Ok(())
+    }
+
+    /// The work that answers a request. A panic in it is this one request's error.
+    fn request(
+        &self,
+        id: Id,
+        method: &str,
+        params: Option<&RawValue>,
+        cancel: CancellationToken,
+    ) -> Work {
+        let work = match self.answer(&id, method, params, &cancel) {
+            Ok(work) => work,
+            Err(error) => {
+                return Box::pin(std::future::ready(Some(reply::error(Some(&id), &error))));
+            }
+        };
+        let method = method.to_owned();
+        let limit = self.host.limits.answer_bytes;
+        Box::pin(async move {
+            let outcome = tokio::select! {
+                biased;
+                () = cancel.cancelled() => return None,
+                outcome = AssertUnwindSafe(work).catch_unwind() => outcome,
+            };
+            let outcome = outcome.unwrap_or_else(|_panic| {
+                tracing::error!(method, "a call panicked");
+                let message = format!("a fault in patterm while serving {method}; others go on");
+                Err(ErrorObject::new(INTERNAL_ERROR, message))
+            });
+            let fits = |json: String| match mcp::check_size(json.len(), limit) {
+                Ok(()) => Ok(json),
+                Err(error) => Err(error.into_rpc()),
+            };
+            Some(match outcome.and_then(fits) {
+                Ok(json) => reply::result(&id, &json),
+                Err(error) => reply::error(Some(&id), &error),
+            })
+        })
+    }
+
+    fn answer(
+        &self,
+        id: &Id,
+        method: &str,
+        params: Option<&RawValue>,
+        cancel: &CancellationToken,
+    ) -> Result<Answer, ErrorObject> {
+        if method == SHUTDOWN_METHOD {
+            return Ok(self.shutdown());
+        }
+        let mut params = Params::read(params)?;
+        // Taken, as the contract asks, though this server sends no log messages. The stateless
+        // revision has no level to set.
+        if method == "logging/setLevel" && !params.is_modern() {
+            return Ok(Box::pin(std::future::ready(Ok("{}".into()))));
+        }
+        let call = self.call(&mut params);
+        if self.host.tools.has(method) {
+            return Ok(self.tool(method, params, call));
+        }
+        let (request, meta) = mcp::ask(method, params)?;
+        let mut context = RequestContext::new(request_id(id), self.peer.peer().clone());
+        context.ct = cancel.clone();
+        context.meta = meta;
+        context.extensions.insert(call);
+        let service = self.service.clone();
+        let method = method.to_owned();
+        Ok(Box::pin(async move {
+            let result = service.handle_request(request, context).await;
+            match result {
+                Ok(result) => to_json(&result),
+                Err(error) if error.code.0 == -32601 => Err(ErrorObject::method_not_found(&method)),
+                Err(error) => Err(ErrorObject {
+                    code: error.code.0.into(),
+                    message: error.message.into_owned(),
+                    data: error.data,
+                }),
+            }
+        }))
+    }
+
+    /// A tool called by its name answers its bare result.
+    fn tool(&self, name: &str, params: Params, call: Call) -> Answer {
+        let name = name.to_owned();
+        let host = self.host.clone();
+        Box::pin(async move {
+            let Some(answer) = host.tools.call(&name, params.into_members(), call) else {
+                return Err(ErrorObject::method_not_found(&name));
+            };
+            to_json(&answer.await.map_err(ToolError::into_rpc)?)
+        })
+    }
+
+    fn call(&self, params: &mut Params) -> Call {
+        let progress = params.take_progress_token().map(|t| Progress::new(t, self.notices.clone()));
+        Call {
+            host: self.host.clone(),
+            caller: self.caller.clone(),
+            progress: progress.unwrap_or_default(),
+            ending: self.ending.clone(),
+        }
+    }
+
+    /// Ends the server; only people may.
+    fn shutdown(&self) -> Answer {
+        let host = self.host.clone();
+        let allowed = self.caller == Caller::External;
+        Box::pin(async move {
+            if !allowed {
+                let message = "only a person ends the server; ask for attention instead";
+                return Err(ToolError::new(ErrorKind::NotOwner, message).into_rpc());
+            }
+            tracing::info!("asked to end");
+            host.shutdown.cancel();
+            Ok("{}".into())
+        })
+    }
+}
+
+type Answer = std::pin::Pin<Box<dyn Future<Output = Result<String, ErrorObject>> + Send>>;
+
+fn to_json(value: &impl serde::Serialize) -> Result<String, ErrorObject> {
+    serde_json::to_string(value)
+        .map_err(|e| ErrorObject::new(INTERNAL_ERROR, format!("the answer is no JSON: {e}")))
+}
+
+/// The id as rmcp knows ids; only what it marks its own notices with.
+fn request_id(id: &Id) -> RequestId {
+    serde_json::from_str(id.as_json()).unwrap_or_else(|_| RequestId::String(id.as_json().into()))
+}
+
+fn cancelled_id(params: &RawValue) -> Option<Id> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Cancelled<'a> {
+        #[serde(borrow)]
+        request_id: &'a RawValue,
+    }
+    let cancelled: Cancelled<'_> = serde_json::from_str(params.get()).ok()?;
+    Id::from_raw(cancelled.request_id)
+}

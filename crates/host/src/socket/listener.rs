@@ -1,0 +1,182 @@
+//! The listening socket: for its owner only, one task for each connection, and a ceiling.
+
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixListener as StdListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use patterm_wire::ErrorObject;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::connection::{Connection, turn_away};
+use crate::greeting::GREETING_REFUSED;
+use crate::host::Host;
+use crate::limits::SHUTDOWN_GRACE;
+use crate::runtime::{RuntimeDir, RuntimeError};
+use crate::tools::{ErrorKind, ToolError};
+
+/// The socket of this server; its file goes with it.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    path: PathBuf,
+    socket: Option<StdListener>,
+}
+
+impl Listener {
+    /// Listens at this process's place in the runtime folder.
+    pub(crate) fn bind(runtime: &RuntimeDir) -> Result<Self, RuntimeError> {
+        sweep(runtime.folder());
+        let path = runtime.socket(std::process::id())?;
+        let socket = bind_private(&path)
+            .map_err(|source| RuntimeError::Io { folder: path.clone(), source })?;
+        Ok(Self { path, socket: Some(socket) })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Serves every connection until the host is to end, then lets each finish.
+    pub(crate) async fn run(mut self, host: Arc<Host>) -> io::Result<()> {
+        let Some(socket) = self.socket.take() else { return Ok(()) };
+        socket.set_nonblocking(true)?;
+        let listener = UnixListener::from_std(socket)?;
+        let mut connections = JoinSet::new();
+        loop {
+            tokio::select! {
+                () = host.shutdown.cancelled() => break,
+                Some(_ended) = connections.join_next() => {}
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => admit(stream, &host, &mut connections),
+                    Err(error) => {
+                        tracing::error!(%error, "cannot take a connection");
+                        // Without descriptors this repeats until some are freed; others of our
+                        // connections must get their turn to free them.
+                        let pause = tokio::time::sleep(ACCEPT_PAUSE);
+                        tokio::select! {
+                            () = host.shutdown.cancelled() => break,
+                            () = pause => {}
+                        }
+                    }
+                },
+            }
+        }
+        // Nobody new comes; whoever is here hears the end of what it asked.
+        drop(listener);
+        let _ = std::fs::remove_file(&self.path);
+        let all = async { while connections.join_next().await.is_some() {} };
+        let _ = timeout(SHUTDOWN_GRACE * 2, all).await;
+        Ok(())
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// After a failed accept: long enough not to spin, short enough not to be noticed.
+const ACCEPT_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
+
+/// Lets a client of our own user in, as long as there is room.
+fn admit(stream: UnixStream, host: &Arc<Host>, connections: &mut JoinSet<()>) {
+    let ours = rustix::process::getuid().as_raw();
+    let refusal = match stream.peer_cred() {
+        Ok(peer) if peer.uid() == ours => {
+            let most = host.limits.connections;
+            (connections.len() >= most).then(|| {
+                let message = format!("{most} connections are open already; close one first");
+                ToolError::new(ErrorKind::Limit, message).into_rpc()
+            })
+        }
+        Ok(peer) => {
+            tracing::warn!(uid = peer.uid(), "another user's connection was refused");
+            Some(ErrorObject::new(GREETING_REFUSED, "this server belongs to another user"))
+        }
+        Err(error) => {
+            tracing::warn!(%error, "a connection without credentials was refused");
+            return;
+        }
+    };
+    match refusal {
+        // Not counted and not waited for: it holds nothing once its one line is written.
+        Some(error) => drop(tokio::spawn(turn_away(stream, error))),
+        None => drop(connections.spawn(Connection::serve(stream, host.clone()))),
+    }
+}
+
+/// Binds with mode 0600 from the first moment on.
+fn bind_private(path: &Path) -> io::Result<StdListener> {
+    if is_our_socket(path) {
+        // The name holds our own process id: whoever made it is dead.
+        std::fs::remove_file(path)?;
+    }
+    let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
+    let socket = StdListener::bind(path);
+    rustix::process::umask(before);
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o600))?;
+    socket
+}
+
+/// Removes sockets of servers that died: their process is gone and nobody listens.
+fn sweep(folder: &Path) {
+    for file in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = file.path();
+        let pid = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".sock"));
+        let Some(pid) = pid.and_then(|pid| pid.parse::<u32>().ok()) else { continue };
+        let dead = !Path::new(&format!("/proc/{pid}")).exists();
+        if dead && is_our_socket(&path) && nobody_listens(&path) {
+            let _ = std::fs::remove_file(&path);
+        }
+    }
+}
+
+fn is_our_socket(path: &Path) -> bool {
+    let ours = rustix::process::getuid().as_raw();
+    std::fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket() && m.uid() == ours)
+}
+
+fn nobody_listens(path: &Path) -> bool {
+    let attempt = std::os::unix::net::UnixStream::connect(path);
+    attempt.is_err_and(|e| e.kind() == io::ErrorKind::ConnectionRefused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_of_the_dead_are_swept_and_those_of_the_living_are_not() {
+        let top = tempfile::tempdir().unwrap();
+        let runtime = RuntimeDir::for_session(Some(top.path()));
+        runtime.ensure().unwrap();
+        let socket = |pid: u32| runtime.socket(pid).unwrap();
+        drop(StdListener::bind(socket(4_000_001)).unwrap());
+        let _foreign = StdListener::bind(socket(4_000_002)).unwrap();
+        drop(StdListener::bind(socket(1)).unwrap());
+        std::fs::write(runtime.folder().join("4000003.sock"), "a file").unwrap();
+        sweep(runtime.folder());
+        assert!(!socket(4_000_001).exists(), "dead, nobody listens");
+        assert!(socket(4_000_002).exists(), "of another pid namespace: somebody listens");
+        assert!(socket(1).exists(), "its process lives");
+        assert!(socket(4_000_003).exists(), "no socket of ours");
+    }
+
+    #[test]
+    fn the_socket_is_private_and_goes_with_its_listener() {
+        let top = tempfile::tempdir().unwrap();
+        let runtime = RuntimeDir::for_session(Some(top.path()));
+        runtime.ensure().unwrap();
+        let stale = runtime.socket(std::process::id()).unwrap();
+        drop(StdListener::bind(&stale).unwrap());
+        let listener = Listener::bind(&runtime).unwrap();
+        assert_eq!(listener.path(), stale);
+        assert_eq!(stale.metadata().unwrap().mode() & 0o777, 0o600);
+        drop(listener);
+        assert!(!stale.exists());
+    }
+}

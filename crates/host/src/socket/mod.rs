@@ -1,0 +1,9 @@
+//! The server's socket: who may connect, and one task for each who does.
+
+mod calls;
+mod connection;
+mod dispatch;
+mod listener;
+
+pub use dispatch::SHUTDOWN_METHOD;
+pub(crate) use listener::Listener;

@@ -1,0 +1,203 @@
+//! The state folder of a project, and files in it that are written whole or not at all.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Why state could not be read or written.
+#[derive(Debug, Error)]
+pub enum StateError {
+    /// The environment names no place for it.
+    #[error("neither XDG_STATE_HOME nor HOME is set, so there is no place to keep state")]
+    NoPlace,
+    /// The file system said no.
+    #[error("cannot {what} {path}: {source}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// Written by a version that this one does not understand.
+    #[error(
+        "{path} has version {found}, and this patterm reads up to {known}; use the newer patterm"
+    )]
+    Newer {
+        /// Which file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// Ours.
+        known: u32,
+    },
+}
+
+/// A project's state folder: `$XDG_STATE_HOME/patterm/<key>`.
+#[derive(Debug, Clone)]
+pub struct StateDir(PathBuf);
+
+impl StateDir {
+    /// The folder that the environment asks for; it may not exist yet.
+    pub fn from_env(key: &str) -> Result<Self, StateError> {
+        let absolute = |name: &str| {
+            std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+        };
+        let home = absolute("XDG_STATE_HOME")
+            .or_else(|| absolute("HOME").map(|home| home.join(".local/state")))
+            .ok_or(StateError::NoPlace)?;
+        Ok(Self::within(&home, key))
+    }
+
+    /// The folder within a given state home.
+    pub fn within(home: &Path, key: &str) -> Self {
+        Self(home.join("patterm").join(key))
+    }
+
+    /// Makes the folder, for its owner only.
+    pub fn ensure(&self) -> Result<(), StateError> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.0)
+            .map_err(failed("make", &self.0))
+    }
+
+    /// A file in it.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+/// A file of the state folder: the version, then what it holds.
+#[derive(Serialize, Deserialize)]
+struct Versioned<T> {
+    version: u32,
+    #[serde(flatten)]
+    content: T,
+}
+
+/// Only the version, to tell a newer file from a damaged one.
+#[derive(Deserialize)]
+struct VersionOnly {
+    version: u32,
+}
+
+/// Reads a file written by [`write`]. `None` if there is none. A damaged one is set aside under
+/// another name with a message in the log; it is never overwritten.
+pub fn read<T: DeserializeOwned>(path: &Path, known: u32) -> Result<Option<T>, StateError> {
+    let text = match std::fs::read(path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(failed("read", path)(e)),
+    };
+    if let Ok(VersionOnly { version: found }) = serde_json::from_slice(&text)
+        && found > known
+    {
+        return Err(StateError::Newer { path: path.to_owned(), found, known });
+    }
+    match serde_json::from_slice::<Versioned<T>>(&text) {
+        Ok(file) => Ok(Some(file.content)),
+        Err(error) => {
+            let aside = set_aside(path)?;
+            tracing::error!(file = %path.display(), aside = %aside.display(), %error,
+                "a state file is damaged; it is kept under another name and a new one begun");
+            Ok(None)
+        }
+    }
+}
+
+/// Writes a file whole or not at all, for its owner only; it is on the disk when this returns.
+pub fn write<T: Serialize>(path: &Path, version: u32, content: &T) -> Result<(), StateError> {
+    let text = serde_json::to_vec_pretty(&Versioned { version, content })
+        .map_err(|e| failed("write", path)(io::Error::other(e)))?;
+    write_whole(path, &text).map_err(failed("write", path))
+}
+
+/// Replaces a file's content in one step.
+pub(crate) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
+    let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
+    name.push(format!(".{}.new", std::process::id()));
+    let new = folder.join(name);
+    let written = (|| {
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        std::fs::rename(&new, path)?;
+        File::open(folder)?.sync_all()
+    })();
+    if written.is_err() {
+        let _ = std::fs::remove_file(&new);
+    }
+    written
+}
+
+fn set_aside(path: &Path) -> Result<PathBuf, StateError> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis());
+    let aside = PathBuf::from(format!("{}.damaged-{now}", path.display()));
+    std::fs::rename(path, &aside).map_err(failed("set aside", path))?;
+    Ok(aside)
+}
+
+pub(crate) fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StateError {
+    let path = path.to_owned();
+    move |source| StateError::Io { what, path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Serialize, Deserialize, PartialEq, Debug)]
+    struct Pads {
+        names: Vec<String>,
+    }
+
+    fn pads(names: &[&str]) -> Pads {
+        Pads { names: names.iter().map(ToString::to_string).collect() }
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_only_the_owner_can() {
+        use std::os::unix::fs::MetadataExt;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pads.json");
+        assert_eq!(read::<Pads>(&path, 1).unwrap(), None);
+        write(&path, 1, &pads(&["a"])).unwrap();
+        write(&path, 1, &pads(&["a", "b"])).unwrap();
+        assert_eq!(read(&path, 1).unwrap(), Some(pads(&["a", "b"])));
+        assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn a_damaged_file_is_set_aside_and_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pads.json");
+        std::fs::write(&path, "{\"version\":1,\"na").unwrap();
+        assert_eq!(read::<Pads>(&path, 1).unwrap(), None);
+        let kept: Vec<_> = std::fs::read_dir(dir.path()).unwrap().flatten().collect();
+        assert_eq!(kept.len(), 1);
+        assert!(kept[0].file_name().to_string_lossy().starts_with("pads.json.damaged-"));
+        assert_eq!(std::fs::read(kept[0].path()).unwrap(), b"{\"version\":1,\"na");
+    }
+
+    #[test]
+    fn a_newer_file_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pads.json");
+        std::fs::write(&path, r#"{"version":2,"pads":[]}"#).unwrap();
+        let error = read::<Pads>(&path, 1).unwrap_err().to_string();
+        assert!(error.contains("has version 2, and this patterm reads up to 1"), "{error}");
+        assert!(path.exists());
+    }
+}

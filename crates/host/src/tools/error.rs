@@ -1,0 +1,156 @@
+//! How a tool fails: a kind that programs match on, and a sentence that says what to do.
+
+use patterm_wire::ErrorObject;
+use patterm_wire::error::{INTERNAL_ERROR, INVALID_PARAMS};
+use serde_json::{Map, Value, json};
+
+/// The kinds of failure, a closed list that callers may rely on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// An argument has the wrong type or an impossible value.
+    InvalidArgument,
+    /// No such process, timer, pad, topic.
+    NotFound,
+    /// The caller may not do this to that process.
+    NotOwner,
+    /// It needs a running process.
+    NotRunning,
+    /// It needs one that does not run.
+    AlreadyRunning,
+    /// Someone else changed it meanwhile.
+    Conflict,
+    /// A ceiling is reached.
+    Limit,
+    /// It took longer than allowed.
+    Timeout,
+    /// It cannot be done now or here.
+    Unavailable,
+    /// We broke.
+    Internal,
+}
+
+impl ErrorKind {
+    /// Every kind.
+    pub const ALL: [Self; 10] = [
+        Self::InvalidArgument,
+        Self::NotFound,
+        Self::NotOwner,
+        Self::NotRunning,
+        Self::AlreadyRunning,
+        Self::Conflict,
+        Self::Limit,
+        Self::Timeout,
+        Self::Unavailable,
+        Self::Internal,
+    ];
+
+    /// The kind's name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::InvalidArgument => "invalid_argument",
+            Self::NotFound => "not_found",
+            Self::NotOwner => "not_owner",
+            Self::NotRunning => "not_running",
+            Self::AlreadyRunning => "already_running",
+            Self::Conflict => "conflict",
+            Self::Limit => "limit",
+            Self::Timeout => "timeout",
+            Self::Unavailable => "unavailable",
+            Self::Internal => "internal",
+        }
+    }
+
+    /// The JSON-RPC code where the tool was called as a method. These never change.
+    pub fn code(self) -> i64 {
+        match self {
+            Self::InvalidArgument => INVALID_PARAMS,
+            Self::NotFound => -32001,
+            Self::NotOwner => -32002,
+            Self::NotRunning => -32003,
+            Self::AlreadyRunning => -32004,
+            Self::Conflict => -32005,
+            Self::Limit => -32006,
+            Self::Timeout => -32007,
+            Self::Unavailable => -32008,
+            Self::Internal => INTERNAL_ERROR,
+        }
+    }
+}
+
+/// A tool's failure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolError {
+    /// Which kind.
+    pub kind: ErrorKind,
+    /// What went wrong and what to do.
+    pub message: String,
+    /// More for programs, beside kind and message.
+    pub details: Map<String, Value>,
+}
+
+impl ToolError {
+    /// A failure without details.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), details: Map::new() }
+    }
+
+    /// An argument that does not fit.
+    pub fn invalid(field: &str, why: impl std::fmt::Display) -> Self {
+        Self::new(ErrorKind::InvalidArgument, format!("`{field}` {why}")).with("field", field)
+    }
+
+    /// The same failure with one more detail.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.details.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// The text a model reads: the message and the kind.
+    pub fn text(&self) -> String {
+        format!("{} ({})", self.message, self.kind.name())
+    }
+
+    /// `{"error": {kind, message, …}}`.
+    pub fn structured(&self) -> Value {
+        let mut error = self.details.clone();
+        error.insert("kind".into(), self.kind.name().into());
+        error.insert("message".into(), self.message.clone().into());
+        json!({ "error": error })
+    }
+
+    /// The failure of a tool that was called as a JSON-RPC method.
+    pub fn into_rpc(self) -> ErrorObject {
+        let mut data = self.details;
+        data.insert("kind".into(), self.kind.name().into());
+        ErrorObject::new(self.kind.code(), self.message).with_data(data)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_codes_are_distinct_and_fixed() {
+        let codes = ErrorKind::ALL.map(ErrorKind::code);
+        assert_eq!(
+            codes,
+            [-32602, -32001, -32002, -32003, -32004, -32005, -32006, -32007, -32008, -32603]
+        );
+    }
+
+    #[test]
+    fn the_two_forms_of_a_failure() {
+        let error = ToolError::invalid("lines", "takes an integer");
+        assert_eq!(error.text(), "`lines` takes an integer (invalid_argument)");
+        assert_eq!(
+            error.structured(),
+            json!({"error": {"kind": "invalid_argument", "field": "lines",
+                "message": "`lines` takes an integer"}})
+        );
+        let rpc = error.into_rpc();
+        assert_eq!(rpc.code, -32602);
+        assert_eq!(rpc.data, Some(json!({"kind": "invalid_argument", "field": "lines"})));
+    }
+}

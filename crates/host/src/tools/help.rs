@@ -1,0 +1,55 @@
+//! `help`: what there is to know, by topic.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::{ErrorKind, ToolError};
+use super::tool::{Call, Effect, Tool};
+use super::topics;
+
+pub(super) struct Help;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// A topic or the name of a tool; without it, or with `topics`, the index.
+    topic: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// The topic answered.
+    topic: String,
+    /// The text.
+    text: String,
+}
+
+impl Tool for Help {
+    const NAME: &'static str = "help";
+    const TITLE: &'static str = "Help";
+    const DESCRIPTION: &'static str = "Explains patterm by topic. Without a topic it lists them \
+        all: every tool, and spawning, lifecycle, messaging, timers, scratchpads, waiting, errors. \
+        Read the topic before you do a thing for the first time.";
+    const HELP: &'static str = "A topic that does not exist is not_found; the error lists those \
+        that do.";
+    const EFFECT: Effect = Effect::Reads;
+    type Args = Args;
+    type Answer = Answer;
+
+    async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
+        let tools = &call.host.tools;
+        let topic = args.topic.as_deref().map(str::trim).filter(|topic| !topic.is_empty());
+        let topic = topic.unwrap_or(topics::INDEX);
+        let text = if topic == topics::INDEX {
+            Some(topics::index(tools))
+        } else {
+            tools.help(topic).or_else(|| topics::text(topic, tools))
+        };
+        match text {
+            Some(text) => Ok(Answer { topic: topic.to_owned(), text }),
+            None => Err(ToolError::new(
+                ErrorKind::NotFound,
+                format!("there is no topic `{topic}`; the topics are {}", topics::all(tools)),
+            )),
+        }
+    }
+}

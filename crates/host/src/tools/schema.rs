@@ -1,0 +1,291 @@
+//! Schemas of arguments and answers, and the check of what came against them, so that a wrong
+//! argument is named together with what it takes.
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+use super::error::ToolError;
+
+type Object = Map<String, Value>;
+
+/// The schema of a tool's arguments. Unknown ones are allowed and ignored.
+pub(super) fn of_arguments<T: JsonSchema>() -> Object {
+    let mut schema = of::<T>();
+    schema.insert("additionalProperties".into(), true.into());
+    schema
+}
+
+/// The schema of a tool's answer or of its failure: TypeScript clients check the structured
+/// content of failures against it too, and throw the failure away where it does not fit.
+pub(super) fn of_answer<T: JsonSchema>() -> Object {
+    let mut schema = of::<T>();
+    schema.remove("additionalProperties");
+    let required = schema.remove("required").unwrap_or_else(|| Value::Array(Vec::new()));
+    let answer_or_failure = json!([{ "required": required }, { "required": ["error"] }]);
+    schema.insert("anyOf".into(), answer_or_failure);
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        let text = json!({ "type": "string" });
+        let failure = json!({
+            "type": "object",
+            "description": "Only where the call failed.",
+            "properties": { "kind": text, "message": text },
+            "required": ["kind", "message"],
+        });
+        properties.insert("error".into(), failure);
+    }
+    schema
+}
+
+fn of<T: JsonSchema>() -> Object {
+    let settings = SchemaSettings::draft2020_12().with(|s| {
+        s.inline_subschemas = true;
+        s.meta_schema = None;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    simplify(&mut schema);
+    let mut schema = match schema {
+        Value::Object(schema) => schema,
+        _ => Object::new(),
+    };
+    for unwanted in ["title", "description"] {
+        schema.remove(unwanted);
+    }
+    schema.insert("type".into(), "object".into());
+    schema.entry("properties").or_insert_with(|| Object::new().into());
+    schema
+}
+
+/// Drops what clients stumble over: number formats that no standard knows, and `null` beside the
+/// type of a field that may simply be left out.
+fn simplify(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            object.remove("format");
+            object.remove("default");
+            if let Some(Value::Array(types)) = object.get_mut("type") {
+                types.retain(|t| t != "null");
+                if let [only] = types.as_slice() {
+                    let only = only.clone();
+                    object.insert("type".into(), only);
+                }
+            }
+            if let Some(Value::Array(choices)) = object.get_mut("enum") {
+                choices.retain(|choice| !choice.is_null());
+            }
+            if let Some(Value::Array(choices)) = object.get_mut("anyOf") {
+                choices.retain(|choice| choice.get("type").is_none_or(|t| t != "null"));
+                if let [Value::Object(only)] = choices.as_mut_slice() {
+                    let only = std::mem::take(only);
+                    object.remove("anyOf");
+                    object.extend(only);
+                }
+            }
+            object.values_mut().for_each(simplify);
+        }
+        Value::Array(items) => items.iter_mut().for_each(simplify),
+        _ => {}
+    }
+}
+
+/// Checks arguments against their schema and brings them into the form the types read: a `null`
+/// for an optional one means that it is absent, and `3.0` is an integer.
+pub(super) fn check(schema: &Object, mut arguments: Object) -> Result<Object, ToolError> {
+    let required = |name: &str| {
+        schema
+            .get("required")
+            .and_then(Value::as_array)
+            .is_some_and(|r| r.iter().any(|r| r == name))
+    };
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        return Ok(arguments);
+    };
+    arguments.retain(|name, value| {
+        properties.contains_key(name) && (required(name) || !value.is_null())
+    });
+    for (name, property) in properties {
+        match arguments.get_mut(name) {
+            Some(value) => check_value(name, property, value)?,
+            None if required(name) => {
+                return Err(ToolError::invalid(
+                    name,
+                    format_args!("is missing; it takes {}", wanted(property)),
+                ));
+            }
+            None => {}
+        }
+    }
+    Ok(arguments)
+}
+
+fn check_value(name: &str, property: &Value, value: &mut Value) -> Result<(), ToolError> {
+    let takes = |value: &Value| {
+        let got = match value {
+            Value::String(s) if s.len() <= 40 => format!("{value}"),
+            Value::Number(_) | Value::Bool(_) => value.to_string(),
+            Value::String(_) => "a long string".into(),
+            Value::Null => "null".into(),
+            Value::Array(_) => "an array".into(),
+            Value::Object(_) => "an object".into(),
+        };
+        ToolError::invalid(name, format_args!("takes {}, not {got}", wanted(property)))
+    };
+    if let Some(whole) = value.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < 9e15)
+        && value.is_f64()
+        && property.get("type").is_some_and(|t| t == "integer")
+    {
+        #[expect(clippy::cast_possible_truncation, reason = "whole and below 2^53")]
+        let integer = whole as i64;
+        *value = integer.into();
+    }
+    let fits = match property.get("type").and_then(Value::as_str) {
+        Some("string") => value.is_string(),
+        Some("integer") => value.is_i64() || value.is_u64(),
+        Some("number") => value.is_number(),
+        Some("boolean") => value.is_boolean(),
+        Some("array") => value.is_array(),
+        Some("object") => value.is_object(),
+        _ => true,
+    };
+    let listed = |choices: &Value| choices.as_array().is_none_or(|c| c.contains(value));
+    let low = property.get("minimum").and_then(Value::as_f64);
+    let below = low.is_some_and(|low| value.as_f64().is_some_and(|n| n < low));
+    if !fits || below || !property.get("enum").is_none_or(listed) {
+        return Err(takes(value));
+    }
+    match value {
+        Value::Array(items) => {
+            let item = property.get("items").unwrap_or(&Value::Null);
+            items
+                .iter_mut()
+                .enumerate()
+                .try_for_each(|(at, value)| check_value(&format!("{name}[{at}]"), item, value))
+        }
+        Value::Object(members) => {
+            let member = property.get("additionalProperties").unwrap_or(&Value::Null);
+            members
+                .iter_mut()
+                .try_for_each(|(key, value)| check_value(&format!("{name}.{key}"), member, value))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a field takes, in words.
+fn wanted(property: &Value) -> String {
+    if let Some(choices) = property.get("enum").and_then(Value::as_array) {
+        let choices: Vec<_> = choices.iter().map(Value::to_string).collect();
+        return format!("one of {}", choices.join(", "));
+    }
+    let kind = |property: &Value| property.get("type").and_then(Value::as_str).map(str::to_owned);
+    let wanted = match kind(property).as_deref() {
+        Some("array") => {
+            let item = property.get("items").and_then(kind).unwrap_or_else(|| "value".into());
+            format!("an array of {item}s")
+        }
+        Some("object") => {
+            let member = property.get("additionalProperties").and_then(kind);
+            format!("an object of {}s", member.unwrap_or_else(|| "value".into()))
+        }
+        Some("integer") => "an integer".into(),
+        Some(kind) => format!("a {kind}"),
+        None => "another value".into(),
+    };
+    match property.get("minimum") {
+        Some(low) => format!("{wanted} from {low} up"),
+        None => wanted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(JsonSchema, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Mode {
+        Grid,
+        Stream,
+    }
+
+    #[derive(JsonSchema, Deserialize)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Args {
+        /// Which process.
+        process_id: String,
+        lines: Option<u64>,
+        #[serde(default)]
+        submit: bool,
+        seconds: Option<f64>,
+        argv: Option<Vec<String>>,
+        env: Option<BTreeMap<String, String>>,
+        mode: Option<Mode>,
+    }
+
+    #[derive(JsonSchema)]
+    struct Nothing {}
+
+    #[test]
+    fn schemas_are_plain() {
+        assert_eq!(
+            Value::from(of_arguments::<Nothing>()),
+            json!({"type": "object", "properties": {}, "additionalProperties": true})
+        );
+        let schema = Value::from(of_arguments::<Args>());
+        assert_eq!(schema["required"], json!(["process_id"]));
+        assert_eq!(
+            schema["properties"],
+            json!({
+                "process_id": {"type": "string", "description": "Which process."},
+                "lines": {"type": "integer", "minimum": 0},
+                "submit": {"type": "boolean"},
+                "seconds": {"type": "number"},
+                "argv": {"type": "array", "items": {"type": "string"}},
+                "env": {"type": "object", "additionalProperties": {"type": "string"}},
+                "mode": {"type": "string", "enum": ["grid", "stream"]},
+            })
+        );
+    }
+
+    #[track_caller]
+    fn check_of(arguments: Value) -> Result<Value, String> {
+        let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
+        check(&of_arguments::<Args>(), arguments).map(Value::from).map_err(|e| e.text())
+    }
+
+    #[test]
+    fn what_fits_passes_in_the_form_the_types_read() {
+        assert_eq!(
+            check_of(json!({"process_id": "p1", "lines": 3.0, "mode": null, "unknown": [1]})),
+            Ok(json!({"process_id": "p1", "lines": 3}))
+        );
+        let full = json!({"process_id": "p1", "submit": true, "seconds": 1, "argv": ["a"],
+            "env": {"A": "b"}, "mode": "grid"});
+        assert_eq!(check_of(full.clone()), Ok(full));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named_with_what_it_takes() {
+        let refused = |arguments, expected: &str| {
+            assert_eq!(check_of(arguments), Err(format!("{expected} (invalid_argument)")));
+        };
+        refused(json!({}), "`process_id` is missing; it takes a string");
+        refused(json!({"process_id": null}), "`process_id` takes a string, not null");
+        refused(json!({"process_id": 1}), "`process_id` takes a string, not 1");
+        let with = |name: &str, value: Value| json!({"process_id": "p1", name: value});
+        refused(with("lines", json!("5")), "`lines` takes an integer from 0 up, not \"5\"");
+        refused(with("lines", json!(1.5)), "`lines` takes an integer from 0 up, not 1.5");
+        refused(with("lines", json!(-1)), "`lines` takes an integer from 0 up, not -1");
+        refused(with("submit", json!("yes")), "`submit` takes a boolean, not \"yes\"");
+        refused(with("seconds", json!([])), "`seconds` takes a number, not an array");
+        refused(with("argv", json!("ls")), "`argv` takes an array of strings, not \"ls\"");
+        refused(with("argv", json!(["ls", 1])), "`argv[1]` takes a string, not 1");
+        refused(with("env", json!({"A": 1})), "`env.A` takes a string, not 1");
+        refused(with("mode", json!("x")), "`mode` takes one of \"grid\", \"stream\", not \"x\"");
+    }
+}

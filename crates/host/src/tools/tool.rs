@@ -1,0 +1,64 @@
+//! What a tool is, and what it is given when it is called.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
+
+use super::error::ToolError;
+use super::progress::Progress;
+use crate::caller::Caller;
+use crate::host::Host;
+
+/// A tool: its name, its words, its types, and what it does.
+pub trait Tool: Send + Sync + 'static {
+    /// The name callers use.
+    const NAME: &'static str;
+    /// A short title for people.
+    const TITLE: &'static str;
+    /// What a model must know to use it right; it is read with every conversation.
+    const DESCRIPTION: &'static str;
+    /// What `help` says beyond that.
+    const HELP: &'static str;
+    /// What a call changes.
+    const EFFECT: Effect;
+    /// Its arguments: a struct of optional and required fields, each documented.
+    type Args: DeserializeOwned + JsonSchema + Send;
+    /// Its answer: a struct.
+    type Answer: Serialize + JsonSchema + Send;
+
+    /// Does it. The future is dropped when the caller cancels: what must not stop half-way runs
+    /// in a task of its own.
+    fn call(
+        args: Self::Args,
+        call: Call,
+    ) -> impl Future<Output = Result<Self::Answer, ToolError>> + Send;
+}
+
+/// What a call of a tool changes, as clients are told in its annotations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing.
+    Reads,
+    /// Adds something; a second call adds more.
+    Adds,
+    /// Sets something; a second call changes nothing more.
+    Sets,
+    /// Ends or overwrites something.
+    Destroys,
+}
+
+/// One call: on what, by whom, and how to tell the caller that it goes on.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// The project's state.
+    pub host: Arc<Host>,
+    /// Who calls.
+    pub caller: Caller,
+    /// Reports to a caller that asked for them.
+    pub progress: Progress,
+    /// Cancelled when the caller ended its side: a tool that waits then answers what it has.
+    pub ending: CancellationToken,
+}

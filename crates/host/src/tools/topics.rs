@@ -1,0 +1,121 @@
+//! The help texts that are about more than one tool.
+
+use super::registry::Registry;
+
+/// The topic that lists the others.
+pub(super) const INDEX: &str = "topics";
+
+/// Topic, one line for the index, text.
+const TOPICS: [(&str, &str, &str); 7] = [
+    ("spawning", "starting agents and processes", SPAWNING),
+    ("lifecycle", "the life of a process entry", LIFECYCLE),
+    ("messaging", "talking to other agents and to the person", MESSAGING),
+    ("timers", "being woken later, or when others fall idle", TIMERS),
+    ("scratchpads", "notes shared by agents and people", SCRATCHPADS),
+    ("waiting", "which way of waiting fits", WAITING),
+    ("errors", "how calls fail, and what to do", ERRORS),
+];
+
+const SPAWNING: &str = "\
+`spawn_agent` is the only right way to start another agent: it gives the sub-agent an identity, \
+patterm's tools and you as its parent, and hands it its instructions once it can take them. An \
+agent's CLI started from a shell, or by way of the socket, lands as a stray process at the top, \
+without any of that. `spawn_process` starts everything else: dev servers, tests, shells. Whoever \
+spawns closes: when you no longer need a process, call `close_process`.";
+
+const LIFECYCLE: &str = "\
+A process is an entry with a stable id (p1, p2, …) that outlives the operating-system process: \
+after exit its output stays readable until `close_process`. `stop_process` ends the program and \
+keeps the entry, `start_process` starts it again in the same entry, `restart_process` does both, \
+`close_process` kills all that it ever started and removes the entry. Its status is starting, \
+running, exited, failed, stopped or lost. You may act on yourself, on your descendants, and on \
+processes the project file declares; on others you get not_owner.";
+
+const MESSAGING: &str = "\
+`send_message` puts a message into another agent's pane as a turn and returns at once with a \
+receipt: delivered, queued or stalled, and why. The answer arrives in YOUR OWN pane as a new turn. \
+So after sending, set an idle timer and end your turn; never wait for the answer with \
+`wait_for_pattern` on the other agent: it would wait until its timeout. Programs that are no \
+agents get `send_input`. `request_human_attention` calls the person.";
+
+const TIMERS: &str = "\
+`timer_set` gives you a text as a fresh turn after some seconds. `timer_fire_when_idle_any` and \
+`timer_fire_when_idle_all` do so when one or all of the processes you name fall idle; set one after \
+handing out work, then end your turn. `timer_wait` is the older form of `timer_set`. Timers survive \
+a restart of the server and fire at most once.";
+
+const SCRATCHPADS: &str = "\
+Scratchpads are Markdown files of the project that agents and people share. `scratchpad_read` \
+gives content and revision; `scratchpad_write` writes only if the revision you name still holds, so \
+that nobody's words are lost; `scratchpad_append` adds at the end without a check.";
+
+const WAITING: &str = "\
+For a line a program will print (a server's \"ready\", a test's summary): `wait_for_pattern`. For \
+another agent to finish or answer: an idle timer, and end your turn. For time to pass: \
+`timer_set`. Never poll in a loop.";
+
+const ERRORS: &str = "\
+A call that fails has isError and structuredContent.error = {kind, message}. Kinds: \
+invalid_argument (mend the argument the message names), not_found (list what there is), not_owner \
+(that process is not yours; ask its owner by message), not_running, already_running, conflict \
+(someone changed it: read again, then write), limit (ask for less, or close something), timeout, \
+unavailable (not now: the message says what is missing), internal (a fault in patterm; other calls \
+go on).";
+
+/// The names of all topics, tools included.
+pub(super) fn all(tools: &Registry) -> String {
+    let names: Vec<_> = TOPICS.iter().map(|(name, ..)| *name).chain(tools.names()).collect();
+    names.join(", ")
+}
+
+/// The list of topics with a line each.
+pub(super) fn index(tools: &Registry) -> String {
+    let mut text = String::from("Topics:\n");
+    for (name, line, _) in TOPICS {
+        text.push_str(&format!("- {name}: {line}\n"));
+    }
+    text.push_str("and every tool by its name:\n");
+    for tool in tools.descriptors() {
+        let title = tool.title.unwrap_or_default();
+        text.push_str(&format!("- {}: {title}\n", tool.name));
+    }
+    text
+}
+
+/// The text of a topic. It says which of the tools it names this server does not have.
+pub(super) fn text(topic: &str, tools: &Registry) -> Option<String> {
+    let (.., text) = TOPICS.iter().find(|(name, ..)| *name == topic)?;
+    let mut missing: Vec<&str> = text.split('`').skip(1).step_by(2).collect();
+    missing.sort_unstable();
+    missing.dedup();
+    missing.retain(|name| !tools.has(name));
+    if missing.is_empty() {
+        return Some((*text).to_owned());
+    }
+    Some(format!("{text}\n\nNot in this version of patterm: {}.", missing.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_topic_is_in_the_index_and_has_a_text() {
+        let tools = Registry::standard();
+        let index = index(&tools);
+        for (name, ..) in TOPICS {
+            assert!(index.contains(&format!("- {name}: ")));
+            assert!(text(name, &tools).is_some());
+        }
+        for name in tools.names() {
+            assert!(index.contains(&format!("- {name}: ")));
+        }
+        assert_eq!(text("nonsense", &tools), None);
+    }
+
+    #[test]
+    fn a_text_names_the_tools_that_are_missing() {
+        let text = text("waiting", &Registry::default()).unwrap();
+        assert!(text.ends_with("Not in this version of patterm: timer_set, wait_for_pattern."));
+    }
+}

@@ -1,0 +1,109 @@
+//! `whoami`: who the caller is, where, and what it can do.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::ToolError;
+use super::tool::{Call, Effect, Tool};
+use crate::VERSION;
+use crate::caller::{Caller, Role};
+use crate::process::ProcessId;
+
+pub(super) struct Whoami;
+
+/// Nothing is asked.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// Who you are.
+    caller: CallerAnswer,
+    /// The project you work in.
+    project: ProjectAnswer,
+    /// The patterm server that answers.
+    server: ServerAnswer,
+    /// The names of patterm's tools.
+    tools: Vec<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct CallerAnswer {
+    /// Your own process id; absent for an external caller.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    process_id: Option<ProcessId>,
+    /// Your name in the tree of processes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// `orchestrator`: no agent is above you. `sub-agent`: another agent started you.
+    /// `external`: you are no agent of this project.
+    role: Role,
+    /// The process that started you.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_id: Option<ProcessId>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct ProjectAnswer {
+    /// The project's folder.
+    path: PathBuf,
+    /// The short key that stands for it.
+    key: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct ServerAnswer {
+    /// Always `patterm`.
+    name: &'static str,
+    /// Its version.
+    version: &'static str,
+    /// Its process id.
+    pid: u32,
+    /// When it started, in seconds since 1970.
+    started_at: u64,
+}
+
+impl Tool for Whoami {
+    const NAME: &'static str = "whoami";
+    const TITLE: &'static str = "Who am I";
+    const DESCRIPTION: &'static str = "Says who you are in patterm: your process id, name, role \
+        (orchestrator, sub-agent or external) and parent; which project and server you are in; \
+        and which tools there are. Call it first.";
+    const HELP: &'static str = "Your identity comes from how patterm started you, never from an \
+        argument. An orchestrator has no agent above it. A sub-agent answers to the agent that \
+        started it, its parent_id. An external caller is a person, a script, or a client that \
+        patterm did not start; it may do everything, and what it starts stands at the top.";
+    const EFFECT: Effect = Effect::Reads;
+    type Args = Args;
+    type Answer = Answer;
+
+    async fn call(_args: Args, call: Call) -> Result<Answer, ToolError> {
+        let Call { host, caller, .. } = &call;
+        let process = match caller {
+            Caller::External => None,
+            Caller::Process(id) => host.processes.get(id),
+        };
+        let role = caller.role(host);
+        Ok(Answer {
+            caller: CallerAnswer {
+                role,
+                process_id: process.as_ref().map(|p| p.id.clone()),
+                name: process.as_ref().map(|p| p.name.clone()),
+                parent_id: process.and_then(|p| p.parent_id),
+            },
+            project: ProjectAnswer {
+                path: host.project.root().to_owned(),
+                key: host.project.key().to_owned(),
+            },
+            server: ServerAnswer {
+                name: "patterm",
+                version: VERSION,
+                pid: std::process::id(),
+                started_at: host.started_at,
+            },
+            tools: host.tools.names().map(str::to_owned).collect(),
+        })
+    }
+}

@@ -1,0 +1,412 @@
+//! The two framings of a stream: one JSON text a line, or LSP-style `Content-Length` headers.
+//! The decoder finds out which one the peer speaks, bounds what it keeps, and after bad input
+//! finds the next message.
+
+use crate::error::{ErrorObject, PARSE_ERROR};
+use crate::id::Id;
+use crate::message::Malformed;
+use crate::nesting;
+
+/// A header block longer than this is garbage: real ones are under 100 bytes.
+const MAX_HEADER_BLOCK: usize = 8 << 10;
+
+/// How far into a message that is too long its id is looked for: clients write it first.
+const ID_SEARCH: usize = 64 << 10;
+
+/// A buffer that grew past this for one large message is given back once it is empty.
+const KEPT_BUFFER: usize = 256 << 10;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// The start of both header names that a first line may have.
+const HEADER_START: &[u8] = b"content-";
+
+/// The header that a message cannot do without, and the mark to find the next one by.
+const LENGTH_MARK: &[u8] = b"content-length:";
+
+/// How messages are told apart on a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    /// One JSON text per line.
+    Newline,
+    /// `Content-Length: N`, an empty line, N bytes.
+    Headers,
+}
+
+impl Framing {
+    /// Appends one frame to `out`. A body for [`Framing::Newline`] must hold no line feed.
+    pub fn encode(self, body: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Self::Newline => {
+                out.reserve(body.len() + 1);
+                out.extend_from_slice(body);
+                out.push(b'\n');
+            }
+            Self::Headers => {
+                let header = format!("Content-Length: {}\r\n\r\n", body.len());
+                out.reserve(header.len() + body.len());
+                out.extend_from_slice(header.as_bytes());
+                out.extend_from_slice(body);
+            }
+        }
+    }
+}
+
+/// What the decoder found next.
+#[derive(Debug, PartialEq)]
+pub enum Frame<'a> {
+    /// The body of a frame, JSON or not.
+    Body(&'a [u8]),
+    /// Bytes that are no frame; they are skipped, and this is said once for all of them.
+    Bad(BadFrame),
+}
+
+/// Why bytes could not be taken as a frame.
+#[derive(Debug, Clone, PartialEq)]
+pub enum BadFrame {
+    /// Over the limit; the id if it stood near the start.
+    TooLong {
+        /// The limit in bytes.
+        limit: usize,
+        /// The id that was seen before the message was given up.
+        id: Option<Id>,
+    },
+    /// A header block without a usable `Content-Length`.
+    BadHeaders(&'static str),
+    /// The stream ended inside a frame.
+    CutOff,
+}
+
+impl From<BadFrame> for Malformed {
+    fn from(bad: BadFrame) -> Self {
+        let (id, message) = match bad {
+            BadFrame::TooLong { limit, id } => {
+                (id, format!("the message is longer than the limit of {limit} bytes"))
+            }
+            BadFrame::BadHeaders(why) => (None, why.to_owned()),
+            BadFrame::CutOff => (None, "the input ended inside a message".to_owned()),
+        };
+        Self { id, error: ErrorObject::new(PARSE_ERROR, message) }
+    }
+}
+
+/// Turns bytes into frames. It keeps at most one unfinished frame of the limit's size, and what
+/// was fed beyond it.
+#[derive(Debug)]
+pub struct Decoder {
+    limit: usize,
+    state: State,
+    framing: Option<Framing>,
+    buffer: Vec<u8>,
+    /// Where the bytes not yet handed out begin.
+    head: usize,
+    /// How many bytes from `head` on are known to hold no line feed.
+    scanned: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum State {
+    /// Nothing has come yet: a byte order mark may.
+    First,
+    /// No message has shown the framing yet.
+    Undecided,
+    Line,
+    /// Dropping the rest of a line that was too long.
+    LongLine,
+    /// Between the lines of a header block, `length` being what it said so far.
+    Headers {
+        begun: bool,
+        length: Option<usize>,
+        size: usize,
+    },
+    Body {
+        length: usize,
+    },
+    /// Dropping everything up to the next `Content-Length:`.
+    Lost,
+}
+
+const NO_HEADERS: State = State::Headers { begun: false, length: None, size: 0 };
+
+impl Decoder {
+    /// A decoder that takes messages of up to `limit` bytes.
+    pub fn new(limit: usize) -> Self {
+        Self { limit, state: State::First, framing: None, buffer: Vec::new(), head: 0, scanned: 0 }
+    }
+
+    /// The framing the peer's first message used, once one has come.
+    pub fn framing(&self) -> Option<Framing> {
+        self.framing
+    }
+
+    /// Detects the framing anew from the next byte on: what came so far was a greeting.
+    pub fn forget_framing(&mut self) {
+        self.framing = None;
+        self.state = State::Undecided;
+    }
+
+    /// Takes bytes in.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        if self.head > 0 && self.head >= self.buffer.len() / 2 {
+            self.buffer.drain(..self.head);
+            self.head = 0;
+            if self.buffer.is_empty() && self.buffer.capacity() > KEPT_BUFFER {
+                self.buffer = Vec::new();
+            }
+        }
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The next frame, or `None` until more is fed.
+    pub fn next_frame(&mut self) -> Option<Frame<'_>> {
+        loop {
+            match self.step()? {
+                Step::Again => {}
+                Step::Body { start, end } => return Some(Frame::Body(&self.buffer[start..end])),
+                Step::Bad(bad) => return Some(Frame::Bad(bad)),
+            }
+        }
+    }
+
+    /// What is left when the stream ends: a last line without a line feed is served, a frame
+    /// that was cut off is bad. Call after [`Decoder::next_frame`] has returned `None`.
+    pub fn finish(&mut self) -> Option<Frame<'_>> {
+        let start = self.head;
+        let left = self.buffer.len() - start;
+        self.take(left);
+        match std::mem::replace(&mut self.state, State::Undecided) {
+            State::First | State::Undecided | State::Line => {
+                let line = trim_line(&self.buffer[start..]);
+                (!line.is_empty()).then_some(Frame::Body(line))
+            }
+            State::LongLine | State::Lost => None,
+            State::Headers { begun, .. } => {
+                let cut = begun || !self.buffer[start..].trim_ascii().is_empty();
+                cut.then_some(Frame::Bad(BadFrame::CutOff))
+            }
+            State::Body { .. } => Some(Frame::Bad(BadFrame::CutOff)),
+        }
+    }
+
+    fn step(&mut self) -> Option<Step> {
+        match self.state {
+            State::First => self.first(),
+            State::Undecided => self.undecided(),
+            State::Line => self.line(),
+            State::LongLine => self.long_line(),
+            State::Headers { begun, length, size } => self.header(begun, length, size),
+            State::Body { length } => self.body(length),
+            State::Lost => self.lost(),
+        }
+    }
+
+    fn first(&mut self) -> Option<Step> {
+        let waiting = self.waiting();
+        if waiting.is_empty() {
+            return None;
+        }
+        if waiting.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(waiting) {
+            return None;
+        }
+        if waiting.starts_with(BYTE_ORDER_MARK) {
+            self.take(BYTE_ORDER_MARK.len());
+        }
+        self.state = State::Undecided;
+        Some(Step::Again)
+    }
+
+    /// Header names begin with `Content-`, messages with a bracket; anything else is a line of
+    /// garbage that shows no framing.
+    fn undecided(&mut self) -> Option<Step> {
+        let blank = self.waiting().iter().take_while(|b| b.is_ascii_whitespace()).count();
+        self.take(blank);
+        let waiting = self.waiting();
+        let start = &waiting[..waiting.len().min(HEADER_START.len())];
+        if start.is_empty() {
+            return None;
+        }
+        if HEADER_START[..start.len()].eq_ignore_ascii_case(start) {
+            if start.len() < HEADER_START.len() {
+                return None;
+            }
+            self.framing = Some(Framing::Headers);
+            self.state = NO_HEADERS;
+            return Some(Step::Again);
+        }
+        if matches!(start[0], b'{' | b'[') {
+            self.framing = Some(Framing::Newline);
+            self.state = State::Line;
+        }
+        self.line()
+    }
+
+    fn line(&mut self) -> Option<Step> {
+        let Some(end) = self.line_end() else {
+            let waiting = self.waiting();
+            if waiting.len() <= self.limit {
+                return None;
+            }
+            let bad = self.too_long();
+            self.take(self.waiting().len());
+            self.state = State::LongLine;
+            return Some(bad);
+        };
+        let start = self.head;
+        let line = trim_line(&self.buffer[start..start + end]);
+        let length = line.len();
+        let step = match length {
+            0 => Step::Again,
+            _ if end > self.limit => self.too_long(),
+            _ => Step::Body { start, end: start + length },
+        };
+        self.take(end + 1);
+        Some(step)
+    }
+
+    fn long_line(&mut self) -> Option<Step> {
+        let Some(end) = self.line_end() else {
+            self.take(self.waiting().len());
+            return None;
+        };
+        self.take(end + 1);
+        self.state = if self.framing.is_some() { State::Line } else { State::Undecided };
+        Some(Step::Again)
+    }
+
+    fn header(&mut self, begun: bool, length: Option<usize>, size: usize) -> Option<Step> {
+        let Some(end) = self.line_end() else {
+            let too_big = size + self.waiting().len() > MAX_HEADER_BLOCK;
+            return too_big.then(|| self.lose(0, "a header block without an end"));
+        };
+        let size = size + end + 1;
+        let line = trim_line(&self.waiting()[..end]);
+        if line.is_empty() {
+            self.take(end + 1);
+            return Some(match length {
+                None if !begun => Step::Again,
+                None => self.lose(0, "a header block without Content-Length"),
+                Some(length) if length > self.limit => {
+                    self.state = State::Lost;
+                    Step::Bad(BadFrame::TooLong { limit: self.limit, id: None })
+                }
+                Some(length) => {
+                    self.state = State::Body { length };
+                    Step::Again
+                }
+            });
+        }
+        let Some((name, value)) = split_header(line) else {
+            return Some(self.lose(0, "neither a header nor the start of one"));
+        };
+        let length = if name.eq_ignore_ascii_case(b"content-length") {
+            let read = std::str::from_utf8(value).ok().and_then(|v| v.parse::<u64>().ok());
+            match read.map(|n| usize::try_from(n).unwrap_or(usize::MAX)) {
+                Some(n) if length.is_none_or(|earlier| earlier == n) => Some(n),
+                // The search for the next mark must not find this one again.
+                _ => return Some(self.lose(end, "a Content-Length that is no number")),
+            }
+        } else {
+            length
+        };
+        if size > MAX_HEADER_BLOCK {
+            return Some(self.lose(end, "a header block without an end"));
+        }
+        self.take(end + 1);
+        self.state = State::Headers { begun: true, length, size };
+        Some(Step::Again)
+    }
+
+    fn body(&mut self, length: usize) -> Option<Step> {
+        if self.waiting().len() < length {
+            return None;
+        }
+        let start = self.head;
+        self.take(length);
+        self.state = NO_HEADERS;
+        Some(Step::Body { start, end: start + length })
+    }
+
+    fn lost(&mut self) -> Option<Step> {
+        match find_ignoring_case(self.waiting(), LENGTH_MARK) {
+            Some(at) => {
+                self.take(at);
+                self.state = NO_HEADERS;
+                Some(Step::Again)
+            }
+            None => {
+                let kept = self.waiting().len().min(LENGTH_MARK.len() - 1);
+                self.take(self.waiting().len() - kept);
+                None
+            }
+        }
+    }
+
+    /// Skips `bytes` and then everything up to the next mark.
+    fn lose(&mut self, bytes: usize, why: &'static str) -> Step {
+        self.take(bytes);
+        self.state = State::Lost;
+        Step::Bad(BadFrame::BadHeaders(why))
+    }
+
+    fn too_long(&self) -> Step {
+        // No further than the limit either: what lies beyond it depends on how the bytes came.
+        let searched = self.waiting().len().min(ID_SEARCH).min(self.limit);
+        let id = nesting::id_in_prefix(&self.waiting()[..searched]);
+        Step::Bad(BadFrame::TooLong { limit: self.limit, id })
+    }
+
+    fn waiting(&self) -> &[u8] {
+        &self.buffer[self.head..]
+    }
+
+    fn take(&mut self, bytes: usize) {
+        self.head += bytes;
+        self.scanned = self.scanned.saturating_sub(bytes);
+        if self.head == self.buffer.len() && matches!(self.state, State::LongLine | State::Lost) {
+            // What is being dropped is never looked at again: no need to wait for the next feed.
+            self.buffer.clear();
+            self.head = 0;
+        }
+    }
+
+    /// Where the line feed stands, counted from `head`.
+    fn line_end(&mut self) -> Option<usize> {
+        let found = memchr::memchr(b'\n', &self.buffer[self.head + self.scanned..]);
+        match found {
+            Some(at) => Some(self.scanned + at),
+            None => {
+                self.scanned = self.buffer.len() - self.head;
+                None
+            }
+        }
+    }
+}
+
+/// What one look at the buffer gave; positions are in the buffer.
+enum Step {
+    Again,
+    Body { start: usize, end: usize },
+    Bad(BadFrame),
+}
+
+/// A line without its line feed, its carriage return and blanks behind it.
+fn trim_line(line: &[u8]) -> &[u8] {
+    line.trim_ascii_end()
+}
+
+fn split_header(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let colon = memchr::memchr(b':', line)?;
+    let name = &line[..colon];
+    let is_name = !name.is_empty() && name.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'-');
+    is_name.then(|| (name, line[colon + 1..].trim_ascii()))
+}
+
+fn find_ignoring_case(text: &[u8], mark: &[u8]) -> Option<usize> {
+    let (lower, upper) = (mark[0].to_ascii_lowercase(), mark[0].to_ascii_uppercase());
+    memchr::memchr2_iter(lower, upper, text)
+        .find(|&at| text[at..].get(..mark.len()).is_some_and(|t| t.eq_ignore_ascii_case(mark)))
+}
+
+#[cfg(test)]
+#[path = "frame_tests.rs"]
+mod tests;

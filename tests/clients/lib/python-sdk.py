@@ -1,0 +1,27 @@
+"""A client written with the Python MCP SDK; lib/sdk.mjs says what goes in and out."""
+
+import json
+import os
+from importlib.metadata import version
+
+import anyio
+from mcp import Client, StdioServerParameters
+
+
+async def main() -> None:
+    given = json.loads(os.environ["SDK_JOB"])
+    server = StdioServerParameters(**{key: given["server"][key] for key in ("command", "args", "env")})
+    mode = {"modern": "2026-07-28", None: "auto"}.get(given["mode"], given["mode"])
+    async with Client(server, mode=mode) as client:
+        tools = []
+        page = None
+        while page is None or page.next_cursor:
+            page = await client.list_tools(cursor=page and page.next_cursor)
+            tools += [tool.name for tool in page.tools]
+        result = await client.call_tool("whoami", {})
+        revision = client.protocol_version
+    result = result.model_dump(mode="json", by_alias=True)
+    print(json.dumps({"version": version("mcp"), "revision": revision, "tools": tools, "result": result}))
+
+
+anyio.run(main)
