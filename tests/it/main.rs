@@ -1,0 +1,5 @@
+//! One binary for all integration tests; a module for each thing that can break.
+
+mod support;
+
+mod smoke;

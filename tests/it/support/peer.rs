@@ -1,0 +1,193 @@
+//! A client that may say anything: over the socket or through the proxy, in either framing.
+
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+
+use patterm_wire::{Decoder, Frame, Framing};
+use serde_json::{Value, json};
+
+use super::place::patterm_binary;
+
+/// A way in and a framing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Door {
+    Socket(Framing),
+    Proxy(Framing),
+}
+
+impl Door {
+    pub(crate) const ALL: [Self; 4] = [
+        Self::Socket(Framing::Newline),
+        Self::Socket(Framing::Headers),
+        Self::Proxy(Framing::Newline),
+        Self::Proxy(Framing::Headers),
+    ];
+
+    pub(crate) fn framing(self) -> Framing {
+        match self {
+            Self::Socket(framing) | Self::Proxy(framing) => framing,
+        }
+    }
+}
+
+enum Ends {
+    Socket(UnixStream),
+    Proxy { child: Child, stdin: Option<ChildStdin>, stdout: ChildStdout },
+}
+
+/// A client. What it receives must be well framed, in the framing it speaks.
+pub(crate) struct Peer {
+    ends: Ends,
+    framing: Framing,
+    decoder: Decoder,
+}
+
+impl Peer {
+    pub(crate) fn connect(door: Door, socket: &Path) -> Self {
+        let ends = match door {
+            Door::Socket(_) => Ends::Socket(UnixStream::connect(socket).unwrap()),
+            Door::Proxy(_) => return Self::through(&mut proxy(socket), door.framing()),
+        };
+        Self::new(ends, door.framing())
+    }
+
+    /// A client of a proxy that is started by this command.
+    pub(crate) fn through(command: &mut Command, framing: Framing) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take().unwrap());
+        Self::new(Ends::Proxy { child, stdin, stdout }, framing)
+    }
+
+    fn new(ends: Ends, framing: Framing) -> Self {
+        Self { ends, framing, decoder: Decoder::new(64 << 20) }
+    }
+
+    /// Sends bytes as they are.
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
+        match &mut self.ends {
+            Ends::Socket(stream) => stream.write_all(bytes).unwrap(),
+            Ends::Proxy { stdin, .. } => stdin.as_mut().unwrap().write_all(bytes).unwrap(),
+        }
+    }
+
+    /// Sends one frame with this body.
+    pub(crate) fn send_body(&mut self, body: &[u8]) {
+        let mut frame = Vec::new();
+        self.framing.encode(body, &mut frame);
+        self.send(&frame);
+    }
+
+    /// Sends a request.
+    pub(crate) fn ask(&mut self, id: impl Into<Value>, method: &str, params: Value) {
+        let id = id.into();
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        self.send_body(request.to_string().as_bytes());
+    }
+
+    /// Sends a notification.
+    pub(crate) fn notify(&mut self, method: &str, params: Value) {
+        let notification = json!({"jsonrpc": "2.0", "method": method, "params": params});
+        self.send_body(notification.to_string().as_bytes());
+    }
+
+    /// Asks and returns the next message, which must be the answer.
+    pub(crate) fn answer(&mut self, id: impl Into<Value>, method: &str, params: Value) -> Value {
+        let id = id.into();
+        self.ask(id.clone(), method, params);
+        let answer = self.receive();
+        assert_eq!(answer["id"], id, "{answer}");
+        answer
+    }
+
+    /// The next message; fails the test at the end of the stream.
+    pub(crate) fn receive(&mut self) -> Value {
+        self.try_receive().expect("a message, not the end of the stream")
+    }
+
+    /// The next message, or `None` at the end of the stream.
+    pub(crate) fn try_receive(&mut self) -> Option<Value> {
+        self.try_receive_raw().map(|body| serde_json::from_slice(&body).unwrap())
+    }
+
+    /// The next message as it stood.
+    pub(crate) fn try_receive_raw(&mut self) -> Option<Vec<u8>> {
+        loop {
+            if let Some(frame) = self.decoder.next_frame() {
+                let Frame::Body(body) = frame else { panic!("badly framed: {frame:?}") };
+                let body = body.to_vec();
+                assert_eq!(self.decoder.framing(), Some(self.framing), "answers keep the framing");
+                return Some(body);
+            }
+            let mut buffer = [0; 64 << 10];
+            let read = match &mut self.ends {
+                Ends::Socket(stream) => stream.read(&mut buffer),
+                Ends::Proxy { stdout, .. } => stdout.read(&mut buffer),
+            };
+            match read {
+                // The server may end a connection that it refused before it read all of it.
+                Err(e) if e.kind() == std::io::ErrorKind::ConnectionReset => return None,
+                Ok(0) => {
+                    assert_eq!(self.decoder.finish(), None, "nothing but whole messages");
+                    return None;
+                }
+                Ok(bytes) => self.decoder.feed(&buffer[..bytes]),
+                Err(e) => panic!("{e}"),
+            }
+        }
+    }
+
+    /// Ends this side; what is still said is read with [`Peer::receive`].
+    pub(crate) fn end(&mut self) {
+        match &mut self.ends {
+            Ends::Socket(stream) => stream.shutdown(Shutdown::Write).unwrap(),
+            Ends::Proxy { stdin, .. } => drop(stdin.take()),
+        }
+    }
+
+    /// Ends this side and returns everything that is still said. A proxy must then exit with 0.
+    pub(crate) fn finish(mut self) -> Vec<Value> {
+        self.end();
+        let left = std::iter::from_fn(|| self.try_receive()).collect();
+        if let Some(status) = self.wait() {
+            assert!(status.success(), "{status}");
+        }
+        left
+    }
+
+    /// The process id of the proxy.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        match &self.ends {
+            Ends::Socket(_) => None,
+            Ends::Proxy { child, .. } => Some(child.id()),
+        }
+    }
+
+    /// Waits for the proxy's end.
+    pub(crate) fn wait(&mut self) -> Option<ExitStatus> {
+        match &mut self.ends {
+            Ends::Socket(_) => None,
+            Ends::Proxy { child, .. } => Some(child.wait().unwrap()),
+        }
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        if let Ends::Proxy { child, stdin, .. } = &mut self.ends {
+            drop(stdin.take());
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// The proxy to a given socket, without any other way to a server.
+#[expect(clippy::disallowed_methods, reason = "tests start what they test")]
+fn proxy(socket: &Path) -> Command {
+    let mut command = Command::new(patterm_binary());
+    command.env_clear().arg("mcp-stdio").arg("--socket").arg(socket);
+    command
+}

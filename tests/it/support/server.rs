@@ -1,0 +1,103 @@
+//! Servers: in this process, where a test can reach their state; or the real one, that can be
+//! killed.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use patterm_host::identity::Token;
+use patterm_host::process::{Kind, Process, ProcessId};
+use patterm_host::registry::Entry;
+use patterm_host::{Host, Server, Settings};
+use tokio_util::sync::CancellationToken;
+
+use super::peer::{Door, Peer};
+use super::place::Place;
+
+/// A server on a thread of this process.
+pub(crate) struct Serving {
+    host: Arc<Host>,
+    shutdown: CancellationToken,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Serving {
+    pub(super) fn start(settings: Settings) -> Self {
+        let server = Server::start(settings).unwrap();
+        let (host, shutdown) = (server.host().clone(), server.shutdown());
+        let thread = std::thread::spawn(move || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(server.run()).unwrap();
+        });
+        Self { host, shutdown, thread: Some(thread) }
+    }
+
+    pub(crate) fn host(&self) -> &Host {
+        &self.host
+    }
+
+    pub(crate) fn socket(&self) -> &Path {
+        &self.host.socket
+    }
+
+    /// A client of this server.
+    pub(crate) fn connect(&self, door: Door) -> Peer {
+        Peer::connect(door, self.socket())
+    }
+
+    /// An agent of this server, with a token.
+    pub(crate) fn agent(&self, name: &str, parent: Option<&ProcessId>) -> (Process, Token) {
+        let process = self.host.processes.add(name, Kind::Agent, parent.cloned()).unwrap();
+        let token = self.host.identities.issue(&process.id).unwrap();
+        (process, token)
+    }
+
+    /// Ends the server and waits for it.
+    pub(crate) fn stop(&mut self) {
+        self.shutdown.cancel();
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+        if let Some(thread) = self.thread.take() {
+            // A panic on that thread has been printed; a second one here would hide it.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The real server in the background.
+pub(crate) struct Spawned {
+    pub(crate) entry: Entry,
+}
+
+impl Spawned {
+    pub(super) fn start(place: &Place) -> Self {
+        let output = place.run(&["serve", "--json"]);
+        Self { entry: serde_json::from_str(&output).unwrap() }
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.entry.socket.clone()
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.entry.pid
+    }
+
+    /// `kill -9`, and waits until the process is gone.
+    pub(crate) fn kill(&self) {
+        use rustix::event::{PollFd, PollFlags, poll};
+        use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+        let pid = Pid::from_raw(self.entry.pid.cast_signed()).unwrap();
+        let process = pidfd_open(pid, PidfdFlags::empty()).unwrap();
+        pidfd_send_signal(&process, Signal::KILL).unwrap();
+        poll(&mut [PollFd::new(&process, PollFlags::IN)], None).unwrap();
+    }
+}

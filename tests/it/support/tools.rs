@@ -1,0 +1,121 @@
+//! Tools to test the server with: they wait, report, answer much, and panic.
+
+use patterm_host::tools::{Call, Effect, ErrorKind, Registry, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The server's own tools and those of this file.
+pub(crate) fn registry() -> Registry {
+    Registry::standard().with::<Wait>().with::<Large>().with::<Panic>().with::<Fail>()
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Done {
+    ok: bool,
+}
+
+/// Waits until its client ends, and reports how long it has waited.
+struct Wait;
+
+#[derive(Deserialize, JsonSchema)]
+struct WaitArgs {
+    /// How many reports to make first.
+    reports: Option<u64>,
+    /// Answer after the reports instead of waiting for the client's end.
+    once: Option<bool>,
+}
+
+impl Tool for Wait {
+    const NAME: &'static str = "test_wait";
+    const TITLE: &'static str = "Wait";
+    const DESCRIPTION: &'static str = "Waits until the client ends its side of the connection.";
+    const HELP: &'static str = "";
+    const EFFECT: Effect = Effect::Reads;
+    type Args = WaitArgs;
+    type Answer = Done;
+
+    async fn call(args: WaitArgs, call: Call) -> Result<Done, ToolError> {
+        for n in 0..args.reports.unwrap_or(0) {
+            tokio::task::yield_now().await;
+            call.progress.report(n as f64, None, "waiting");
+        }
+        if args.once != Some(true) {
+            call.ending.cancelled().await;
+        }
+        Ok(Done { ok: true })
+    }
+}
+
+/// Answers with as many bytes as asked.
+struct Large;
+
+#[derive(Deserialize, JsonSchema)]
+struct LargeArgs {
+    /// How many bytes.
+    bytes: usize,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct LargeAnswer {
+    text: String,
+}
+
+impl Tool for Large {
+    const NAME: &'static str = "test_large";
+    const TITLE: &'static str = "Large";
+    const DESCRIPTION: &'static str = "Answers with as many bytes as it is asked for.";
+    const HELP: &'static str = "";
+    const EFFECT: Effect = Effect::Reads;
+    type Args = LargeArgs;
+    type Answer = LargeAnswer;
+
+    async fn call(args: LargeArgs, _call: Call) -> Result<LargeAnswer, ToolError> {
+        Ok(LargeAnswer { text: "x".repeat(args.bytes) })
+    }
+}
+
+/// Panics.
+struct Panic;
+
+impl Tool for Panic {
+    const NAME: &'static str = "test_panic";
+    const TITLE: &'static str = "Panic";
+    const DESCRIPTION: &'static str = "Panics, at once or after it has waited for a moment.";
+    const HELP: &'static str = "";
+    const EFFECT: Effect = Effect::Reads;
+    type Args = WaitArgs;
+    type Answer = Done;
+
+    async fn call(args: WaitArgs, _call: Call) -> Result<Done, ToolError> {
+        for _ in 0..args.reports.unwrap_or(0) {
+            tokio::task::yield_now().await;
+        }
+        panic!("as it was asked to");
+    }
+}
+
+/// Fails with the kind it is asked for.
+struct Fail;
+
+#[derive(Deserialize, JsonSchema)]
+struct FailArgs {
+    /// The kind's name.
+    kind: String,
+}
+
+impl Tool for Fail {
+    const NAME: &'static str = "test_fail";
+    const TITLE: &'static str = "Fail";
+    const DESCRIPTION: &'static str = "Fails with the kind of failure that it is asked for.";
+    const HELP: &'static str = "";
+    const EFFECT: Effect = Effect::Destroys;
+    type Args = FailArgs;
+    type Answer = Done;
+
+    async fn call(args: FailArgs, _call: Call) -> Result<Done, ToolError> {
+        match ErrorKind::ALL.into_iter().find(|kind| kind.name() == args.kind) {
+            Some(kind) => Err(ToolError::new(kind, "as it was asked to")),
+            None => Ok(Done { ok: true }),
+        }
+    }
+}
