@@ -84,6 +84,7 @@ const ACCEPT_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
 /// Lets a client of our own user in, as long as there is room.
 fn admit(stream: UnixStream, host: &Arc<Host>, connections: &mut JoinSet<()>) {
+    while connections.try_join_next().is_some() {}
     let ours = rustix::process::getuid().as_raw();
     let refusal = match stream.peer_cred() {
         Ok(peer) if peer.uid() == ours => {

@@ -1,0 +1,48 @@
+//! A tool call through `mcp-stdio`, against the same answer from a bare rmcp stdio server.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::row::{Row, median};
+use crate::session::{Place, Session};
+
+/// Turns taken by each side.
+const ROUNDS: usize = 10;
+
+/// Calls in a turn.
+const CALLS: usize = 2_000;
+
+const CALL: &str = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\
+    \"params\":{\"name\":\"whoami\",\"arguments\":{}}}\n";
+
+pub(crate) fn measure(place: &Place) -> anyhow::Result<Row> {
+    let mut ours = Session::start(&mut place.patterm(&["mcp-stdio"]))?;
+    ours.handshake()?;
+    let answer: Value = serde_json::from_str(ours.ask(CALL)?)?;
+    let answer = answer["result"]["structuredContent"].to_string();
+    let mut peer = Session::start(place.program("bare-rmcp").arg(answer))?;
+    peer.handshake()?;
+    let (mut our_times, mut peer_times) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        turn(&mut ours, &mut our_times)?;
+        turn(&mut peer, &mut peer_times)?;
+    }
+    Ok(Row {
+        what: "tool call through mcp-stdio (whoami)",
+        ours: median(our_times),
+        peer_name: "bare rmcp stdio server",
+        peer: median(peer_times),
+        bar: 1.5,
+    })
+}
+
+fn turn(session: &mut Session, times: &mut Vec<Duration>) -> anyhow::Result<()> {
+    for _ in 0..CALLS {
+        let start = Instant::now();
+        let answer = session.ask(CALL)?;
+        times.push(start.elapsed());
+        anyhow::ensure!(answer.contains("\"structuredContent\""), "{answer}");
+    }
+    Ok(())
+}

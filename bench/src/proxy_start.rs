@@ -1,0 +1,35 @@
+//! From starting `mcp-stdio` to its first answer, against starting `true`.
+
+use std::path::Path;
+use std::time::Instant;
+
+use crate::row::{Row, median};
+use crate::session::{Place, Session};
+
+/// Starts of each side.
+const STARTS: usize = 300;
+
+const LIST: &str = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n";
+
+pub(crate) fn measure(place: &Place) -> anyhow::Result<Row> {
+    let (mut ours, mut peer) = (Vec::new(), Vec::new());
+    for _ in 0..STARTS {
+        let start = Instant::now();
+        let mut session = Session::start(&mut place.patterm(&["mcp-stdio"]))?;
+        let answer = session.ask(LIST)?;
+        ours.push(start.elapsed());
+        anyhow::ensure!(answer.contains("\"whoami\""), "{answer}");
+        drop(session);
+        let start = Instant::now();
+        let status = place.command(Path::new("true")).status()?;
+        peer.push(start.elapsed());
+        anyhow::ensure!(status.success(), "{status}");
+    }
+    Ok(Row {
+        what: "mcp-stdio, start to tools/list, server running",
+        ours: median(ours),
+        peer_name: "starting `true`",
+        peer: median(peer),
+        bar: 5.0,
+    })
+}
