@@ -2,5 +2,6 @@
 
 mod support;
 
+mod clients;
 mod protocol;
 mod smoke;

@@ -19,9 +19,11 @@ async def main() -> None:
             page = await client.list_tools(cursor=page and page.next_cursor)
             tools += [tool.name for tool in page.tools]
         result = await client.call_tool("whoami", {})
+        failure = await client.call_tool("help", {"topic": "no such topic"})
         revision = client.protocol_version
-    result = result.model_dump(mode="json", by_alias=True)
-    print(json.dumps({"version": version("mcp"), "revision": revision, "tools": tools, "result": result}))
+    answers = {"result": result, "failure": failure}
+    answers = {name: answer.model_dump(mode="json", by_alias=True) for name, answer in answers.items()}
+    print(json.dumps({"version": version("mcp"), "revision": revision, "tools": tools, **answers}))
 
 
 anyio.run(main)

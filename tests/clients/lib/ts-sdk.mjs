@@ -20,6 +20,8 @@ const { command, args, env } = server;
 await client.connect(new StdioClientTransport({ command, args, env: { ...getDefaultEnvironment(), ...env } }));
 const { tools } = await client.listTools();
 const result = await client.callTool({ name: "whoami", arguments: {} });
+// This SDK checks the structured content of failures, too, against the output schema.
+const failure = await client.callTool({ name: "help", arguments: { topic: "no such topic" } });
 const revision = client.getNegotiatedProtocolVersion();
 await client.close();
-console.log(JSON.stringify({ version, revision, tools: tools.map((tool) => tool.name), result }));
+console.log(JSON.stringify({ version, revision, tools: tools.map((tool) => tool.name), result, failure }));
