@@ -3,5 +3,7 @@
 mod support;
 
 mod clients;
+mod fuzz_corpus;
 mod protocol;
 mod smoke;
+mod tidy;

@@ -1,0 +1,74 @@
+//! What must hold for any input. The fuzz targets and the tests that replay the corpus share it.
+#![allow(dead_code, reason = "each fuzz target uses one of them")]
+
+use patterm_wire::{BadFrame, Decoder, Frame, Id, Incoming, Malformed, Message};
+use serde_json::Value;
+
+const LIMIT: usize = 256;
+
+/// The frames of a stream that comes in pieces of `step` bytes.
+fn decode(stream: &[u8], step: usize) -> Vec<Result<Vec<u8>, BadFrame>> {
+    let own = |frame: Frame<'_>| match frame {
+        Frame::Body(body) => Ok(body.to_vec()),
+        Frame::Bad(bad) => Err(bad),
+    };
+    let mut decoder = Decoder::new(LIMIT);
+    let mut frames = Vec::new();
+    for piece in stream.chunks(step) {
+        decoder.feed(piece);
+        while let Some(frame) = decoder.next_frame() {
+            frames.push(own(frame));
+        }
+    }
+    frames.extend(decoder.finish().map(own));
+    frames
+}
+
+/// The first byte says how the rest is cut into reads. However that is, the frames are the same,
+/// and none is longer than the limit.
+pub(crate) fn frames(data: &[u8]) {
+    let Some((step, stream)) = data.split_first() else { return };
+    let whole = decode(stream, stream.len().max(1));
+    let cut = decode(stream, usize::from(*step).max(1));
+    assert_eq!(whole, cut, "by {step}");
+    for frame in whole {
+        match frame {
+            Ok(body) => assert!(body.len() <= LIMIT),
+            Err(bad) => {
+                let refusal = Malformed::from(bad);
+                assert_eq!(refusal.error.code, -32700);
+            }
+        }
+    }
+}
+
+/// A body is a message, or refused with the right code; ids are as they stood.
+pub(crate) fn messages(data: &[u8]) {
+    let json = serde_json::from_slice::<Value>(data).ok();
+    match Incoming::parse(data) {
+        Ok(Incoming::One(message)) => one(&message, data),
+        Ok(Incoming::Batch(elements)) => {
+            for element in elements {
+                if let Ok(message) = Message::from_raw(element) {
+                    one(&message, data);
+                }
+            }
+        }
+        // A number that no float can hold is JSON all the same, whatever serde_json says.
+        Err(refusal) if refusal.error.code == -32600 => {}
+        Err(refusal) => {
+            assert_eq!(refusal.error.code, -32700);
+            assert!(json.is_none(), "it is JSON: {}", data.escape_ascii());
+        }
+    }
+}
+
+fn one(message: &Message<'_>, data: &[u8]) {
+    let id = match message {
+        Message::Request { id, .. } => Some(id),
+        Message::Response { id, .. } => id.as_ref(),
+        Message::Notification { .. } => None,
+    };
+    let stood = |id: &Id| data.windows(id.as_json().len()).any(|w| w == id.as_json().as_bytes());
+    assert!(id.is_none_or(stood));
+}

@@ -1,0 +1,7 @@
+//! Any bytes, cut into any reads.
+#![no_main]
+
+#[path = "../checks.rs"]
+mod checks;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| checks::frames(data));

@@ -1,0 +1,209 @@
+//! The repository keeps its own rules: who may depend on whom, what every file begins with, that no
+//! test is forgotten, and that what the README says exists.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use patterm_host::tools::Registry;
+use serde_json::Value;
+
+use crate::support::Place;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
+}
+
+#[expect(clippy::disallowed_methods, reason = "tests ask the tools of the trade")]
+fn output_of(program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).current_dir(root()).output().unwrap();
+    assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// All files that belong to the repository, those not yet committed included.
+fn files() -> Vec<PathBuf> {
+    let listed = output_of("git", &["ls-files", "-co", "--exclude-standard"]);
+    let files: Vec<_> = listed.lines().map(PathBuf::from).collect();
+    files.into_iter().filter(|file| root().join(file).is_file()).collect()
+}
+
+fn text(file: &Path) -> String {
+    String::from_utf8_lossy(&std::fs::read(root().join(file)).unwrap()).into_owned()
+}
+
+/// The table of ARCHITECTURE.md: which of our crates each may use, and what it must not know.
+const EDGES: [(&str, &[&str], &[&str]); 6] = [
+    ("patterm-wire", &[], &["tokio", "rmcp", "rustix", "tracing"]),
+    ("patterm-keeper", &[], &["tokio", "rmcp", "serde_json"]),
+    ("patterm-host", &["patterm-wire", "patterm-keeper"], &["ratatui", "axum", "hyper", "clap"]),
+    ("patterm", &["patterm-wire", "patterm-keeper", "patterm-host"], &["rmcp"]),
+    ("patterm-tests", &["patterm-wire", "patterm-host"], &[]),
+    ("patterm-bench", &[], &[]),
+];
+
+#[test]
+fn crates_know_only_whom_they_may() {
+    let metadata =
+        output_of("cargo", &["metadata", "--format-version=1", "--no-deps", "--offline"]);
+    let metadata: Value = serde_json::from_str(&metadata).unwrap();
+    let names = |list: &Value| -> BTreeSet<String> {
+        let list = list.as_array().unwrap().iter();
+        list.map(|item| item["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let ours = names(&metadata["packages"]);
+    let known: BTreeSet<String> = EDGES.iter().map(|(name, ..)| (*name).to_owned()).collect();
+    assert_eq!(ours, known, "every crate has its line in EDGES");
+    for package in metadata["packages"].as_array().unwrap() {
+        let name = package["name"].as_str().unwrap();
+        let (_, may, must_not) = EDGES.iter().find(|(edge, ..)| *edge == name).unwrap();
+        let used = names(&package["dependencies"]);
+        for other in used.intersection(&ours) {
+            assert!(may.contains(&other.as_str()), "{name} must not use {other}");
+        }
+        for banned in *must_not {
+            assert!(!used.contains(*banned), "{name} must not use {banned}");
+        }
+    }
+}
+
+#[test]
+fn every_crate_keeps_the_workspace_lints_and_only_keeper_may_be_unsafe() {
+    let manifests =
+        files().into_iter().filter(|f| f.ends_with("Cargo.toml") && f.components().count() > 1);
+    for manifest in manifests.filter(|f| !f.starts_with("fuzz")) {
+        let keeps = text(&manifest).contains("[lints]\nworkspace = true");
+        assert_eq!(keeps, !manifest.starts_with("crates/keeper"), "{}", manifest.display());
+    }
+    assert!(text(Path::new("Cargo.toml")).contains("unsafe_code = \"forbid\""));
+}
+
+#[test]
+fn every_dependency_says_what_it_is_for() {
+    let manifest = text(Path::new("Cargo.toml"));
+    let section = manifest.split("[workspace.dependencies]").nth(1).unwrap();
+    let lines = section.lines().skip(1).take_while(|line| !line.starts_with('['));
+    let mut seen = 0;
+    for line in lines.filter(|line| !line.is_empty() && !line.starts_with("patterm-")) {
+        let self_evident = line.starts_with("serde = ");
+        assert!(self_evident || line.contains(" # "), "no reason: {line}");
+        seen += 1;
+    }
+    assert!(seen > 10);
+}
+
+#[test]
+fn every_source_file_opens_with_what_lives_there() {
+    let sources = files().into_iter().filter(|f| f.extension().is_some_and(|e| e == "rs"));
+    let mut seen = 0;
+    for source in sources {
+        assert!(text(&source).starts_with("//! "), "{}", source.display());
+        seen += 1;
+    }
+    assert!(seen > 40);
+}
+
+#[test]
+fn no_test_file_is_forgotten() {
+    let mut declared: BTreeMap<PathBuf, String> = BTreeMap::new();
+    for file in files().into_iter().filter(|f| f.extension().is_some_and(|e| e == "rs")) {
+        declared.insert(file.clone(), text(&file));
+    }
+    for file in declared.keys().filter(|f| f.starts_with("tests/it")) {
+        let (folder, stem) = (file.parent().unwrap(), file.file_stem().unwrap().to_str().unwrap());
+        let (owner, name) = match stem {
+            "main" => continue,
+            "mod" => (folder.parent().unwrap(), folder.file_name().unwrap().to_str().unwrap()),
+            _ => (folder, stem),
+        };
+        let owners = [owner.join("mod.rs"), owner.join("main.rs"), owner.with_extension("rs")];
+        let declares = |owner: &PathBuf| {
+            declared.get(owner).is_some_and(|text| {
+                text.lines().any(|l| l.trim_end_matches(';').ends_with(&format!("mod {name}")))
+            })
+        };
+        assert!(owners.iter().any(declares), "{} is in no module", file.display());
+    }
+}
+
+#[test]
+fn no_test_is_ignored_and_none_sleeps() {
+    // Written apart, so that this file does not find itself.
+    let banned =
+        [concat!("#[ign", "ore"), concat!("thread::sl", "eep"), concat!("time::sl", "eep(")];
+    for file in files()
+        .into_iter()
+        .filter(|f| f.starts_with("tests") && f.extension().is_some_and(|e| e == "rs"))
+    {
+        for word in banned {
+            assert!(!text(&file).contains(word), "{} has {word}", file.display());
+        }
+    }
+}
+
+#[test]
+fn nothing_names_this_machine_or_a_registry() {
+    let banned = [
+        concat!("/ro", "ot/"),
+        concat!("/wo", "rk/"),
+        concat!("registry.", "npmjs"),
+        concat!("pypi.", "org"),
+        concat!("static.", "crates.io"),
+        concat!("deb.", "debian"),
+    ];
+    for file in files() {
+        for word in banned {
+            assert!(!text(&file).contains(word), "{} has {word}", file.display());
+        }
+    }
+}
+
+/// Words of a document's code blocks and inline code.
+fn code(document: &str) -> Vec<String> {
+    document.split('`').skip(1).step_by(2).map(|code| code.trim().to_owned()).collect()
+}
+
+#[test]
+fn the_commands_in_the_documents_exist() {
+    let place = Place::new();
+    let help = place.run(&["--help"]);
+    let mut verbs = 0;
+    for document in ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"] {
+        for code in code(&text(Path::new(document))) {
+            for line in code.lines() {
+                let words: Vec<_> = line.trim_start_matches("$ ").split_whitespace().collect();
+                match words.as_slice() {
+                    ["patterm", verb, ..] if verb.starts_with(|c: char| c.is_ascii_lowercase()) => {
+                        assert!(help.contains(&format!("\n  {verb}")), "{document}: {line}");
+                        verbs += 1;
+                    }
+                    [script, ..] if script.starts_with("scripts/") => {
+                        assert!(root().join(script).is_file(), "{document}: {line}");
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+    assert!(verbs > 8);
+}
+
+#[test]
+fn the_verbs_flags_and_tools_of_the_readme_are_all_there_are() {
+    let readme = text(Path::new("README.md"));
+    let place = Place::new();
+    for verb in place.run(&["--help"]).lines().filter_map(|line| line.strip_prefix("  ")) {
+        let verb = verb.split_whitespace().next().unwrap_or_default();
+        if verb.starts_with(|c: char| c.is_ascii_lowercase()) {
+            assert!(readme.contains(&format!("| `patterm {verb}")), "verb {verb}");
+        }
+    }
+    for flag in
+        place.run(&["mcp-stdio", "--help"]).split_whitespace().filter(|w| w.starts_with("--"))
+    {
+        assert!(flag == "--help" || readme.contains(flag), "flag {flag}");
+    }
+    let section = readme.split("## Tools").nth(1).unwrap().split("\n## ").next().unwrap();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    assert!(rows.eq(Registry::standard().names()), "the README's table of tools");
+}
