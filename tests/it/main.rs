@@ -1,9 +1,17 @@
 //! One binary for all integration tests; a module for each thing that can break.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
 mod support;
 
 mod clients;
 mod fuzz_corpus;
+mod keeper;
 mod protocol;
 mod smoke;
 mod tidy;

@@ -1,5 +1,6 @@
 //! Verbs and flags.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -22,6 +23,19 @@ pub(crate) enum Verb {
     Ls(Ls),
     /// Speak MCP on standard input and output, for an agent's CLI
     McpStdio(McpStdio),
+    /// Keep the panes of a project: how the server starts its keeper
+    #[command(hide = true)]
+    Keeper(Keeper),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Keeper {
+    /// Where to listen for the server
+    #[arg(long, value_name = "PATH")]
+    pub(crate) socket: PathBuf,
+    /// What starts a server again when it dies
+    #[arg(last = true)]
+    pub(crate) server: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]

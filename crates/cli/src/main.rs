@@ -12,13 +12,17 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Arguments, Verb};
+use args::{Arguments, Keeper, Verb};
+use patterm_keeper::Options;
 
 fn main() -> ExitCode {
     let Arguments { verb } = Arguments::parse();
     let outcome = match verb {
         Some(Verb::McpStdio(options)) => return mcp_stdio::run(options),
         Some(Verb::Serve(options)) => serve::run(&options),
+        Some(Verb::Keeper(Keeper { socket, server })) => {
+            patterm_keeper::run(Options { socket, server }).map_err(Into::into)
+        }
         Some(Verb::Kill(options)) => kill::run(&options),
         Some(Verb::Ls(options)) => ls::run(&options),
         None => overview::run(),

@@ -1,4 +1,24 @@
-//! The one place that deals with what a started program inherits, and the only crate with
-//! `unsafe`. It knows nothing of MCP or screens.
+//! Where programs are started and kept. The *keeper* is a process of its own, one per project: it
+//! opens a PTY for each program, keeps a duplicate of every descriptor for the next server, and
+//! starts the server again when that dies. Each program has an *init* above it, a fork of the
+//! keeper, that gathers and ends everything the program ever starts. No output passes through
+//! either.
+//!
+//! It is the only crate with `unsafe`. It knows nothing of MCP or screens.
 
+mod client;
+mod control;
 pub mod descriptors;
+mod init;
+mod keep;
+pub mod log;
+mod message;
+mod pane;
+mod spawn;
+mod status;
+
+pub use client::Keeper;
+pub use keep::{Options, run};
+pub use pane::{Pane, PaneEvent};
+pub use spawn::{Program, Size, SpawnError, SpawnFault};
+pub use status::{Exit, Status};

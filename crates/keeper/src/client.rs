@@ -1,0 +1,93 @@
+//! The server's side of the keeper.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::message::{Reply, Request, receive, send};
+use crate::pane::Pane;
+use crate::spawn::{Program, SpawnError, SpawnFault};
+
+/// How long the keeper may take for an answer: longer than it may wait for an exec.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// A connection to the project's keeper.
+#[derive(Debug)]
+pub struct Keeper {
+    stream: UnixStream,
+}
+
+impl Keeper {
+    /// Connects to the keeper that listens at this path.
+    pub fn connect(path: &Path) -> io::Result<Self> {
+        let stream = UnixStream::connect(path)?;
+        let peer = rustix::net::sockopt::socket_peercred(&stream)?;
+        if peer.uid != rustix::process::getuid() {
+            return Err(io::Error::other("the keeper belongs to another user"));
+        }
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(Self { stream })
+    }
+
+    /// Readable or hung up when the keeper died: it never speaks first.
+    pub fn life(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+
+    /// Starts a program in a new pane.
+    pub fn spawn(&mut self, pane: &str, program: &Program) -> Result<Pane, SpawnError> {
+        let request = Request::Spawn { pane: pane.to_owned(), program: Box::new(program.clone()) };
+        let gone = |e: io::Error| {
+            SpawnError::new(SpawnFault::System, format!("the keeper does not answer: {e}"))
+        };
+        match self.ask(&request, None).map_err(gone)? {
+            (Reply::Pane { .. }, Some(pane)) => Ok(pane),
+            (Reply::Failed(error), _) => Err(error),
+            (other, _) => Err(gone(io::Error::other(format!("it said {other:?}")))),
+        }
+    }
+
+    /// All panes the keeper holds, by name.
+    pub fn list(&mut self) -> io::Result<Vec<(String, Pane)>> {
+        send(&self.stream, &Request::List, &[])?;
+        let mut panes = Vec::new();
+        loop {
+            match self.answer()? {
+                (Reply::Pane { pane: name }, Some(pane)) => panes.push((name, pane)),
+                (Reply::Done, _) => return Ok(panes),
+                (other, _) => return Err(io::Error::other(format!("the keeper said {other:?}"))),
+            }
+        }
+    }
+
+    /// Gives a pane whose keeper died to this one.
+    pub fn adopt(&mut self, name: &str, pane: &Pane) -> io::Result<()> {
+        self.ask(&Request::Adopt { pane: name.to_owned() }, Some(pane)).map(drop)
+    }
+
+    /// Lets the keeper let go of a pane. Everything in it is ended if it was not before.
+    pub fn forget(&mut self, name: &str) -> io::Result<()> {
+        self.ask(&Request::Forget { pane: name.to_owned() }, None).map(drop)
+    }
+
+    /// Tells the keeper that the server ends on purpose. It ends everything, then itself.
+    pub fn end(&mut self) -> io::Result<()> {
+        self.ask(&Request::End, None).map(drop)
+    }
+
+    fn ask(&mut self, request: &Request, pane: Option<&Pane>) -> io::Result<(Reply, Option<Pane>)> {
+        match pane {
+            Some(pane) => send(&self.stream, request, &pane.descriptors())?,
+            None => send(&self.stream, request, &[])?,
+        }
+        self.answer()
+    }
+
+    fn answer(&mut self) -> io::Result<(Reply, Option<Pane>)> {
+        let (reply, descriptors) = receive(&self.stream)?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        Ok((reply, Pane::from_descriptors(descriptors)))
+    }
+}

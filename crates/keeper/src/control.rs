@@ -1,0 +1,100 @@
+//! What the server tells an init, as packets of a fixed size.
+
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+
+/// A command to an init.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// A signal to the program's process group, and no more.
+    Signal(i32),
+    /// The ladder: the signal, then after the grace time the end of everything.
+    Stop {
+        /// The first signal.
+        signal: i32,
+        /// How long the program may take.
+        grace: Duration,
+    },
+    /// The end of everything now.
+    Kill,
+}
+
+const SIZE: usize = 12;
+
+impl Command {
+    fn encode(self) -> [u8; SIZE] {
+        let (kind, signal, grace) = match self {
+            Self::Signal(signal) => (1i32, signal, 0),
+            Self::Stop { signal, grace } => {
+                (2, signal, u32::try_from(grace.as_millis()).unwrap_or(u32::MAX))
+            }
+            Self::Kill => (3, 0, 0),
+        };
+        let mut packet = [0; SIZE];
+        packet[..4].copy_from_slice(&kind.to_ne_bytes());
+        packet[4..8].copy_from_slice(&signal.to_ne_bytes());
+        packet[8..].copy_from_slice(&grace.to_ne_bytes());
+        packet
+    }
+
+    fn decode(packet: [u8; SIZE]) -> Option<Self> {
+        let word = |n: usize| {
+            let mut word = [0; 4];
+            word.copy_from_slice(&packet[n * 4..n * 4 + 4]);
+            word
+        };
+        let signal = i32::from_ne_bytes(word(1));
+        match i32::from_ne_bytes(word(0)) {
+            1 => Some(Self::Signal(signal)),
+            2 => {
+                let grace = Duration::from_millis(u32::from_ne_bytes(word(2)).into());
+                Some(Self::Stop { signal, grace })
+            }
+            3 => Some(Self::Kill),
+            _ => None,
+        }
+    }
+
+    /// Sends the command; an error means that the init is gone.
+    pub(crate) fn send(self, socket: impl AsFd) -> rustix::io::Result<()> {
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        send(socket, &self.encode(), flags).map(drop)
+    }
+}
+
+/// What an init found on its socket.
+pub(crate) enum Heard {
+    Command(Command),
+    Nothing,
+    /// Nobody holds the other end any more.
+    End,
+}
+
+/// Takes the next command, if there is one.
+pub(crate) fn receive(socket: impl AsFd) -> Heard {
+    let mut packet = [0; SIZE];
+    match recv(socket, &mut packet, RecvFlags::DONTWAIT) {
+        Ok((_, 0)) => Heard::End,
+        Ok(_) => Command::decode(packet).map_or(Heard::Nothing, Heard::Command),
+        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Heard::Nothing,
+        Err(_) => Heard::End,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_arrive_as_they_were_sent() {
+        for command in [
+            Command::Signal(15),
+            Command::Stop { signal: 2, grace: Duration::from_millis(1_500) },
+            Command::Kill,
+        ] {
+            assert_eq!(Command::decode(command.encode()), Some(command));
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The init of a pane: a fork of the keeper without exec, so it is tiny. It is the subreaper of
+//! everything its program starts, `setsid` and double forks included. It signals only its own
+//! children: their ids cannot be given away before it reaps them, so no foreign process is ever
+//! hit.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{SendFlags, send};
+use rustix::process::{
+    Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, wait,
+};
+
+use crate::control::{Command, Heard, receive};
+use crate::status::{Exit, Status};
+
+/// While everything is being killed, children are looked for again at least this often: the list
+/// the kernel gives may miss one that is just being handed down.
+const KILL_AGAIN: Duration = Duration::from_millis(20);
+
+/// After this many rounds what is left cannot be killed (another user's, or stuck in the kernel):
+/// it is still tried, but not fifty times a second.
+const HASTY_ROUNDS: u32 = 100;
+const KILL_LATER: Duration = Duration::from_secs(1);
+
+pub(crate) struct Init {
+    control: OwnedFd,
+    status_file: OwnedFd,
+    /// Readable when a child changed.
+    child_signal: OwnedFd,
+    status: Status,
+    /// The program, until it is reaped.
+    program: Option<Pid>,
+    /// When the grace time is over.
+    deadline: Option<Instant>,
+    killing: bool,
+    rounds: u32,
+}
+
+impl Init {
+    pub(crate) fn new(
+        program: Pid,
+        control: OwnedFd,
+        status_file: OwnedFd,
+        child_signal: OwnedFd,
+    ) -> Self {
+        let status =
+            Status::running(getpid().as_raw_nonzero().get(), program.as_raw_nonzero().get());
+        Self {
+            control,
+            status_file,
+            child_signal,
+            status,
+            program: Some(program),
+            deadline: None,
+            killing: false,
+            rounds: 0,
+        }
+    }
+
+    /// Watches over the program until nothing is left of it.
+    pub(crate) fn run(mut self) {
+        self.publish();
+        let mut control_open = true;
+        while !self.reap() {
+            if self.killing {
+                self.kill_children();
+            }
+            let (child, control) = self.wait(control_open);
+            if child {
+                drain(self.child_signal.as_fd());
+            }
+            if control {
+                control_open = self.obey();
+            }
+            if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                self.killing = true;
+            }
+        }
+        self.status.empty = true;
+        self.publish();
+    }
+
+    /// Waits for a child or a command; says which came.
+    fn wait(&self, control_open: bool) -> (bool, bool) {
+        let pause = match (self.killing, self.deadline) {
+            (true, _) if self.rounds < HASTY_ROUNDS => Some(KILL_AGAIN),
+            (true, _) => Some(KILL_LATER),
+            (false, Some(deadline)) => Some(deadline.saturating_duration_since(Instant::now())),
+            (false, None) => None,
+        };
+        let pause = pause.map(|pause| Timespec {
+            tv_sec: pause.as_secs().cast_signed(),
+            tv_nsec: pause.subsec_nanos().into(),
+        });
+        let mut watched = [
+            PollFd::new(&self.child_signal, PollFlags::IN),
+            PollFd::new(&self.control, PollFlags::IN),
+        ];
+        let watched = if control_open { &mut watched[..] } else { &mut watched[..1] };
+        if poll(watched, pause.as_ref()).is_err() {
+            return (true, false);
+        }
+        let seen = |n: usize| watched.get(n).is_some_and(|w| !w.revents().is_empty());
+        (seen(0), seen(1))
+    }
+
+    /// Takes one command; `false` once nobody can send any more.
+    fn obey(&mut self) -> bool {
+        match receive(&self.control) {
+            Heard::Nothing => {}
+            Heard::Command(Command::Signal(signal)) => self.signal(signal),
+            Heard::Command(Command::Stop { signal, grace }) => {
+                self.signal(signal);
+                let deadline = Instant::now() + grace;
+                let earlier = self.deadline.is_none_or(|earlier| deadline < earlier);
+                if earlier {
+                    self.deadline = Some(deadline);
+                }
+            }
+            Heard::Command(Command::Kill) => self.killing = true,
+            Heard::End => {
+                // Neither server nor keeper is left, and none that comes can reach this pane.
+                self.killing = true;
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Signals the program's group; what is left after its end is signalled one by one.
+    fn signal(&self, signal: i32) {
+        let Some(signal) = Signal::from_named_raw(signal) else { return };
+        // As long as we have not reaped the program, its id, and so its group's, is its own.
+        let Some(program) = self.program else {
+            for child in children() {
+                let _ = kill_process(child, signal);
+            }
+            return;
+        };
+        let _ = kill_process_group(program, signal);
+    }
+
+    fn kill_children(&mut self) {
+        self.rounds = self.rounds.saturating_add(1);
+        for child in children() {
+            let _ = kill_process(child, Signal::KILL);
+        }
+    }
+
+    /// Takes every child that ended; `true` when none is left.
+    fn reap(&mut self) -> bool {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((child, status))) if Some(child) == self.program => {
+                    self.program = None;
+                    self.status.exit = Some(exit_of(status));
+                    self.publish();
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => return false,
+                Err(Errno::INTR) => {}
+                Err(_) => return true,
+            }
+        }
+    }
+
+    /// Writes the status down and rings the bell. A full socket has bells enough in it.
+    fn publish(&self) {
+        let _ = self.status.write(&self.status_file);
+        let _ = send(&self.control, &[1], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+    }
+}
+
+fn exit_of(status: WaitStatus) -> Exit {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Exit::Code(code),
+        (None, Some(signal)) => Exit::Signal(signal),
+        (None, None) => Exit::Code(-1),
+    }
+}
+
+/// Our own children now.
+pub(crate) fn children() -> Vec<Pid> {
+    let listed = std::fs::read_to_string("/proc/thread-self/children");
+    let ids = listed.map_or_else(
+        |_| scan_proc(getpid().as_raw_nonzero().get()),
+        |text| text.split_whitespace().filter_map(|id| id.parse().ok()).collect(),
+    );
+    ids.into_iter().filter_map(Pid::from_raw).collect()
+}
+
+/// The same the long way, for kernels without the list.
+fn scan_proc(parent: i32) -> Vec<i32> {
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    ids.filter(|id| parent_of(*id) == Some(parent)).collect()
+}
+
+fn parent_of(id: i32) -> Option<i32> {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // The name may hold anything, brackets and blanks included; what follows it is numbers.
+    let after_name = stat.rsplit_once(')')?.1;
+    after_name.split_whitespace().nth(1)?.parse().ok()
+}
+
+fn drain(signals: BorrowedFd<'_>) {
+    let mut buffer = [0u8; 1024];
+    while rustix::io::read(signals, &mut buffer).is_ok_and(|bytes| bytes == buffer.len()) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parent_of_a_process_is_read_past_its_name() {
+        let own = getpid().as_raw_nonzero().get();
+        let parent = rustix::process::getppid().unwrap().as_raw_nonzero().get();
+        assert_eq!(parent_of(own), Some(parent));
+        assert!(scan_proc(parent).contains(&own));
+        assert_eq!(parent_of(-1), None);
+    }
+}

@@ -1,0 +1,410 @@
+//! Starting a program: a PTY, an init, and below it the program in a session of its own.
+
+use std::collections::BTreeMap;
+use std::ffi::{CString, NulError};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Access, MemfdFlags, access, memfd_create};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::init::Init;
+use crate::pane::Pane;
+
+/// How long a program may take from fork to exec before it counts as started: only a dead network
+/// file system takes longer than this.
+const EXEC_PATIENCE: Duration = Duration::from_secs(10);
+
+/// A terminal's size in cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Size {
+    /// Its height.
+    pub rows: u16,
+    /// Its width.
+    pub columns: u16,
+}
+
+impl From<Size> for Winsize {
+    fn from(size: Size) -> Self {
+        Self { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 }
+    }
+}
+
+/// What to start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// The program and its arguments. A name without a slash is looked up in `PATH` of `env`.
+    pub argv: Vec<String>,
+    /// The whole environment.
+    pub env: BTreeMap<String, String>,
+    /// Where it starts.
+    pub working_dir: PathBuf,
+    /// The size of its terminal.
+    pub size: Size,
+}
+
+/// Why a program could not be started.
+#[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
+#[error("{message}")]
+pub struct SpawnError {
+    /// Whose fault it is.
+    pub fault: SpawnFault,
+    /// What went wrong, with which value.
+    pub message: String,
+}
+
+/// Whose fault a failed start is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SpawnFault {
+    /// What was asked for does not exist or cannot be run.
+    Request,
+    /// The machine has no more of something: processes, descriptors, terminals.
+    Exhausted,
+    /// Anything else.
+    System,
+}
+
+impl SpawnError {
+    pub(crate) fn new(fault: SpawnFault, message: impl Into<String>) -> Self {
+        Self { fault, message: message.into() }
+    }
+
+    fn system(what: &str, errno: Errno) -> Self {
+        let exhausted = [Errno::AGAIN, Errno::NOMEM, Errno::MFILE, Errno::NFILE, Errno::NOSPC];
+        let fault = match exhausted.contains(&errno) {
+            true => SpawnFault::Exhausted,
+            false => SpawnFault::System,
+        };
+        Self::new(fault, format!("cannot {what}: {errno}"))
+    }
+}
+
+fn failed(what: &'static str) -> impl Fn(Errno) -> SpawnError {
+    move |errno| SpawnError::system(what, errno)
+}
+
+/// Where a start failed between fork and exec.
+#[derive(Clone, Copy)]
+enum Stage {
+    Fork = 1,
+    Terminal = 2,
+    Directory = 3,
+    Exec = 4,
+}
+
+/// The program in the form that exec takes; made before the fork, where allocating is free.
+struct Image {
+    path: CString,
+    argv: Vec<CString>,
+    env: Vec<CString>,
+    working_dir: CString,
+    /// `sh path …`, for a script without its first line.
+    as_script: Vec<CString>,
+}
+
+/// Starts a program. Returns its pane, and a descriptor of its init's life.
+pub(crate) fn spawn(program: &Program) -> Result<(Pane, Pid, OwnedFd), SpawnError> {
+    let image = Image::new(program)?;
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
+        .map_err(failed("open a terminal"))?;
+    grantpt(&master).and_then(|()| unlockpt(&master)).map_err(failed("open a terminal"))?;
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let slave = ioctl_tiocgptpeer(&master, flags).map_err(failed("open a terminal"))?;
+    tcsetwinsize(&slave, program.size.into()).map_err(failed("size a terminal"))?;
+    let (control, init_control) =
+        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+            .map_err(failed("make a socket"))?;
+    let status = memfd_create("patterm-status", MemfdFlags::CLOEXEC)
+        .map_err(failed("make a status record"))?;
+    let init_status = status.try_clone().map_err(|e| io_failed("copy a descriptor", &e))?;
+    let (report, init_report) = std::io::pipe().map_err(|e| io_failed("make a pipe", &e))?;
+    let ends =
+        InitEnds { control: init_control, status: init_status, report: init_report.into(), slave };
+    // SAFETY: this process has a single thread, so that no lock of the allocator or of the
+    // library can be held by a thread that does not exist in the child.
+    let init = match unsafe { libc::fork() } {
+        -1 => return Err(SpawnError::system("start a process", last_errno())),
+        0 => {
+            init_main(&image, ends);
+        }
+        init => init,
+    };
+    drop(ends);
+    let init = Pid::from_raw(init).ok_or_else(|| failed("start a process")(Errno::SRCH))?;
+    match started(report.into(), &image) {
+        Ok(()) => {
+            let life = pidfd_open(init, PidfdFlags::empty()).map_err(failed("watch a process"))?;
+            Ok((Pane { master, control, status }, init, life))
+        }
+        Err(error) => {
+            // The init has nothing to watch over and ends by itself.
+            let _ = rustix::process::waitpid(Some(init), rustix::process::WaitOptions::empty());
+            Err(error)
+        }
+    }
+}
+
+/// The ends that belong to the init.
+struct InitEnds {
+    control: OwnedFd,
+    status: OwnedFd,
+    report: OwnedFd,
+    slave: OwnedFd,
+}
+
+impl Image {
+    fn new(program: &Program) -> Result<Self, SpawnError> {
+        let Some(name) = program.argv.first().filter(|name| !name.is_empty()) else {
+            return Err(SpawnError::new(SpawnFault::Request, "`argv` names no program"));
+        };
+        if !program.working_dir.is_dir() {
+            let folder = program.working_dir.display();
+            let message = format!("the working directory {folder} is not a folder");
+            return Err(SpawnError::new(SpawnFault::Request, message));
+        }
+        let path = find_program(name, program)?;
+        let text = |text: &str| CString::new(text);
+        let strings = |list: &mut dyn Iterator<Item = String>| {
+            list.map(CString::new).collect::<Result<Vec<_>, NulError>>()
+        };
+        let image = (|| {
+            let path = CString::new(path.as_os_str().as_bytes())?;
+            let argv = strings(&mut program.argv.iter().cloned())?;
+            let mut as_script = vec![text("sh")?, path.clone()];
+            as_script.extend(argv.iter().skip(1).cloned());
+            Ok(Self {
+                env: strings(
+                    &mut program.env.iter().map(|(name, value)| format!("{name}={value}")),
+                )?,
+                working_dir: CString::new(program.working_dir.as_os_str().as_bytes())?,
+                path,
+                argv,
+                as_script,
+            })
+        })();
+        image.map_err(|_: NulError| {
+            SpawnError::new(
+                SpawnFault::Request,
+                "a zero byte in the program's arguments or environment",
+            )
+        })
+    }
+}
+
+/// The file to run: as given where there is a slash, else the first in `PATH`.
+fn find_program(name: &str, program: &Program) -> Result<PathBuf, SpawnError> {
+    let runnable = |path: &Path| path.is_file() && access(path, Access::EXEC_OK).is_ok();
+    let request = |message: String| Err(SpawnError::new(SpawnFault::Request, message));
+    if name.contains('/') {
+        let path = program.working_dir.join(name);
+        return match (path.exists(), runnable(&path)) {
+            (_, true) => Ok(path),
+            (true, false) => request(format!("{} cannot be executed", path.display())),
+            (false, _) => request(format!("there is no program {}", path.display())),
+        };
+    }
+    let search = program.env.get("PATH").map_or("/usr/local/bin:/usr/bin:/bin", String::as_str);
+    let found = search
+        .split(':')
+        .map(|folder| program.working_dir.join(folder).join(name))
+        .find(|path| runnable(path));
+    match found {
+        Some(path) => Ok(path),
+        None => request(format!("there is no program `{name}` in PATH ({search})")),
+    }
+}
+
+/// Waits until the program runs, or hears why it does not.
+fn started(report: OwnedFd, image: &Image) -> Result<(), SpawnError> {
+    let patience = Timespec { tv_sec: EXEC_PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
+    let mut watched = [PollFd::new(&report, PollFlags::IN)];
+    if poll(&mut watched, Some(&patience)).is_ok_and(|ready| ready == 0) {
+        return Ok(());
+    }
+    let mut words = [0u8; 8];
+    let Ok(()) = File::from(report).read_exact(&mut words) else { return Ok(()) };
+    let word = |n: usize| i32::from_ne_bytes([words[n], words[n + 1], words[n + 2], words[n + 3]]);
+    let (stage, errno) = (word(0), Errno::from_raw_os_error(word(4)));
+    let path = image.path.to_string_lossy();
+    Err(match stage {
+        stage if stage == Stage::Directory as i32 => {
+            let folder = image.working_dir.to_string_lossy();
+            SpawnError::new(SpawnFault::Request, format!("cannot enter {folder}: {errno}"))
+        }
+        stage if stage == Stage::Exec as i32 => {
+            // The file was found before; if it is missing now, its interpreter is.
+            let why = match errno {
+                Errno::NOENT => "its interpreter does not exist".to_owned(),
+                errno => errno.to_string(),
+            };
+            SpawnError::new(SpawnFault::Request, format!("cannot run {path}: {why}"))
+        }
+        stage if stage == Stage::Terminal as i32 => SpawnError::system("take a terminal", errno),
+        _ => SpawnError::system("start a process", errno),
+    })
+}
+
+/// The child of the keeper: becomes the init, starts the program, watches over it, ends.
+fn init_main(image: &Image, ends: InitEnds) -> ! {
+    let _ = rustix::process::setsid();
+    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    set_name(c"patterm-init");
+    let child_signal = block_child_signal();
+    // SAFETY: as in `spawn`, one thread only.
+    let program = match unsafe { libc::fork() } {
+        -1 => {
+            tell(&ends.report, Stage::Fork, last_errno());
+            exit_now(1);
+        }
+        0 => exec(image, &ends),
+        program => program,
+    };
+    let InitEnds { control, status, report, slave } = ends;
+    drop((report, slave));
+    let keep = [control.as_raw_fd(), status.as_raw_fd(), child_signal.as_raw_fd()];
+    close_all_but(&keep);
+    if let Some(program) = Pid::from_raw(program) {
+        Init::new(program, control, status, child_signal).run();
+    }
+    exit_now(0);
+}
+
+/// The program's own process, up to exec.
+fn exec(image: &Image, ends: &InitEnds) -> ! {
+    let fail = |stage: Stage, errno: Errno| -> ! {
+        tell(&ends.report, stage, errno);
+        exit_now(127)
+    };
+    let terminal = rustix::process::setsid()
+        .and_then(|_| rustix::process::ioctl_tiocsctty(&ends.slave))
+        .and_then(|()| rustix::stdio::dup2_stdin(&ends.slave))
+        .and_then(|()| rustix::stdio::dup2_stdout(&ends.slave))
+        .and_then(|()| rustix::stdio::dup2_stderr(&ends.slave));
+    if let Err(errno) = terminal {
+        fail(Stage::Terminal, errno);
+    }
+    reset_signals();
+    // All of ours are marked already; this is for what the keeper itself may have inherited.
+    let _ = crate::descriptors::close_on_exec_above_stderr();
+    if let Err(errno) = rustix::process::chdir(image.working_dir.as_c_str()) {
+        fail(Stage::Directory, errno);
+    }
+    let mut errno = execve(&image.path, &image.argv, &image.env);
+    if errno == Errno::NOEXEC {
+        errno = execve(c"/bin/sh", &image.as_script, &image.env);
+    }
+    fail(Stage::Exec, errno)
+}
+
+/// Returns only if it failed.
+fn execve(path: &std::ffi::CStr, argv: &[CString], env: &[CString]) -> Errno {
+    let pointers = |list: &[CString]| {
+        let mut pointers: Vec<_> = list.iter().map(|text| text.as_ptr()).collect();
+        pointers.push(std::ptr::null());
+        pointers
+    };
+    let (argv, env) = (pointers(argv), pointers(env));
+    // SAFETY: path is a C string, and both lists hold pointers to C strings that outlive the
+    // call and end with a null pointer.
+    unsafe { libc::execve(path.as_ptr(), argv.as_ptr(), env.as_ptr()) };
+    last_errno()
+}
+
+/// Blocks SIGCHLD and makes it readable; ignores what a terminal or a person may send to the
+/// keeper's kin.
+fn block_child_signal() -> OwnedFd {
+    for signal in
+        [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGPIPE, libc::SIGTSTP]
+    {
+        // SAFETY: SIG_IGN is a valid disposition, and no handler of ours is replaced that
+        // anything in this process still relies on.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+    // SAFETY: the set is initialised by sigemptyset before it is used, and lives on the stack
+    // through all three calls; signalfd returns a new descriptor that nobody else owns.
+    let descriptor = unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+        libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
+    };
+    if descriptor < 0 {
+        exit_now(1);
+    }
+    // SAFETY: a fresh descriptor, see above.
+    unsafe { OwnedFd::from_raw_fd(descriptor) }
+}
+
+/// Gives the program the signals as a shell would: none blocked, none ignored.
+fn reset_signals() {
+    for signal in 1..=31 {
+        // SAFETY: SIG_DFL is valid for every signal; for SIGKILL and SIGSTOP the call fails and
+        // changes nothing.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    // SAFETY: the set is initialised before it is used and lives through the call.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut());
+    }
+}
+
+/// Closes every descriptor above standard error but these: the keeper's other panes must not be
+/// held open by this one.
+fn close_all_but(keep: &[RawFd]) {
+    let mut keep: Vec<libc::c_uint> = keep.iter().map(|fd| fd.cast_unsigned()).collect();
+    keep.sort_unstable();
+    let mut from = 3;
+    for fd in keep {
+        if fd > from {
+            close_range(from, fd - 1);
+        }
+        from = fd + 1;
+    }
+    close_range(from, libc::c_uint::MAX);
+}
+
+fn close_range(first: libc::c_uint, last: libc::c_uint) {
+    // SAFETY: called only in the freshly forked init, where every owner of a descriptor in the
+    // range is a copy that is never used again: the process ends without running destructors.
+    unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+}
+
+fn set_name(name: &std::ffi::CStr) {
+    // SAFETY: PR_SET_NAME reads a C string of at most 16 bytes.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+}
+
+fn tell(report: &OwnedFd, stage: Stage, errno: Errno) {
+    let mut words = [0; 8];
+    words[..4].copy_from_slice(&(stage as i32).to_ne_bytes());
+    words[4..].copy_from_slice(&errno.raw_os_error().to_ne_bytes());
+    let _ = rustix::io::write(report, &words);
+}
+
+/// Ends a forked process without running what belongs to its parent.
+fn exit_now(code: i32) -> ! {
+    // SAFETY: _exit runs no destructors and no exit handlers.
+    unsafe { libc::_exit(code) }
+}
+
+fn last_errno() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
+fn io_failed(what: &'static str, error: &std::io::Error) -> SpawnError {
+    SpawnError::system(what, Errno::from_io_error(error).unwrap_or(Errno::IO))
+}

@@ -1,0 +1,355 @@
+//! The keeper and its inits, with real programs: started, watched, handed over, and ended with
+//! everything they started.
+
+use std::collections::BTreeMap;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use patterm_keeper::log::Log;
+use patterm_keeper::{Exit, Keeper, Pane, PaneEvent, Program, Size, SpawnFault, Status};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::support::Place;
+
+const SIZE: Size = Size { rows: 24, columns: 80 };
+
+/// Longer than anything here takes; a test that gets there has failed.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Kept {
+    place: Place,
+    keeper: Child,
+    socket: PathBuf,
+}
+
+impl Kept {
+    /// A keeper whose server is the given command, run whenever its server is lost.
+    fn start(server: &[&str]) -> (Self, Keeper) {
+        let place = Place::new();
+        let socket = place.path("run").join("keeper.sock");
+        let mut command = place.patterm(&["keeper", "--socket", socket.to_str().unwrap(), "--"]);
+        let keeper = command.args(server).stdin(Stdio::null()).spawn().unwrap();
+        let client = until(|| Keeper::connect(&socket).ok());
+        (Self { place, keeper, socket }, client)
+    }
+
+    fn program(&self, argv: &[&str]) -> Program {
+        let path = std::env::var("PATH").unwrap();
+        Program {
+            argv: argv.iter().map(ToString::to_string).collect(),
+            env: BTreeMap::from([("PATH".into(), path), ("GREETING".into(), "hello".into())]),
+            working_dir: self.place.path("project"),
+            size: SIZE,
+        }
+    }
+
+    fn sh(&self, script: &str) -> Program {
+        self.program(&["sh", "-c", script])
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let Ok(mut client) = Keeper::connect(&self.socket) {
+            let _ = client.end();
+        }
+        let _ = self.keeper.wait();
+    }
+}
+
+/// Looks until there is something to see. Only for what gives no event of its own.
+fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(start.elapsed() < PATIENCE, "it never came");
+        std::thread::yield_now();
+    }
+}
+
+/// Waits for a descriptor.
+fn ready(descriptor: impl AsFd) {
+    let patience = Timespec { tv_sec: PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
+    let mut watched = [PollFd::new(&descriptor, PollFlags::IN)];
+    assert!(poll(&mut watched, Some(&patience)).unwrap() > 0, "nothing came in {PATIENCE:?}");
+}
+
+/// Waits until the status is as wanted.
+fn status(pane: &Pane, wanted: impl Fn(&Status) -> bool) -> Status {
+    loop {
+        if let Some(status) = pane.status().unwrap().filter(&wanted) {
+            return status;
+        }
+        ready(pane.events());
+        if pane.next_event() == PaneEvent::Gone {
+            let last = pane.status().unwrap();
+            return last.filter(&wanted).unwrap_or_else(|| panic!("the init is gone: {last:?}"));
+        }
+    }
+}
+
+fn exited(pane: &Pane) -> Exit {
+    status(pane, |status| status.exit.is_some()).exit.unwrap()
+}
+
+/// Everything the program prints until its terminal is closed.
+fn output(pane: &Pane) -> String {
+    let mut text = Vec::new();
+    let mut buffer = [0; 4096];
+    while let Ok(bytes @ 1..) = rustix::io::read(pane.master(), &mut buffer) {
+        text.extend_from_slice(&buffer[..bytes]);
+    }
+    String::from_utf8(text).unwrap()
+}
+
+/// Reads until the output holds `mark`; returns all of it.
+fn output_until(pane: &Pane, mark: &str) -> String {
+    let mut text = String::new();
+    let mut buffer = [0; 4096];
+    while !text.contains(mark) {
+        ready(pane.master());
+        let bytes = rustix::io::read(pane.master(), &mut buffer).unwrap();
+        text.push_str(std::str::from_utf8(&buffer[..bytes]).unwrap());
+    }
+    text
+}
+
+fn alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    stat.is_ok_and(|stat| !stat.rsplit_once(')').unwrap().1.starts_with(" Z"))
+}
+
+#[test]
+fn a_program_runs_on_its_own_terminal_with_what_was_asked_and_nothing_else() {
+    let (kept, mut keeper) = Kept::start(&[]);
+    let script = "tty; stty size; echo $GREETING; pwd; env | sort; ls /proc/self/fd; ps -o pid=,sid=,pgid= -p $$ | tr -s ' '; echo pid $$; exit 7";
+    let pane = keeper.spawn("p1", &kept.sh(script)).unwrap();
+    let text = output(&pane);
+    assert_eq!(exited(&pane), Exit::Code(7), "{text}");
+    assert!(text.contains("/dev/pts/") && text.contains("24 80"), "{text}");
+    assert!(text.contains("hello"), "{text}");
+    assert!(text.contains(kept.place.path("project").to_str().unwrap()), "{text}");
+    assert!(!text.contains("XDG_RUNTIME_DIR") && !text.contains("HOME"), "{text}");
+    // `ls` itself opens the folder that it lists.
+    assert!(text.contains("0  1  2  3\r\n") || text.contains("0\r\n1\r\n2\r\n3\r\n"), "{text}");
+    let pid = text.rsplit("pid ").next().unwrap().trim();
+    assert!(text.contains(&format!("{pid} {pid} {pid}")), "leads session and group: {text}");
+    assert!(status(&pane, |status| status.empty).empty);
+}
+
+#[test]
+fn bad_programs_are_refused_with_the_reason_and_leave_nothing() {
+    let (kept, mut keeper) = Kept::start(&[]);
+    let script = kept.place.path("project").join("script");
+    std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
+    std::fs::write(script.with_extension("txt"), "text").unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&script, mode).unwrap();
+    let mut elsewhere = kept.program(&["true"]);
+    elsewhere.working_dir = "/no/such/folder".into();
+    let mut zero = kept.program(&["true"]);
+    zero.argv.push("a\0b".into());
+    for (program, reason) in [
+        (kept.program(&["no-such-program"]), "no program `no-such-program` in PATH"),
+        (kept.program(&["./missing"]), "there is no program"),
+        (kept.program(&["./script.txt"]), "cannot be executed"),
+        (kept.program(&["./script"]), "its interpreter does not exist"),
+        (kept.program(&[]), "names no program"),
+        (elsewhere, "/no/such/folder is not a folder"),
+        (zero, "zero byte"),
+    ] {
+        let error = keeper.spawn("p1", &program).unwrap_err();
+        assert_eq!(error.fault, SpawnFault::Request, "{error}");
+        assert!(error.message.contains(reason), "{error}");
+    }
+    assert!(keeper.list().unwrap().is_empty());
+    std::fs::write(&script, "echo a script without its first line\n").unwrap();
+    let pane = keeper.spawn("p1", &kept.program(&["./script"])).unwrap();
+    assert!(output(&pane).contains("without its first line"));
+}
+
+#[test]
+fn signals_reach_the_group_and_ends_are_told_apart() {
+    let (kept, mut keeper) = Kept::start(&[]);
+    let pane = keeper.spawn("p1", &kept.sh("echo up; exec sleep 1000")).unwrap();
+    output_until(&pane, "up");
+    pane.signal(libc_signal::USR1).unwrap();
+    assert_eq!(exited(&pane), Exit::Signal(libc_signal::USR1));
+    let polite = "trap 'echo bye; exit 3' TERM; echo up; while :; do sleep 0.01; done";
+    let pane = keeper.spawn("p2", &kept.sh(polite)).unwrap();
+    output_until(&pane, "up");
+    pane.stop(libc_signal::TERM, PATIENCE).unwrap();
+    assert_eq!(exited(&pane), Exit::Code(3));
+}
+
+#[test]
+fn a_stubborn_tree_is_gone_after_the_grace_time() {
+    let (kept, mut keeper) = Kept::start(&[]);
+    // Ignores everything, and so do its children: in the group, in sessions of their own, and
+    // twice forked away from it.
+    let script = "trap '' HUP INT TERM
+        (while :; do sleep 1000; done) & echo child $! .
+        setsid sh -c 'trap \"\" HUP INT TERM; echo session $$ .; while :; do sleep 1000; done' &
+        (setsid sh -c '(trap \"\" HUP INT TERM; echo daemon $(exec sh -c \"echo \\$PPID\") .; while :; do sleep 1000; done) &' &)
+        echo main $$ .
+        while :; do sleep 1000; done";
+    let pane = keeper.spawn("p1", &kept.sh(script)).unwrap();
+    let mut text = String::new();
+    let mut pids = BTreeMap::new();
+    while pids.len() < 4 {
+        text += &output_until(&pane, ".");
+        for line in text.lines().filter(|line| line.ends_with('.')) {
+            let words: Vec<_> = line.split_whitespace().collect();
+            pids.insert(words[0].to_owned(), words[1].to_owned());
+        }
+    }
+    assert!(pids.values().all(|pid| alive(pid)), "{pids:?}");
+    let grace = Duration::from_millis(200);
+    let start = Instant::now();
+    pane.stop(libc_signal::TERM, grace).unwrap();
+    let end = status(&pane, |status| status.empty);
+    assert_eq!(end.exit, Some(Exit::Signal(libc_signal::KILL)));
+    assert!(start.elapsed() >= grace, "it had its grace time");
+    assert!(start.elapsed() < grace + Duration::from_secs(5));
+    assert!(!pids.values().any(|pid| alive(pid)), "{pids:?}");
+}
+
+#[test]
+fn what_a_program_leaves_behind_is_ended_when_the_pane_is_let_go() {
+    let (kept, mut keeper) = Kept::start(&[]);
+    let script = "setsid sh -c 'echo left $$ .; exec sleep 1000' & wait_for=$!; sleep 0.1; exit 0";
+    let pane = keeper.spawn("p1", &kept.sh(script)).unwrap();
+    let text = output_until(&pane, ".");
+    let left = text.split_whitespace().nth(1).unwrap().to_owned();
+    assert_eq!(exited(&pane), Exit::Code(0));
+    assert!(!pane.status().unwrap().unwrap().empty);
+    assert!(alive(&left));
+    keeper.forget("p1").unwrap();
+    status(&pane, |status| status.empty);
+    assert!(!alive(&left));
+    assert!(keeper.list().unwrap().is_empty());
+}
+
+#[test]
+fn a_new_server_finds_every_pane_and_its_end() {
+    let (kept, mut keeper) = Kept::start(&[]);
+    let lives = keeper.spawn("lives", &kept.program(&["cat"])).unwrap();
+    let ended = keeper.spawn("ended", &kept.sh("echo printed before; exit 5")).unwrap();
+    exited(&ended);
+    drop((lives, ended, keeper));
+    let mut keeper = Keeper::connect(&kept.socket).unwrap();
+    let mut panes: BTreeMap<_, _> = keeper.list().unwrap().into_iter().collect();
+    assert_eq!(panes.keys().collect::<Vec<_>>(), ["ended", "lives"]);
+    let ended = panes.remove("ended").unwrap();
+    assert_eq!(exited(&ended), Exit::Code(5));
+    assert!(output(&ended).contains("printed before"), "its last words wait in the kernel");
+    let lives = panes.remove("lives").unwrap();
+    rustix::io::write(lives.master(), b"still there\n").unwrap();
+    assert!(output_until(&lives, "still there\r\nstill there").len() > 20);
+}
+
+#[test]
+fn the_server_is_started_again_when_it_is_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let note = dir.path().join("started");
+    let script = format!("echo again >> {}", note.display());
+    let (_kept, keeper) = Kept::start(&["sh", "-c", &script]);
+    drop(keeper);
+    until(|| std::fs::read_to_string(&note).ok().filter(|text| text.contains("again")));
+}
+
+#[test]
+fn when_the_keeper_is_killed_panes_live_on_and_another_takes_them() {
+    let (mut kept, mut keeper) = Kept::start(&[]);
+    let pane = keeper.spawn("p1", &kept.program(&["cat"])).unwrap();
+    kept.keeper.kill().unwrap();
+    kept.keeper.wait().unwrap();
+    ready(keeper.life());
+    assert!(keeper.list().is_err());
+    rustix::io::write(pane.master(), b"alive\n").unwrap();
+    output_until(&pane, "alive\r\nalive");
+
+    let (other, mut second) = Kept::start(&[]);
+    second.adopt("p1", &pane).unwrap();
+    drop(pane);
+    let (name, pane) = second.list().unwrap().pop().unwrap();
+    assert_eq!(name, "p1");
+    rustix::io::write(pane.master(), b"again\n").unwrap();
+    output_until(&pane, "again\r\nagain");
+    second.forget("p1").unwrap();
+    assert!(status(&pane, |status| status.empty).exit.is_some());
+    drop(other);
+}
+
+#[test]
+fn a_killed_init_takes_nobody_else_down_and_its_children_do_not_run_on() {
+    let (kept, mut keeper) = Kept::start(&[]);
+    let other = keeper.spawn("other", &kept.program(&["cat"])).unwrap();
+    let pane = keeper.spawn("p1", &kept.sh("echo $$ .; exec sleep 1000")).unwrap();
+    let pid = output_until(&pane, ".").split_whitespace().next().unwrap().to_owned();
+    let init = status(&pane, |_| true).init;
+    let init = rustix::process::Pid::from_raw(init).unwrap();
+    rustix::process::kill_process(init, rustix::process::Signal::KILL).unwrap();
+    loop {
+        ready(pane.events());
+        if pane.next_event() == PaneEvent::Gone {
+            break;
+        }
+    }
+    assert_eq!(pane.status().unwrap().unwrap().exit, None, "nobody saw how it ended");
+    until(|| (!alive(&pid)).then_some(()));
+    rustix::io::write(other.master(), b"fine\n").unwrap();
+    output_until(&other, "fine\r\nfine");
+}
+
+#[test]
+fn two_hundred_panes_come_and_go_without_a_trace() {
+    let (kept, mut keeper) = Kept::start(&[]);
+    let folder = format!("/proc/{}", kept.keeper.id());
+    let census = || {
+        let descriptors = std::fs::read_dir(format!("{folder}/fd")).unwrap().count();
+        let children =
+            std::fs::read_to_string(format!("{folder}/task/{}/children", kept.keeper.id()));
+        (descriptors, children.unwrap())
+    };
+    let before = census();
+    for round in 0..4 {
+        let panes: Vec<_> = (0..50)
+            .map(|n| {
+                let name = format!("p{round}-{n}");
+                let pane = keeper.spawn(&name, &kept.program(&["cat"])).unwrap();
+                (name, pane)
+            })
+            .collect();
+        for (name, pane) in &panes {
+            keeper.forget(name).unwrap();
+            status(pane, |status| status.empty);
+        }
+    }
+    until(|| (census() == before).then_some(()));
+}
+
+#[test]
+fn a_log_holds_all_that_a_program_printed() {
+    let (kept, mut keeper) = Kept::start(&[]);
+    let pane = keeper.spawn("p1", &kept.program(&["seq", "1", "200000"])).unwrap();
+    let mut log = Log::open(&kept.place.path("log"), 64 << 20).unwrap();
+    while let Ok(chunk) = log.read_from(pane.master(), 16 << 10) {
+        assert!(!chunk.bytes().is_empty());
+    }
+    let expected: String = (1..=200_000).map(|n| format!("{n}\r\n")).collect();
+    let bytes = log.reader().copy(0, usize::MAX).bytes;
+    assert!(bytes == expected.into_bytes(), "{} bytes", bytes.len());
+    assert_eq!(exited(&pane), Exit::Code(0));
+}
+
+/// The numbers that Linux gives these signals everywhere that patterm runs.
+mod libc_signal {
+    pub(super) const KILL: i32 = 9;
+    pub(super) const USR1: i32 = 10;
+    pub(super) const TERM: i32 = 15;
+}
