@@ -1,0 +1,151 @@
+//! What is known of a process and kept across restarts of the server.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use patterm_keeper::Size;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The id of an entry: `p1`, `p2`, …
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct ProcessId(String);
+
+impl ProcessId {
+    /// The id with this number.
+    pub fn new(number: u64) -> Self {
+        Self(format!("p{number}"))
+    }
+
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for ProcessId {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for ProcessId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What kind of program an entry runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A coding agent's CLI.
+    Agent,
+    /// A program that can be started again.
+    Command,
+    /// An interactive shell.
+    Terminal,
+}
+
+/// How a process stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// Being started.
+    #[default]
+    Starting,
+    /// Alive.
+    Running,
+    /// Ended by itself or by somebody else's signal.
+    Exited,
+    /// Could not be started.
+    Failed,
+    /// Ended on request.
+    Stopped,
+    /// Nobody knows: what watched over it was killed.
+    Lost,
+}
+
+impl Status {
+    /// Whether there may be something alive.
+    pub fn is_alive(self) -> bool {
+        matches!(self, Self::Starting | Self::Running)
+    }
+}
+
+/// How a program ended: one of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Exit {
+    /// The exit code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<i32>,
+    /// The signal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+}
+
+impl From<patterm_keeper::Exit> for Exit {
+    fn from(exit: patterm_keeper::Exit) -> Self {
+        match exit {
+            patterm_keeper::Exit::Code(code) => Self { code: Some(code), signal: None },
+            patterm_keeper::Exit::Signal(signal) => Self { code: None, signal: Some(signal) },
+        }
+    }
+}
+
+/// How to start a process, again and again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recipe {
+    /// The program and its arguments, as they are executed.
+    pub argv: Vec<String>,
+    /// What was asked for beyond the server's own environment.
+    pub env: BTreeMap<String, String>,
+    /// Where it starts.
+    pub working_dir: PathBuf,
+    /// The size of its terminal.
+    pub size: Size,
+}
+
+/// One entry of the table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// Its id.
+    pub id: ProcessId,
+    /// Its label.
+    pub name: String,
+    /// What it runs.
+    pub kind: Kind,
+    /// Who started it; `None` at the top.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_id: Option<ProcessId>,
+    /// How to start it; `None` for one that was never started here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recipe: Option<Recipe>,
+    /// How it stands.
+    #[serde(default)]
+    pub status: Status,
+    /// How it ended last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit: Option<Exit>,
+    /// How often it was started: a pane's name at the keeper is the id and this.
+    #[serde(default)]
+    pub runs: u64,
+    /// When it was last started, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<u64>,
+    /// When it last ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<u64>,
+}
+
+impl Process {
+    /// The name of its present pane at the keeper.
+    pub fn pane(&self) -> String {
+        format!("{}.{}", self.id, self.runs)
+    }
+}

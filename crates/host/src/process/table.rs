@@ -1,0 +1,209 @@
+//! The process table, as the state folder holds it.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use super::record::{Kind, Process, ProcessId, Status};
+use crate::state::{self, StateDir, StateError};
+
+const FILE: &str = "processes.json";
+const VERSION: u32 = 1;
+
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
+struct Table {
+    /// The highest number ever given out.
+    last: u64,
+    processes: Vec<Process>,
+}
+
+/// The table of a project. What it says is on the disk before it says it.
+#[derive(Debug)]
+pub struct Processes {
+    file: PathBuf,
+    table: Mutex<Table>,
+}
+
+impl Processes {
+    /// Reads the table that earlier servers of this project left.
+    pub fn load(state: &StateDir) -> Result<Self, StateError> {
+        let file = state.file(FILE);
+        let table = state::read(&file, VERSION)?.unwrap_or_default();
+        Ok(Self { file, table: Mutex::new(table) })
+    }
+
+    /// Adds an entry under a new id. A name that is taken gets a number.
+    pub fn add(
+        &self,
+        name: &str,
+        kind: Kind,
+        parent_id: Option<ProcessId>,
+    ) -> Result<Process, StateError> {
+        self.change(|table| {
+            table.last += 1;
+            let process = Process {
+                id: ProcessId::new(table.last),
+                name: free_name(name, table, None),
+                kind,
+                parent_id,
+                recipe: None,
+                status: Status::Starting,
+                exit: None,
+                runs: 0,
+                started_at: None,
+                ended_at: None,
+            };
+            table.processes.push(process.clone());
+            process
+        })
+    }
+
+    /// Changes an entry; `None` if there is none with this id.
+    pub fn update(
+        &self,
+        id: &ProcessId,
+        change: impl FnOnce(&mut Process),
+    ) -> Result<Option<Process>, StateError> {
+        self.change(|table| {
+            let process = table.processes.iter_mut().find(|process| process.id == *id)?;
+            change(process);
+            Some(process.clone())
+        })
+    }
+
+    /// Gives an entry another label, with a number if that is taken.
+    pub fn rename(&self, id: &ProcessId, name: &str) -> Result<Option<Process>, StateError> {
+        self.change(|table| {
+            let name = free_name(name, table, Some(id));
+            let process = table.processes.iter_mut().find(|process| process.id == *id)?;
+            process.name = name;
+            Some(process.clone())
+        })
+    }
+
+    /// Removes an entry; its id is never used again.
+    pub fn remove(&self, id: &ProcessId) -> Result<(), StateError> {
+        self.change(|table| table.processes.retain(|process| process.id != *id))
+    }
+
+    /// The entry with this id.
+    pub fn get(&self, id: &ProcessId) -> Option<Process> {
+        self.table().processes.iter().find(|process| process.id == *id).cloned()
+    }
+
+    /// All entries, oldest first.
+    pub fn all(&self) -> Vec<Process> {
+        self.table().processes.clone()
+    }
+
+    /// The nearest agent above an entry.
+    pub fn agent_above(&self, process: &Process) -> Option<Process> {
+        self.ancestors(process).into_iter().find(|above| above.kind == Kind::Agent)
+    }
+
+    /// Whether an entry stands below another.
+    pub fn is_below(&self, process: &Process, other: &ProcessId) -> bool {
+        self.ancestors(process).iter().any(|above| above.id == *other)
+    }
+
+    /// All entries below one, youngest first.
+    pub fn below(&self, id: &ProcessId) -> Vec<Process> {
+        let mut below: Vec<_> =
+            self.all().into_iter().filter(|process| self.is_below(process, id)).collect();
+        below.reverse();
+        below
+    }
+
+    fn ancestors(&self, process: &Process) -> Vec<Process> {
+        let mut above: Vec<Process> = Vec::new();
+        let mut next = process.parent_id.clone();
+        // Bounded by the table: an id that stands twice would be a circle.
+        while let Some(found) = next.and_then(|id| self.get(&id)) {
+            if above.iter().any(|known| known.id == found.id) {
+                break;
+            }
+            next = found.parent_id.clone();
+            above.push(found);
+        }
+        above
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Table) -> T) -> Result<T, StateError> {
+        let mut table = self.table();
+        let mut next = table.clone();
+        let answer = change(&mut next);
+        state::write(&self.file, VERSION, &next)?;
+        *table = next;
+        Ok(answer)
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The name itself, or the first of `name-2`, `name-3`, … that nobody has.
+fn free_name(name: &str, table: &Table, own: Option<&ProcessId>) -> String {
+    let taken = |name: &str| {
+        table.processes.iter().any(|process| process.name == name && Some(&process.id) != own)
+    };
+    if !taken(name) {
+        return name.to_owned();
+    }
+    let numbered = (2..).map(|n: u64| format!("{name}-{n}")).find(|name| !taken(name));
+    numbered.unwrap_or_else(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn processes(dir: &tempfile::TempDir) -> Processes {
+        let state = StateDir::within(dir.path(), "k");
+        state.ensure().unwrap();
+        Processes::load(&state).unwrap()
+    }
+
+    #[test]
+    fn ids_are_never_reused_even_across_a_restart() {
+        let dir = tempfile::tempdir().unwrap();
+        let before = processes(&dir);
+        before.add("a", Kind::Agent, None).unwrap();
+        let second = before.add("b", Kind::Command, None).unwrap();
+        before.remove(&second.id).unwrap();
+        let after = processes(&dir);
+        assert_eq!(after.add("c", Kind::Agent, None).unwrap().id, ProcessId::new(3));
+        assert_eq!(after.get(&second.id), None);
+        assert_eq!(after.get(&ProcessId::new(1)).unwrap().name, "a");
+    }
+
+    #[test]
+    fn a_name_that_is_taken_gets_a_number() {
+        let dir = tempfile::tempdir().unwrap();
+        let processes = processes(&dir);
+        let add = |name: &str| processes.add(name, Kind::Command, None).unwrap();
+        let names = [add("dev"), add("dev"), add("dev"), add("test")].map(|p| p.name);
+        assert_eq!(names, ["dev", "dev-2", "dev-3", "test"]);
+        let renamed = |n: u64, name: &str| {
+            processes.rename(&ProcessId::new(n), name).unwrap().map(|process| process.name)
+        };
+        assert_eq!(renamed(4, "dev").as_deref(), Some("dev-4"));
+        assert_eq!(renamed(1, "dev").as_deref(), Some("dev"), "its own name is free to it");
+        assert_eq!(renamed(9, "dev"), None);
+    }
+
+    #[test]
+    fn who_stands_above_and_below() {
+        let dir = tempfile::tempdir().unwrap();
+        let processes = processes(&dir);
+        let top = processes.add("lead", Kind::Agent, None).unwrap();
+        let shell = processes.add("sh", Kind::Terminal, Some(top.id.clone())).unwrap();
+        let sub = processes.add("sub", Kind::Agent, Some(shell.id.clone())).unwrap();
+        assert_eq!(processes.agent_above(&sub), Some(top.clone()));
+        assert_eq!(processes.agent_above(&top), None);
+        assert!(processes.is_below(&sub, &top.id) && !processes.is_below(&top, &sub.id));
+        let below: Vec<_> = processes.below(&top.id).into_iter().map(|p| p.id).collect();
+        assert_eq!(below, [sub.id, shell.id]);
+    }
+}
