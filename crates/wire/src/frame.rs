@@ -100,7 +100,8 @@ pub struct Decoder {
     buffer: Vec<u8>,
     /// Where the bytes not yet handed out begin.
     head: usize,
-    /// How many bytes from `head` on are known to hold no line feed.
+    /// How many bytes from `head` on need no look for a line feed: they hold none, or are header
+    /// lines that were looked at.
     scanned: usize,
 }
 
@@ -113,11 +114,11 @@ enum State {
     Line,
     /// Dropping the rest of a line that was too long.
     LongLine,
-    /// Between the lines of a header block, `length` being what it said so far.
+    /// In a header block, whose lines up to `at` said `length`. It stays in the buffer until it
+    /// is whole: where it turns out bad, the next message may begin inside it.
     Headers {
-        begun: bool,
+        at: usize,
         length: Option<usize>,
-        size: usize,
     },
     Body {
         length: usize,
@@ -126,7 +127,7 @@ enum State {
     Lost,
 }
 
-const NO_HEADERS: State = State::Headers { begun: false, length: None, size: 0 };
+const NO_HEADERS: State = State::Headers { at: 0, length: None };
 
 impl Decoder {
     /// A decoder that takes messages of up to `limit` bytes.
@@ -180,8 +181,8 @@ impl Decoder {
                 (!line.is_empty()).then_some(Frame::Body(line))
             }
             State::LongLine | State::Lost => None,
-            State::Headers { begun, .. } => {
-                let cut = begun || !self.buffer[start..].trim_ascii().is_empty();
+            State::Headers { .. } => {
+                let cut = !self.buffer[start..].trim_ascii().is_empty();
                 cut.then_some(Frame::Bad(BadFrame::CutOff))
             }
             State::Body { .. } => Some(Frame::Bad(BadFrame::CutOff)),
@@ -194,7 +195,7 @@ impl Decoder {
             State::Undecided => self.undecided(),
             State::Line => self.line(),
             State::LongLine => self.long_line(),
-            State::Headers { begun, length, size } => self.header(begun, length, size),
+            State::Headers { at, length } => self.header(at, length),
             State::Body { length } => self.body(length),
             State::Lost => self.lost(),
         }
@@ -273,47 +274,57 @@ impl Decoder {
         Some(Step::Again)
     }
 
-    fn header(&mut self, begun: bool, length: Option<usize>, size: usize) -> Option<Step> {
-        let Some(end) = self.line_end() else {
-            let too_big = size + self.waiting().len() > MAX_HEADER_BLOCK;
-            return too_big.then(|| self.lose(0, "a header block without an end"));
-        };
-        let size = size + end + 1;
-        let line = trim_line(&self.waiting()[..end]);
+    fn header(&mut self, at: usize, length: Option<usize>) -> Option<Step> {
+        // The lines before hold no other length; a mark within them is as good as any.
+        let given_up_from = if length.is_some() { at } else { 0 };
+        let end = self.line_end();
+        if end.map_or(self.waiting().len(), |end| end + 1) > MAX_HEADER_BLOCK {
+            let own_mark = at == 0 && starts_ignoring_case(self.waiting(), LENGTH_MARK);
+            let from = if own_mark { LENGTH_MARK.len() } else { given_up_from };
+            return Some(self.lose(from, "a header block without an end"));
+        }
+        let next = end? + 1;
+        let line = trim_line(&self.waiting()[at..next]);
         if line.is_empty() {
-            self.take(end + 1);
-            return Some(match length {
-                None if !begun => Step::Again,
-                None => self.lose(0, "a header block without Content-Length"),
-                Some(length) if length > self.limit => {
-                    self.state = State::Lost;
-                    Step::Bad(BadFrame::TooLong { limit: self.limit, id: None })
-                }
-                Some(length) => {
-                    self.state = State::Body { length };
-                    Step::Again
-                }
-            });
+            return Some(self.end_of_headers(at, next, length));
         }
         let Some((name, value)) = split_header(line) else {
-            return Some(self.lose(0, "neither a header nor the start of one"));
+            return Some(self.lose(given_up_from, "neither a header nor the start of one"));
         };
         let length = if name.eq_ignore_ascii_case(b"content-length") {
             let read = std::str::from_utf8(value).ok().and_then(|v| v.parse::<u64>().ok());
             match read.map(|n| usize::try_from(n).unwrap_or(usize::MAX)) {
                 Some(n) if length.is_none_or(|earlier| earlier == n) => Some(n),
                 // The search for the next mark must not find this one again.
-                _ => return Some(self.lose(end, "a Content-Length that is no number")),
+                _ => {
+                    let from = at + LENGTH_MARK.len();
+                    return Some(self.lose(from, "a Content-Length that is no number"));
+                }
             }
         } else {
             length
         };
-        if size > MAX_HEADER_BLOCK {
-            return Some(self.lose(end, "a header block without an end"));
-        }
-        self.take(end + 1);
-        self.state = State::Headers { begun: true, length, size };
+        self.scanned = next;
+        self.state = State::Headers { at: next, length };
         Some(Step::Again)
+    }
+
+    /// The empty line that ends a block of `at` bytes; `next` is where the body begins.
+    fn end_of_headers(&mut self, at: usize, next: usize, length: Option<usize>) -> Step {
+        let Some(length) = length else {
+            if at > 0 {
+                return self.lose(0, "a header block without Content-Length");
+            }
+            self.take(next);
+            return Step::Again;
+        };
+        self.take(next);
+        if length > self.limit {
+            self.state = State::Lost;
+            return Step::Bad(BadFrame::TooLong { limit: self.limit, id: None });
+        }
+        self.state = State::Body { length };
+        Step::Again
     }
 
     fn body(&mut self, length: usize) -> Option<Step> {
@@ -344,6 +355,7 @@ impl Decoder {
     /// Skips `bytes` and then everything up to the next mark.
     fn lose(&mut self, bytes: usize, why: &'static str) -> Step {
         self.take(bytes);
+        self.scanned = 0;
         self.state = State::Lost;
         Step::Bad(BadFrame::BadHeaders(why))
     }
@@ -403,8 +415,11 @@ fn split_header(line: &[u8]) -> Option<(&[u8], &[u8])> {
 
 fn find_ignoring_case(text: &[u8], mark: &[u8]) -> Option<usize> {
     let (lower, upper) = (mark[0].to_ascii_lowercase(), mark[0].to_ascii_uppercase());
-    memchr::memchr2_iter(lower, upper, text)
-        .find(|&at| text[at..].get(..mark.len()).is_some_and(|t| t.eq_ignore_ascii_case(mark)))
+    memchr::memchr2_iter(lower, upper, text).find(|&at| starts_ignoring_case(&text[at..], mark))
+}
+
+fn starts_ignoring_case(text: &[u8], mark: &[u8]) -> bool {
+    text.get(..mark.len()).is_some_and(|start| start.eq_ignore_ascii_case(mark))
 }
 
 #[cfg(test)]

@@ -116,6 +116,38 @@ fn bad_headers_are_skipped_up_to_the_next_length_and_said_once() {
 }
 
 #[test]
+fn the_next_length_is_found_inside_the_block_that_is_given_up() {
+    let good = "Content-Length: 2\r\n\r\n{}";
+    for junk in [
+        "Content-Length: x ",
+        "Content-Length: ",
+        "Content-Length:",
+        "Content-Type: x; ",
+        "Content-Type",
+        "Content-Type: x\r\nContent-Type: ",
+        "Content-Length: 2\r\njunk ",
+        "Content-Length: 2\r\n\r\n[]junk",
+    ] {
+        let served = junk.contains("[]").then_some("[]");
+        let expected: Vec<_> = served.into_iter().chain(["!headers", "{}"]).collect();
+        check(format!("{junk}{good}"), &expected);
+    }
+}
+
+#[test]
+fn a_header_line_without_an_end_is_said_once() {
+    let endless = "9".repeat(3 * MAX_HEADER_BLOCK);
+    check(format!("Content-Length: {endless}"), &["!headers"]);
+    check(
+        format!("Content-Length: {endless}\r\n\r\nContent-Length: 2\n\n{{}}"),
+        &["!headers", "{}"],
+    );
+    check(format!("Content-Type: {endless}"), &["!headers"]);
+    // One for each of the two blocks that have no end.
+    check(format!("Content-Type: x\nContent-Length: {endless}"), &["!headers", "!headers"]);
+}
+
+#[test]
 fn the_end_inside_a_frame() {
     check("Content-Length: 5\r\n\r\n{}", &["!cut"]);
     check("Content-Length: 5", &["!cut"]);
@@ -160,6 +192,10 @@ fn cutting_a_stream_differently_changes_nothing() {
             stream.extend_from_slice(u.choose(&PIECES)?);
             if u.ratio(1, 20)? {
                 stream.extend(std::iter::repeat_n(b'z', u.int_in_range(0..=3 * LIMIT)?));
+            }
+            if u.ratio(1, 20)? {
+                let near = MAX_HEADER_BLOCK - 40..=MAX_HEADER_BLOCK + 40;
+                stream.extend(std::iter::repeat_n(b'h', u.int_in_range(near)?));
             }
         }
         let whole = frames(&stream, stream.len().max(1));
