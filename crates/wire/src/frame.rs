@@ -13,7 +13,7 @@ const MAX_HEADER_BLOCK: usize = 8 << 10;
 /// How far into a message that is too long its id is looked for: clients write it first.
 const ID_SEARCH: usize = 64 << 10;
 
-/// A buffer that grew past this for one large message is given back once it is empty.
+/// A buffer that grew past this for one large message is given back once half of this would do.
 const KEPT_BUFFER: usize = 256 << 10;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -151,9 +151,6 @@ impl Decoder {
         if self.head > 0 && self.head >= self.buffer.len() / 2 {
             self.buffer.drain(..self.head);
             self.head = 0;
-            if self.buffer.is_empty() && self.buffer.capacity() > KEPT_BUFFER {
-                self.buffer = Vec::new();
-            }
         }
         self.buffer.extend_from_slice(bytes);
     }
@@ -161,7 +158,11 @@ impl Decoder {
     /// The next frame, or `None` until more is fed.
     pub fn next_frame(&mut self) -> Option<Frame<'_>> {
         loop {
-            match self.step()? {
+            let Some(step) = self.step() else {
+                self.give_back();
+                return None;
+            };
+            match step {
                 Step::Again => {}
                 Step::Body { start, end } => return Some(Frame::Body(&self.buffer[start..end])),
                 Step::Bad(bad) => return Some(Frame::Bad(bad)),
@@ -186,6 +187,14 @@ impl Decoder {
                 cut.then_some(Frame::Bad(BadFrame::CutOff))
             }
             State::Body { .. } => Some(Frame::Bad(BadFrame::CutOff)),
+        }
+    }
+
+    /// Frees what one large message took: the peer may say nothing more for a long time.
+    fn give_back(&mut self) {
+        if self.buffer.capacity() > KEPT_BUFFER && self.waiting().len() <= KEPT_BUFFER / 2 {
+            self.buffer = self.waiting().to_vec();
+            self.head = 0;
         }
     }
 

@@ -66,6 +66,23 @@ fn headers() {
 }
 
 #[test]
+fn what_a_large_message_took_is_given_back_without_waiting_for_another() {
+    for (stream, limit) in [
+        ("[".repeat(4 << 20) + "\n{", 8 << 20),
+        ("[".repeat(4 << 20), 1 << 20),
+        (format!("Content-Length: {}\n\n{}", 4 << 20, "[".repeat(4 << 20)), 8 << 20),
+        (format!("Content-Length: {}\n\n{}", 4 << 20, "[".repeat(4 << 20)), 1 << 20),
+    ] {
+        let mut decoder = Decoder::new(limit);
+        for piece in stream.as_bytes().chunks(64 << 10) {
+            decoder.feed(piece);
+            while decoder.next_frame().is_some() {}
+        }
+        assert!(decoder.buffer.capacity() <= KEPT_BUFFER, "{} kept", decoder.buffer.capacity());
+    }
+}
+
+#[test]
 fn the_first_message_decides_and_garbage_before_it_does_not() {
     check("oops\nContent-Length: 2\r\n\r\n{}", &["oops", "{}"]);
     check("Contenta\n{}\n", &["Contenta", "{}"]);
