@@ -39,9 +39,14 @@ struct Mark {
     _identity: serde::de::IgnoredAny,
 }
 
+fn is_greeting(line: &[u8]) -> bool {
+    // A list of one would do for serde as well, and is a batch.
+    line.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<Mark>(line).is_ok()
+}
+
 /// Looks at the first line of a connection.
 pub(crate) fn read(line: &[u8], host: &Host) -> FirstLine {
-    if serde_json::from_slice::<Mark>(line).is_err() {
+    if !is_greeting(line) {
         return FirstLine::Message;
     }
     let refuse = |reason: &str, message: &str| {
@@ -66,5 +71,24 @@ pub(crate) fn read(line: &[u8], host: &Host) -> FirstLine {
             "the identity token is unknown or revoked; only a process that patterm started has \
              one, and only until it is closed",
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_object_with_the_mark_is_a_greeting() {
+        for (line, expected) in [
+            (r#"{"patterm_identity":"x"}"#, true),
+            (r#" {"a":1,"patterm_identity":5}"#, true),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, false),
+            (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, false),
+            ("[1]", false),
+            ("nonsense", false),
+        ] {
+            assert_eq!(is_greeting(line.as_bytes()), expected, "{line}");
+        }
     }
 }
