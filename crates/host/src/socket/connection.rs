@@ -74,7 +74,7 @@ impl Connection {
         loop {
             self.outbox.flush(&self.stream)?;
             let room = self.outbox.len() < OUTBOX_BYTES;
-            if room && self.waiting {
+            if room && self.waiting && self.ending.is_none() {
                 self.serve_waiting();
                 tokio::task::consume_budget().await;
                 continue;
