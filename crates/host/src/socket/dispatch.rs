@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use futures_util::future::join_all;
+use futures_util::stream::{FuturesUnordered, StreamExt};
 use patterm_wire::error::{INTERNAL_ERROR, INVALID_REQUEST};
 use patterm_wire::{ErrorObject, Id, Malformed, Message, reply};
 use rmcp::RoleServer;
@@ -96,7 +96,7 @@ impl Dispatch {
         }
         let mut answers = Vec::new();
         let mut ids: Vec<(Id, CancellationToken)> = Vec::new();
-        let mut works = Vec::new();
+        let works = FuturesUnordered::new();
         for element in batch {
             match Message::from_raw(element) {
                 Ok(Message::Request { id, method, params }) => {
@@ -110,15 +110,17 @@ impl Dispatch {
                         continue;
                     }
                     let cancel = CancellationToken::new();
-                    works.push(self.request(id.clone(), &method, params, cancel.clone()));
-                    ids.push((id, cancel));
+                    let work = self.request(id.clone(), &method, params, cancel.clone());
+                    ids.push((id.clone(), cancel));
+                    works.push(async move { work.await.map(|body| (id, body)) });
                 }
                 Ok(other) => drop(self.message(other, calls)),
                 Err(Malformed { id, error }) => answers.push(reply::error(id.as_ref(), &error)),
             }
         }
+        let limit = self.host.limits.answer_bytes;
         let together = async move {
-            answers.extend(join_all(works).await.into_iter().flatten());
+            gather(works, &mut answers, limit).await;
             (!answers.is_empty()).then(|| reply::batch(&answers))
         };
         calls.start(ids, Box::pin(together))
@@ -257,6 +259,27 @@ impl Dispatch {
             host.shutdown.cancel();
             Ok("{}".into())
         })
+    }
+}
+
+/// Adds what each work answers, as long as all of it together is not longer than clients take.
+async fn gather<W>(mut works: FuturesUnordered<W>, answers: &mut Vec<Vec<u8>>, limit: usize)
+where
+    W: Future<Output = Option<(Id, Vec<u8>)>>,
+{
+    let mut bytes: usize = answers.iter().map(Vec::len).sum();
+    while let Some(answer) = works.next().await {
+        let Some((id, mut body)) = answer else { continue };
+        if bytes + body.len() > limit {
+            let message = format!(
+                "the answers of this batch have more than {limit} bytes together; ask for this \
+                 one by itself"
+            );
+            let error = ToolError::new(ErrorKind::Limit, message).with("limit_bytes", limit);
+            body = reply::error(Some(&id), &error.into_rpc());
+        }
+        bytes += body.len();
+        answers.push(body);
     }
 }
 
