@@ -15,6 +15,10 @@ use patterm_wire::{Decoder, Id};
 use super::Wanted;
 use crate::start;
 
+/// The longest answer taken from the server: far above the 8 MiB it keeps to. The limit of the
+/// client's own messages is another matter.
+const ANSWER_BYTES: usize = patterm_wire::DEFAULT_MESSAGE_LIMIT;
+
 /// Where the way to the server stands.
 #[derive(Debug)]
 pub(super) enum Link {
@@ -50,11 +54,11 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(stream: UnixStream, message_bytes: usize) -> io::Result<Self> {
+    pub(super) fn new(stream: UnixStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         Ok(Self {
             stream,
-            decoder: Decoder::new(message_bytes),
+            decoder: Decoder::new(ANSWER_BYTES),
             opening: VecDeque::new(),
             written: 0,
             heard: false,

@@ -5,7 +5,9 @@ use std::collections::{HashMap, VecDeque};
 
 use patterm_host::GREETING_REFUSED;
 use patterm_host::tools::{ErrorKind, ToolError};
-use patterm_wire::{ErrorObject, Frame, Framing, Id, Incoming, Malformed, Message, reply};
+use patterm_wire::{
+    BadFrame, ErrorObject, Frame, Framing, Id, Incoming, Malformed, Message, reply,
+};
 use serde::Deserialize;
 
 use super::Wanted;
@@ -156,8 +158,11 @@ impl Relay {
         let Link::Up(connection) = &mut self.link else { return };
         let open = connection.read(&mut self.scratch).unwrap_or(false);
         let mut bodies = Vec::new();
-        while let Some(Frame::Body(body)) = connection.decoder.next_frame() {
-            bodies.push(body.to_vec());
+        while let Some(frame) = connection.decoder.next_frame() {
+            match frame {
+                Frame::Body(body) => bodies.push(body.to_vec()),
+                Frame::Bad(bad) => bodies.extend(unreadable(bad)),
+            }
         }
         let ended = connection.is_ended();
         let first = !connection.heard;
@@ -238,7 +243,7 @@ impl Relay {
 
     /// Begins a connection: who calls, then what the client had agreed on with the last server.
     fn open(&mut self, stream: std::os::unix::net::UnixStream) -> anyhow::Result<()> {
-        let mut connection = Connection::new(stream, self.wanted.message_bytes)?;
+        let mut connection = Connection::new(stream)?;
         match self.wanted.identity.greeting(self.wanted.project_key.as_deref()) {
             Ok(greeting) => greeting.into_iter().for_each(|g| connection.open_with(g.into_bytes())),
             Err(why) => {
@@ -308,6 +313,17 @@ impl Relay {
         for id in self.ledger.give_up() {
             self.answers.push(reply::error(Some(&id), error));
         }
+    }
+}
+
+/// What the client is told instead of an answer that cannot be taken in.
+fn unreadable(bad: BadFrame) -> Option<Vec<u8>> {
+    match bad {
+        BadFrame::TooLong { limit, id: Some(id) } => {
+            let why = format!("the server's answer is longer than {limit} bytes");
+            Some(reply::error(Some(&id), &unavailable(&why)))
+        }
+        BadFrame::TooLong { .. } | BadFrame::BadHeaders(_) | BadFrame::CutOff => None,
     }
 }
 
