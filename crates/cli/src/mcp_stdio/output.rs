@@ -56,13 +56,25 @@ impl Output {
             match self.write_some() {
                 Ok(bytes) => self.sent += bytes,
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::AGAIN) => {
+                    self.drop_sent();
+                    return Ok(());
+                }
                 Err(error) => return Err(error.into()),
             }
         }
         self.waiting.clear();
         self.sent = 0;
         Ok(())
+    }
+
+    /// A client that always has more to read never empties the buffer: what it read must go
+    /// before that. Not at every write, since the rest is moved.
+    fn drop_sent(&mut self) {
+        if self.sent >= self.waiting.len() / 2 {
+            self.waiting.drain(..self.sent);
+            self.sent = 0;
+        }
     }
 
     fn write_some(&self) -> rustix::io::Result<usize> {
