@@ -19,9 +19,8 @@ impl Client {
         Self { decoder: Decoder::new(message_bytes), scratch: vec![0; READ_BYTES], output }
     }
 
-    /// Reads what is there and hands every message to `take`, writing what it answers at once.
-    /// `false` at the end of the input.
-    pub(super) fn read(&mut self, mut take: impl FnMut(Frame<'_>) -> Option<Vec<u8>>) -> bool {
+    /// Reads what is there and hands every message to `take`; `false` at the end of the input.
+    pub(super) fn read(&mut self, mut take: impl FnMut(Frame<'_>)) -> bool {
         use rustix::io::Errno;
         let bytes = match rustix::io::read(rustix::stdio::stdin(), &mut self.scratch) {
             Ok(bytes) => bytes,
@@ -30,13 +29,9 @@ impl Client {
             Err(_) => 0,
         };
         self.decoder.feed(&self.scratch[..bytes]);
-        while let Some(answer) = self.decoder.next_frame().map(&mut take) {
-            self.write_some(answer);
-        }
-        if bytes == 0
-            && let Some(answer) = self.decoder.finish().map(&mut take)
-        {
-            self.write_some(answer);
+        while self.decoder.next_frame().map(&mut take).is_some() {}
+        if bytes == 0 {
+            self.decoder.finish().map(take);
         }
         bytes > 0
     }
@@ -45,11 +40,5 @@ impl Client {
     pub(super) fn write(&mut self, body: &[u8]) {
         let framing = self.decoder.framing().unwrap_or(Framing::Newline);
         framing.encode(body, self.output.buffer());
-    }
-
-    fn write_some(&mut self, body: Option<Vec<u8>>) {
-        if let Some(body) = body {
-            self.write(&body);
-        }
     }
 }

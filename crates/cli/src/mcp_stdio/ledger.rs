@@ -96,12 +96,20 @@ impl Ledger {
         self.pending.is_empty()
     }
 
-    /// Notes a request that came in a batch, which is sent as a whole and never again.
-    pub(super) fn asked_in_batch(&mut self, message: &Message<'_>) {
-        if let Message::Request { id, .. } = message {
-            let pending = Pending { repeat: None, sent: true, is_initialize: false };
-            self.pending.entry(id.clone()).or_insert(pending);
+    /// Notes a request that came in a batch, which is sent as a whole and never again. `false`
+    /// if its id is still in use: the server will say so.
+    pub(super) fn asked_in_batch(&mut self, id: &Id) -> bool {
+        let pending = Pending { repeat: None, sent: false, is_initialize: false };
+        let fresh = !self.pending.contains_key(id);
+        if fresh {
+            self.pending.insert(id.clone(), pending);
         }
+        fresh
+    }
+
+    /// Forgets a request that the server will not answer by its id.
+    pub(super) fn forget(&mut self, id: &Id) {
+        self.pending.remove(id);
     }
 
     /// An id that the client does not use, for a request of our own.

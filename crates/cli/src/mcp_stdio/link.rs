@@ -31,10 +31,10 @@ pub(super) enum Link {
     Refused(String),
 }
 
-/// One message on its way to the server; `id` if an answer is expected.
+/// One message on its way to the server, with the ids under which answers are expected.
 #[derive(Debug)]
 pub(super) struct Outgoing {
-    pub(super) id: Option<Id>,
+    pub(super) ids: Vec<Id>,
     pub(super) line: Vec<u8>,
 }
 
@@ -93,7 +93,7 @@ impl Connection {
             if self.written == line.len() {
                 self.written = 0;
                 if self.opening.pop_front().is_none() {
-                    sent.extend(queue.pop_front().and_then(|done| done.id));
+                    sent.extend(queue.pop_front().into_iter().flat_map(|done| done.ids));
                 }
             }
         }

@@ -2,6 +2,7 @@
 //! server, or starts it, says who calls, and relays whole messages both ways. It outlives the
 //! server: the client never sees a broken pipe.
 
+mod batches;
 mod client;
 mod identity;
 mod ledger;

@@ -9,8 +9,10 @@ use patterm_wire::{
     BadFrame, ErrorObject, Frame, Framing, Id, Incoming, Malformed, Message, reply,
 };
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::Wanted;
+use super::batches::{Batches, Refused};
 use super::ledger::Ledger;
 use super::link::{self, Connection, Found, Link, Outgoing};
 
@@ -33,6 +35,7 @@ pub(super) struct Relay {
     /// Refusals of our own that keep their place among the server's answers: each waits for the
     /// answer to a ping that was sent in the place of what is refused.
     held: HashMap<Id, Vec<u8>>,
+    batches: Batches,
     /// How many ids of our own were given out.
     own_ids: u64,
     mute_connections: u32,
@@ -56,6 +59,7 @@ impl Relay {
             answers: Vec::new(),
             replayed: None,
             held: HashMap::new(),
+            batches: Batches::default(),
             own_ids: 0,
             mute_connections: 0,
             scratch: vec![0; READ_BYTES],
@@ -84,49 +88,65 @@ impl Relay {
         quiet && self.ledger.is_empty() && self.held.is_empty()
     }
 
-    /// Takes one frame of the client; returns what can be answered here and now.
-    pub(super) fn take(&mut self, frame: Frame<'_>) -> Option<Vec<u8>> {
+    /// Takes one frame of the client.
+    pub(super) fn take(&mut self, frame: Frame<'_>) {
         let body = match frame {
             Frame::Body(body) => body,
-            Frame::Bad(bad) => return self.in_order(refusal(bad.into())),
+            Frame::Bad(bad) => return self.answer(refusal(bad.into())),
         };
-        let id = match Incoming::parse(body) {
-            Err(malformed) => return self.in_order(refusal(malformed)),
-            Ok(Incoming::One(message)) => {
-                let id = match &message {
-                    Message::Request { id, .. } => Some(id.clone()),
-                    Message::Notification { .. } | Message::Response { .. } => None,
-                };
-                if !self.ledger.asked(&message, body) {
-                    return self.in_order(reply::error(id.as_ref(), &ErrorObject::duplicate_id()));
-                }
-                id
-            }
-            Ok(Incoming::Batch(elements)) => {
-                for element in elements {
-                    // An id that stands twice is the server's to refuse.
-                    if let Ok(message) = Message::from_raw(element) {
-                        self.ledger.asked_in_batch(&message);
-                    }
-                }
-                None
-            }
+        match Incoming::parse(body) {
+            Ok(Incoming::One(message)) => self.pass_on(&message, body),
+            Ok(Incoming::Batch(elements)) => self.pass_on_batch(&elements, body),
+            Err(malformed) => self.answer(refusal(malformed)),
+        }
+    }
+
+    fn pass_on(&mut self, message: &Message<'_>, body: &[u8]) {
+        let id = match message {
+            Message::Request { id, .. } => Some(id),
+            Message::Notification { .. } | Message::Response { .. } => None,
         };
-        self.queue.push_back(Outgoing { id, line: as_line(body) });
-        None
+        if self.ledger.asked(message, body) {
+            let ids = id.into_iter().cloned().collect();
+            self.queue.push_back(Outgoing { ids, line: as_line(body) });
+        } else {
+            self.answer(reply::error(id, &ErrorObject::duplicate_id()));
+        }
+    }
+
+    fn pass_on_batch(&mut self, elements: &[&RawValue], body: &[u8]) {
+        let mut ids = Vec::new();
+        for element in elements {
+            // An id that stands twice is the server's to refuse.
+            if let Ok(Message::Request { id, .. }) = Message::from_raw(element)
+                && self.ledger.asked_in_batch(&id)
+            {
+                ids.push(id);
+            }
+        }
+        self.queue.push_back(Outgoing { ids: ids.clone(), line: as_line(body) });
+        let ping = self.ping();
+        self.batches.sent(ids, ping);
     }
 
     /// An answer of our own, at once if nothing else is asked, else after what was asked before
     /// and is answered at once.
-    fn in_order(&mut self, body: Vec<u8>) -> Option<Vec<u8>> {
-        if self.ledger.is_empty() && self.queue.is_empty() && self.held.is_empty() {
-            return Some(body);
+    fn answer(&mut self, body: Vec<u8>) {
+        let idle = self.ledger.is_empty() && self.queue.is_empty() && self.held.is_empty();
+        if idle && self.batches.is_empty() {
+            self.answers.push(body);
+            return;
         }
+        let ping = self.ping();
+        self.held.insert(ping, body);
+    }
+
+    /// Asks the server for a sign that it took everything up to here.
+    fn ping(&mut self) -> Id {
         let id = self.ledger.free_id(&mut self.own_ids);
         let line = as_line(&reply::request(&id, "ping", None));
-        self.queue.push_back(Outgoing { id: Some(id.clone()), line });
-        self.held.insert(id, body);
-        None
+        self.queue.push_back(Outgoing { ids: vec![id.clone()], line });
+        id
     }
 
     /// Sends what is queued, finding a server first where there is none. `last`: nothing more
@@ -200,6 +220,7 @@ impl Relay {
 
     /// Passes on one message of the server.
     fn hear(&mut self, body: Vec<u8>) {
+        let mut about_no_request = false;
         match Incoming::parse(&body) {
             Ok(Incoming::One(Message::Response { id: Some(id), outcome })) => {
                 if self.replayed.as_ref() == Some(&id) {
@@ -210,8 +231,14 @@ impl Relay {
                     self.answers.push(held);
                     return;
                 }
+                if self.batches.has(&id) {
+                    let refused = self.batches.decide();
+                    self.settle(refused);
+                    return;
+                }
                 self.ledger.answered(&id, outcome.is_ok());
             }
+            Ok(Incoming::One(Message::Response { id: None, .. })) => about_no_request = true,
             Ok(Incoming::Batch(elements)) => {
                 for element in elements {
                     if let Ok(Message::Response { id: Some(id), outcome }) =
@@ -223,7 +250,19 @@ impl Relay {
             }
             Ok(Incoming::One(_)) | Err(_) => {}
         }
-        self.answers.push(body);
+        if about_no_request {
+            self.answers.extend(self.batches.refused(body));
+        } else {
+            self.answers.push(body);
+        }
+    }
+
+    /// Frees the ids of a batch that was refused, and says so.
+    fn settle(&mut self, refused: Option<Refused>) {
+        if let Some(Refused { ids, body }) = refused {
+            ids.iter().for_each(|id| self.ledger.forget(id));
+            self.answers.push(body);
+        }
     }
 
     /// Looks for a server, and starts one where there is none.
@@ -272,12 +311,16 @@ impl Relay {
             return;
         }
         self.release_held();
+        let queue = &self.queue;
+        let is_queued = |ping: &Id| queue.iter().any(|message| message.ids.contains(ping));
+        let refused = self.batches.lost(is_queued);
+        self.settle(refused);
         let lost = self.ledger.lost();
         for id in lost.failed {
             self.answers.push(reply::error(Some(&id), &lost_in_flight()));
         }
         for (id, body) in lost.repeat.into_iter().rev() {
-            self.queue.push_front(Outgoing { id: Some(id), line: as_line(&body) });
+            self.queue.push_front(Outgoing { ids: vec![id], line: as_line(&body) });
         }
         self.mute_connections += 1;
         if self.mute_connections >= MUTE_CONNECTIONS {
@@ -302,7 +345,7 @@ impl Relay {
     /// Says what waited for its turn: the turn will not come.
     fn release_held(&mut self) {
         let held = std::mem::take(&mut self.held);
-        self.queue.retain(|message| message.id.as_ref().is_none_or(|id| !held.contains_key(id)));
+        self.queue.retain(|message| !message.ids.iter().any(|id| held.contains_key(id)));
         self.answers.extend(held.into_values());
     }
 
@@ -310,6 +353,8 @@ impl Relay {
     fn fail_all(&mut self, error: &ErrorObject) {
         self.queue.clear();
         self.release_held();
+        let refused = self.batches.lost(|_| false);
+        self.settle(refused);
         for id in self.ledger.give_up() {
             self.answers.push(reply::error(Some(&id), error));
         }
