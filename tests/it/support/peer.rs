@@ -47,9 +47,16 @@ pub(crate) struct Peer {
 
 impl Peer {
     pub(crate) fn connect(door: Door, socket: &Path) -> Self {
+        Self::connect_with(door, socket, &[])
+    }
+
+    /// A client whose proxy, if the door has one, gets these flags too.
+    pub(crate) fn connect_with(door: Door, socket: &Path, flags: &[String]) -> Self {
         let ends = match door {
             Door::Socket(_) => Ends::Socket(UnixStream::connect(socket).unwrap()),
-            Door::Proxy(_) => return Self::through(&mut proxy(socket), door.framing()),
+            Door::Proxy(_) => {
+                return Self::through(proxy(socket).args(flags), door.framing());
+            }
         };
         Self::new(ends, door.framing())
     }

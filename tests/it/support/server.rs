@@ -41,9 +41,10 @@ impl Serving {
         &self.host.socket
     }
 
-    /// A client of this server.
+    /// A client of this server; its proxy takes messages as long as the server does.
     pub(crate) fn connect(&self, door: Door) -> Peer {
-        Peer::connect(door, self.socket())
+        let limit = format!("--max-message-bytes={}", self.host.limits.message_bytes);
+        Peer::connect_with(door, self.socket(), &[limit])
     }
 
     /// An agent of this server, with a token.
