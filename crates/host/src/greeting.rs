@@ -1,7 +1,11 @@
 //! The first line of a connection that says who its caller is.
 
+use std::borrow::Cow;
+use std::fmt;
+
 use patterm_wire::ErrorObject;
-use serde::{Deserialize, Serialize};
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 
 use crate::caller::Caller;
@@ -32,16 +36,44 @@ pub(crate) enum FirstLine {
     Message,
 }
 
-/// The one member that makes a line a greeting, whatever its type.
-#[derive(Deserialize)]
-struct Mark {
-    #[serde(rename = "patterm_identity")]
-    _identity: serde::de::IgnoredAny,
+/// The one member that makes a line a greeting.
+const MARK: &str = "patterm_identity";
+
+/// Whether an object has that member: of whatever type, however often, among whatever others.
+struct Marked(bool);
+
+impl<'de> Deserialize<'de> for Marked {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = Marked;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Marked, A::Error> {
+                let mut marked = false;
+                while let Some(name) = members.next_key::<Cow<'_, str>>()? {
+                    marked |= name == MARK;
+                    members.next_value::<IgnoredAny>()?;
+                }
+                Ok(Marked(marked))
+            }
+        }
+        deserializer.deserialize_map(Members)
+    }
 }
 
+/// Whether a line says, well or badly, that its sender has an identity. Such a sender must not go
+/// on as somebody without one.
 fn is_greeting(line: &[u8]) -> bool {
-    // A list of one would do for serde as well, and is a batch.
-    line.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<Mark>(line).is_ok()
+    match serde_json::from_slice(line) {
+        Ok(Marked(marked)) => marked,
+        Err(error) if error.is_data() => false,
+        // No JSON: cut off, or with something behind it.
+        Err(_) => memchr::memmem::find(line, format!("\"{MARK}\"").as_bytes()).is_some(),
+    }
 }
 
 /// Looks at the first line of a connection.
@@ -55,7 +87,11 @@ pub(crate) fn read(line: &[u8], host: &Host) -> FirstLine {
         FirstLine::Refused(ErrorObject::new(GREETING_REFUSED, message).with_data(data))
     };
     let Ok(greeting) = serde_json::from_slice::<Greeting>(line) else {
-        return refuse("malformed", "`patterm_identity` and `project_key` take strings");
+        return refuse(
+            "malformed",
+            "it takes one object, with one `patterm_identity` and at most one `project_key`, both \
+             strings",
+        );
     };
     if greeting.project_key.is_some_and(|key| key != host.project.key()) {
         return refuse("other_project", "this server serves another project");
@@ -79,16 +115,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_an_object_with_the_mark_is_a_greeting() {
-        for (line, expected) in [
-            (r#"{"patterm_identity":"x"}"#, true),
-            (r#" {"a":1,"patterm_identity":5}"#, true),
-            (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, false),
-            (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, false),
-            ("[1]", false),
-            ("nonsense", false),
+    fn what_is_a_greeting_and_what_is_not() {
+        for line in [
+            r#"{"patterm_identity":"t"}"#,
+            r#"{"a":[{}],"patterm_identity":1}"#,
+            r#"{"patterm_identity":"t","patterm_identity":"t"}"#,
+            r#"{"patterm\u005fidentity":null}"#,
+            r#"{"patterm_identity":"t""#,
+            r#"{"patterm_identity":"t"},"#,
         ] {
-            assert_eq!(is_greeting(line.as_bytes()), expected, "{line}");
+            assert!(is_greeting(line.as_bytes()), "{line}");
+        }
+        for line in [
+            "",
+            "nonsense",
+            "[1]",
+            r#"["t","k"]"#,
+            r#""patterm_identity""#,
+            r#"{"project_key":"k"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"x","params":{"patterm_identity":1}}"#,
+            r#"{"text":"{\"patterm_identity\":1}""#,
+        ] {
+            assert!(!is_greeting(line.as_bytes()), "{line}");
         }
     }
 }
