@@ -25,7 +25,7 @@ pub(crate) fn run(options: &Kill) -> anyhow::Result<()> {
     } else {
         let project = Project::of(&std::env::current_dir()?)?;
         let state = StateDir::from_env(project.key()).ok();
-        registry::find(project.key(), &folders, state.as_ref()).into_iter().collect()
+        registry::find(project.key(), &folders, state.as_ref())
     };
     let mut ended = 0;
     for entry in &entries {

@@ -48,10 +48,10 @@ pub(crate) fn connect(socket: &Path) -> anyhow::Result<Option<UnixStream>> {
 pub(crate) fn find_or_start(project: &Project) -> anyhow::Result<(Entry, bool)> {
     let folders = RuntimeDir::candidates(None);
     let state = StateDir::from_env(project.key()).ok();
-    if let Some(entry) = registry::find(project.key(), &folders, state.as_ref())
-        && connect(&entry.socket)?.is_some()
-    {
-        return Ok((entry, false));
+    for entry in registry::find(project.key(), &folders, state.as_ref()) {
+        if connect(&entry.socket)?.is_some() {
+            return Ok((entry, false));
+        }
     }
     let output = begin_serve(project.root(), &[])?.wait_with_output()?;
     Ok((read_entry(&output.stdout, &output.stderr)?, true))

@@ -70,8 +70,8 @@ pub struct Seat {
     entry_files: [PathBuf; 2],
     _locks: [Option<File>; 2],
     /// Held from the first look until the entry is written, so that a rival that finds the
-    /// project locked also finds the entry.
-    starting: Option<File>,
+    /// project locked also finds the entry, whichever of the two folders it shares with us.
+    starting: [Option<File>; 2],
 }
 
 impl Seat {
@@ -85,7 +85,11 @@ impl Seat {
         state.ensure()?;
         let key = project.key();
         let entry_files = [runtime.file(key, "json"), state.file(ENTRY_IN_STATE)];
-        let starting = lock(&runtime.file(key, "starting"), Patience::Wait)?;
+        // Always in this order, so that two rivals cannot wait for each other.
+        let starting = [
+            lock(&runtime.file(key, "starting"), Patience::Wait)?,
+            lock(&state.file("server.starting"), Patience::Wait)?,
+        ];
         let lock_files = [runtime.file(key, "lock"), state.file("server.lock")];
         let mut held = [None, None];
         for ((held, path), entry) in held.iter_mut().zip(&lock_files).zip(&entry_files) {
@@ -109,7 +113,7 @@ impl Seat {
         for file in &self.entry_files {
             state::write(file, ENTRY_VERSION, entry)?;
         }
-        self.starting = None;
+        self.starting = [None, None];
         Ok(())
     }
 
@@ -121,11 +125,18 @@ impl Seat {
     }
 }
 
-/// Where the server of a project said it is. It may have died since: only a connection tells.
-pub fn find(key: &str, folders: &[RuntimeDir], state: Option<&StateDir>) -> Option<Entry> {
+/// Where servers of a project said they are, likeliest first. All but one must have died since,
+/// and that one may have: only a connection tells.
+pub fn find(key: &str, folders: &[RuntimeDir], state: Option<&StateDir>) -> Vec<Entry> {
     let in_runtime = folders.iter().map(|folder| folder.file(key, "json"));
     let in_state = state.map(|state| state.file(ENTRY_IN_STATE));
-    in_runtime.chain(in_state).find_map(|file| read_entry(&file))
+    let mut found = Vec::new();
+    for entry in in_runtime.chain(in_state).filter_map(|file| read_entry(&file)) {
+        if !found.contains(&entry) {
+            found.push(entry);
+        }
+    }
+    found
 }
 
 /// All servers of this user that are alive, by project; entries of dead ones are removed.
@@ -138,6 +149,8 @@ pub fn list(folders: &[RuntimeDir]) -> Vec<Entry> {
                 continue;
             }
             let Some(entry) = read_entry(&path) else { continue };
+            // A start at this moment must not take our look at the lock for a server.
+            let _starting = lock(&folder.file(&entry.key, "starting"), Patience::Wait);
             match lock(&folder.file(&entry.key, "lock"), Patience::Refuse) {
                 Ok(Some(_lock)) => drop(std::fs::remove_file(&path)),
                 Ok(None) | Err(_) => entries.push(entry),
@@ -216,9 +229,20 @@ mod tests {
             }
         }
 
-        fn find(&self) -> Option<u32> {
-            let folders = [self.runtime.clone()];
-            find(self.project.key(), &folders, Some(&self.state)).map(|entry| entry.pid)
+        fn find(&self) -> Vec<u32> {
+            self.find_beside(&self.runtime)
+        }
+
+        fn find_beside(&self, runtime: &RuntimeDir) -> Vec<u32> {
+            let found = find(self.project.key(), std::slice::from_ref(runtime), Some(&self.state));
+            found.iter().map(|entry| entry.pid).collect()
+        }
+
+        /// A runtime folder of another session.
+        fn elsewhere(&self) -> RuntimeDir {
+            let folder = self.runtime.folder().join("elsewhere");
+            std::fs::create_dir_all(&folder).unwrap();
+            RuntimeDir::for_session(Some(&folder))
         }
     }
 
@@ -228,10 +252,10 @@ mod tests {
         let Claim::Ours(mut seat) = place.claim() else { panic!("nobody else is there") };
         seat.publish(&place.entry(7)).unwrap();
         assert!(matches!(place.claim(), Claim::Running(entry) if entry.pid == 7));
-        assert_eq!(place.find(), Some(7));
+        assert_eq!(place.find(), [7]);
         assert_eq!(list(std::slice::from_ref(&place.runtime)).len(), 1);
         seat.retire();
-        assert_eq!(place.find(), None);
+        assert_eq!(place.find(), [] as [u32; 0]);
     }
 
     #[test]
@@ -240,23 +264,72 @@ mod tests {
         let Claim::Ours(mut seat) = place.claim() else { panic!("nobody else is there") };
         seat.publish(&place.entry(7)).unwrap();
         drop(seat); // as the kernel does at kill -9
-        assert_eq!(place.find(), Some(7), "the entry is still there");
+        assert_eq!(place.find(), [7], "the entry is still there");
         assert_eq!(list(std::slice::from_ref(&place.runtime)), []);
         assert!(matches!(place.claim(), Claim::Ours(_)));
-        assert_eq!(place.find(), None);
+        assert_eq!(place.find(), [] as [u32; 0]);
     }
 
     #[test]
     fn another_runtime_folder_does_not_hide_a_server_from_its_rival() {
         let place = place();
-        let elsewhere = place.runtime.folder().join("elsewhere");
-        std::fs::create_dir_all(&elsewhere).unwrap();
         let Claim::Ours(mut seat) = place.claim() else { panic!("nobody else is there") };
         seat.publish(&place.entry(7)).unwrap();
-        let other = RuntimeDir::for_session(Some(&elsewhere));
+        let other = place.elsewhere();
         let claim = Seat::claim(&place.project, &other, &place.state).unwrap();
         assert!(matches!(claim, Claim::Running(entry) if entry.pid == 7));
-        assert_eq!(find(place.project.key(), &[other], Some(&place.state)).map(|e| e.pid), Some(7));
+        assert_eq!(place.find_beside(&other), [7]);
+    }
+
+    #[test]
+    fn a_living_server_is_found_behind_the_entry_of_a_dead_one() {
+        let place = place();
+        let Claim::Ours(mut dead) = place.claim() else { panic!("nobody else is there") };
+        dead.publish(&place.entry(7)).unwrap();
+        drop(dead);
+        let claim = Seat::claim(&place.project, &place.elsewhere(), &place.state).unwrap();
+        let Claim::Ours(mut seat) = claim else { panic!("the other is dead") };
+        seat.publish(&place.entry(8)).unwrap();
+        assert_eq!(place.find(), [7, 8]);
+    }
+
+    #[test]
+    fn a_start_in_another_runtime_folder_waits_only_for_the_entry() {
+        let place = place();
+        let Claim::Ours(mut seat) = place.claim() else { panic!("nobody else is there") };
+        std::thread::scope(|scope| {
+            let other = place.elsewhere();
+            let (project, state) = (&place.project, &place.state);
+            let rival = scope.spawn(move || Seat::claim(project, &other, state).unwrap());
+            // Before or after the rival's look: both must end well.
+            seat.publish(&place.entry(7)).unwrap();
+            let claim = rival.join().unwrap();
+            assert!(matches!(claim, Claim::Running(entry) if entry.pid == 7));
+        });
+    }
+
+    #[test]
+    fn a_list_does_not_keep_a_start_from_replacing_the_dead() {
+        let place = place();
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::SeqCst) {
+                    list(std::slice::from_ref(&place.runtime));
+                }
+            });
+            for n in 0..100 {
+                let claim = place.claim();
+                let ours = matches!(claim, Claim::Ours(_));
+                if let Claim::Ours(mut seat) = claim {
+                    seat.publish(&place.entry(n)).unwrap();
+                }
+                if !ours || n == 99 {
+                    done.store(true, std::sync::atomic::Ordering::SeqCst);
+                }
+                assert!(ours, "start {n} took a look for a server");
+            }
+        });
     }
 
     #[test]

@@ -150,13 +150,13 @@ pub(super) fn find(wanted: &Wanted) -> anyhow::Result<Found> {
     };
     let folders = RuntimeDir::candidates(wanted.socket.as_deref());
     let state = StateDir::from_env(key).ok();
-    let entry = registry::find(key, &folders, state.as_ref());
-    if let Some(entry) = &entry
-        && let Some(stream) = start::connect(&entry.socket)?
-    {
-        return Ok(Found::Server(stream));
+    let entries = registry::find(key, &folders, state.as_ref());
+    for entry in &entries {
+        if let Some(stream) = start::connect(&entry.socket)? {
+            return Ok(Found::Server(stream));
+        }
     }
-    let left_behind = entry.and_then(|entry| Project::of(&entry.project).ok());
+    let left_behind = entries.iter().find_map(|entry| Project::of(&entry.project).ok());
     let project = [wanted.project.as_ref(), left_behind.as_ref()]
         .into_iter()
         .flatten()
