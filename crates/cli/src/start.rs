@@ -1,6 +1,7 @@
 //! Finding a project's server, and starting one in the background where there is none.
 
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -76,7 +77,8 @@ pub(crate) fn read_entry(stdout: &[u8], stderr: &[u8]) -> anyhow::Result<Entry> 
 /// Starts the server that stays, and waits for its first word.
 pub(crate) fn start_detached(settings: &Settings, options: &[String]) -> anyhow::Result<Report> {
     settings.state.ensure()?;
-    let log = std::fs::OpenOptions::new().create(true).append(true).open(settings.log_file())?;
+    let mut log = std::fs::OpenOptions::new();
+    let log = log.create(true).append(true).mode(0o600).open(settings.log_file())?;
     patterm_keeper::descriptors::close_on_exec_above_stderr()?;
     let mut command = own_command()?;
     command.arg("serve").arg("--detached").args(options).current_dir(settings.project.root());
