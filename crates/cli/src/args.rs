@@ -73,13 +73,21 @@ pub(crate) struct McpStdio {
     #[arg(long, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
     /// The key of the project meant [env: PATTERM_PROJECT_KEY]
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", value_parser = project_key)]
     pub(crate) project_key: Option<String>,
     /// A file that holds the caller's identity token [env: PATTERM_IDENTITY_FILE]
     #[arg(long, value_name = "PATH")]
     pub(crate) identity_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) limits: MessageLimit,
+}
+
+/// Takes the key of a project, wherever it comes from.
+pub(crate) fn project_key(text: &str) -> Result<String, &'static str> {
+    match patterm_host::project::is_key(text) {
+        true => Ok(text.to_owned()),
+        false => Err("a project key has 16 hexadecimal digits"),
+    }
 }
 
 #[derive(Debug, Args)]

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 use patterm_host::Project;
 
-use crate::args::McpStdio;
+use crate::args::{McpStdio, project_key};
 use crate::complain;
 use identity::Identity;
 use output::Output;
@@ -37,18 +37,17 @@ impl Wanted {
     fn new(options: McpStdio) -> anyhow::Result<Self> {
         let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let message_bytes = options.limits.bytes()?;
-        let key = options.project_key.or_else(|| {
-            variable("PATTERM_PROJECT_KEY").map(|key| key.to_string_lossy().into_owned())
-        });
-        if let Some(key) = &key {
-            anyhow::ensure!(
-                patterm_host::project::is_key(key),
-                "{key:?} is no project key: it takes 16 hexadecimal digits"
-            );
-        }
+        let project_key = match (options.project_key, variable("PATTERM_PROJECT_KEY")) {
+            (None, Some(key)) => {
+                let key = key.to_string_lossy();
+                let wrong = |why| anyhow::anyhow!("PATTERM_PROJECT_KEY is {key:?}, but {why}");
+                Some(project_key(&key).map_err(wrong)?)
+            }
+            (flag, _) => flag,
+        };
         Ok(Self {
             socket: options.socket.or_else(|| variable("PATTERM_SOCKET").map(PathBuf::from)),
-            project_key: key,
+            project_key,
             identity: Identity::find(options.identity_file),
             project: std::env::current_dir().ok().and_then(|folder| Project::of(&folder).ok()),
             message_bytes,
