@@ -45,9 +45,11 @@ pub enum RuntimeError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuntimeDir {
     folder: PathBuf,
-    /// Where `<pid>.sock` lies: the folder itself, or `/tmp/patterm-` without a runtime folder
-    /// of the session.
-    socket_prefix: PathBuf,
+    /// Where the sockets lie: in the folder itself, or in `/tmp` without a runtime folder of the
+    /// session.
+    sockets: PathBuf,
+    /// What their names begin with, before the process id.
+    socket_prefix: &'static str,
 }
 
 impl RuntimeDir {
@@ -62,13 +64,14 @@ impl RuntimeDir {
         match session.filter(|path| path.is_absolute()) {
             Some(session) => {
                 let folder = session.join("patterm");
-                Self { socket_prefix: folder.join(""), folder }
+                Self { sockets: folder.clone(), socket_prefix: "", folder }
             }
             None => {
                 let uid = rustix::process::getuid().as_raw();
                 Self {
                     folder: format!("/tmp/patterm-{uid}").into(),
-                    socket_prefix: "/tmp/patterm-".into(),
+                    sockets: "/tmp".into(),
+                    socket_prefix: "patterm-",
                 }
             }
         }
@@ -116,12 +119,20 @@ impl RuntimeDir {
 
     /// Where the server with this process id listens.
     pub fn socket(&self, pid: u32) -> Result<PathBuf, RuntimeError> {
-        let mut path = self.socket_prefix.clone().into_os_string();
-        path.push(format!("{pid}.sock"));
-        if path.len() > MAX_SOCKET_PATH {
-            return Err(RuntimeError::PathTooLong { path: path.into() });
+        let path = self.sockets.join(format!("{}{pid}.sock", self.socket_prefix));
+        if path.as_os_str().len() > MAX_SOCKET_PATH {
+            return Err(RuntimeError::PathTooLong { path });
         }
-        Ok(path.into())
+        Ok(path)
+    }
+
+    /// Everything that has the name of a server's socket, with the process id in it. Others may
+    /// have put it there.
+    pub(crate) fn sockets(&self) -> Vec<(u32, PathBuf)> {
+        let files = std::fs::read_dir(&self.sockets).into_iter().flatten().flatten();
+        let pid =
+            |name: &str| name.strip_prefix(self.socket_prefix)?.strip_suffix(".sock")?.parse().ok();
+        files.filter_map(|file| Some((pid(file.file_name().to_str()?)?, file.path()))).collect()
     }
 
     /// A file of the project with this key.

@@ -110,8 +110,7 @@ impl Server {
         let Self { host, listener, seat } = self;
         tracing::info!(project = %host.project.root().display(), socket = %host.socket.display(),
             version = VERSION, "serving");
-        let served = listener.run(host.clone()).await;
-        seat.retire();
+        let served = listener.run(host.clone(), || seat.retire()).await;
         tracing::info!("ended");
         served
     }

@@ -28,7 +28,7 @@ pub(crate) struct Listener {
 impl Listener {
     /// Listens at this process's place in the runtime folder.
     pub(crate) fn bind(runtime: &RuntimeDir) -> Result<Self, RuntimeError> {
-        sweep(runtime.folder());
+        sweep(runtime);
         let path = runtime.socket(std::process::id())?;
         let socket = bind_private(&path)
             .map_err(|source| RuntimeError::Io { folder: path.clone(), source })?;
@@ -39,8 +39,9 @@ impl Listener {
         &self.path
     }
 
-    /// Serves every connection until the host is to end, then lets each finish.
-    pub(crate) async fn run(mut self, host: Arc<Host>) -> io::Result<()> {
+    /// Serves every connection until the host is to end, then says that it is `leaving` and lets
+    /// each finish.
+    pub(crate) async fn run(mut self, host: Arc<Host>, leaving: impl FnOnce()) -> io::Result<()> {
         let Some(socket) = self.socket.take() else { return Ok(()) };
         socket.set_nonblocking(true)?;
         let listener = UnixListener::from_std(socket)?;
@@ -64,7 +65,9 @@ impl Listener {
                 },
             }
         }
-        // Nobody new comes; whoever is here hears the end of what it asked.
+        // Nobody new comes; whoever is here hears the end of what it asked. While it does, the next
+        // server must not be told that this one still serves.
+        leaving();
         drop(listener);
         let _ = std::fs::remove_file(&self.path);
         let all = async { while connections.join_next().await.is_some() {} };
@@ -124,16 +127,20 @@ fn bind_private(path: &Path) -> io::Result<StdListener> {
 }
 
 /// Removes sockets of servers that died: their process is gone and nobody listens.
-fn sweep(folder: &Path) {
-    for file in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = file.path();
-        let pid = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".sock"));
-        let Some(pid) = pid.and_then(|pid| pid.parse::<u32>().ok()) else { continue };
-        let dead = !Path::new(&format!("/proc/{pid}")).exists();
-        if dead && is_our_socket(&path) && nobody_listens(&path) {
+fn sweep(runtime: &RuntimeDir) {
+    for (pid, path) in runtime.sockets() {
+        if is_dead(pid) && is_our_socket(&path) && nobody_listens(&path) {
             let _ = std::fs::remove_file(&path);
         }
     }
+}
+
+/// Whether no process has this id, or only what is left of one that its parent has not asked for
+/// yet: a server's parent may be an init that never does.
+fn is_dead(pid: u32) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return true };
+    // After the name, which may hold anything, stands the state.
+    stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
 }
 
 fn is_our_socket(path: &Path) -> bool {
@@ -160,11 +167,26 @@ mod tests {
         let _foreign = StdListener::bind(socket(4_000_002)).unwrap();
         drop(StdListener::bind(socket(1)).unwrap());
         std::fs::write(runtime.folder().join("4000003.sock"), "a file").unwrap();
-        sweep(runtime.folder());
+        sweep(&runtime);
         assert!(!socket(4_000_001).exists(), "dead, nobody listens");
         assert!(socket(4_000_002).exists(), "of another pid namespace: somebody listens");
         assert!(socket(1).exists(), "its process lives");
         assert!(socket(4_000_003).exists(), "no socket of ours");
+    }
+
+    #[test]
+    fn a_zombie_is_dead() {
+        assert!(!is_dead(std::process::id()) && !is_dead(1));
+        assert!(is_dead(4_000_001), "there is no such process");
+        #[expect(clippy::disallowed_methods, reason = "a child to be a zombie")]
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = rustix::process::Pid::from_child(&child);
+        // Waits for its end and leaves it a zombie.
+        let options =
+            rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
+        rustix::process::waitid(rustix::process::WaitId::Pid(pid), options).unwrap();
+        assert!(is_dead(child.id()));
+        child.wait().unwrap();
     }
 
     #[test]
