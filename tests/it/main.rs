@@ -13,6 +13,7 @@ mod bad_input;
 mod clients;
 mod fuzz_corpus;
 mod keeper;
+mod lifecycle;
 mod protocol;
 mod smoke;
 mod tidy;

@@ -1,10 +1,16 @@
 //! What the tests share: a place of its own for each test, servers, clients, tools to test with.
 
+mod fake;
 mod peer;
 mod place;
+mod running;
 mod server;
 pub(crate) mod tools;
+mod user;
 
+pub(crate) use fake::{Conversation, FakeServer};
 pub(crate) use peer::{Door, Peer};
 pub(crate) use place::Place;
+pub(crate) use running::{Running, running_in};
 pub(crate) use server::{Serving, Spawned};
+pub(crate) use user::User;

@@ -7,9 +7,11 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
 use patterm_wire::{Decoder, Frame, Framing};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::place::patterm_binary;
+use super::running::Running;
 
 /// A way in and a framing.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,7 +37,7 @@ impl Door {
 
 enum Ends {
     Socket(UnixStream),
-    Proxy { child: Child, stdin: Option<ChildStdin>, stdout: ChildStdout },
+    Proxy { child: Child, stdin: Option<ChildStdin>, stdout: Option<ChildStdout> },
 }
 
 /// A client. What it receives must be well framed, in the framing it speaks.
@@ -64,7 +66,7 @@ impl Peer {
     /// A client of a proxy that is started by this command.
     pub(crate) fn through(command: &mut Command, framing: Framing) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (stdin, stdout) = (child.stdin.take(), child.stdout.take().unwrap());
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         Self::new(Ends::Proxy { child, stdin, stdout }, framing)
     }
 
@@ -100,6 +102,22 @@ impl Peer {
         self.send_body(notification.to_string().as_bytes());
     }
 
+    /// Says who calls, as the first line of a connection. It is a line in either framing.
+    pub(crate) fn greet(&mut self, token: &str, project_key: Option<&str>) {
+        let mut greeting = json!({"patterm_identity": token});
+        if let Some(key) = project_key {
+            greeting["project_key"] = key.into();
+        }
+        self.send(format!("{greeting}\n").as_bytes());
+    }
+
+    /// Calls a tool and returns its structured answer.
+    pub(crate) fn call(&mut self, id: impl Into<Value>, tool: &str, arguments: Value) -> Value {
+        let params = json!({"name": tool, "arguments": arguments});
+        let mut answer = self.answer(id, "tools/call", params);
+        answer["result"]["structuredContent"].take()
+    }
+
     /// Asks and returns the next message, which must be the answer.
     pub(crate) fn answer(&mut self, id: impl Into<Value>, method: &str, params: Value) -> Value {
         let id = id.into();
@@ -131,7 +149,7 @@ impl Peer {
             let mut buffer = [0; 64 << 10];
             let read = match &mut self.ends {
                 Ends::Socket(stream) => stream.read(&mut buffer),
-                Ends::Proxy { stdout, .. } => stdout.read(&mut buffer),
+                Ends::Proxy { stdout, .. } => stdout.as_mut().unwrap().read(&mut buffer),
             };
             match read {
                 // The server may end a connection that it refused before it read all of it.
@@ -162,6 +180,26 @@ impl Peer {
             assert!(status.success(), "{status}");
         }
         left
+    }
+
+    /// Ends this side of a proxy and returns everything that is still said, and how it exited.
+    pub(crate) fn exit(mut self) -> (Vec<Value>, ExitStatus) {
+        self.end();
+        let left = std::iter::from_fn(|| self.try_receive()).collect();
+        (left, self.wait().unwrap())
+    }
+
+    /// Reads no more, for good.
+    pub(crate) fn close_output(&mut self) {
+        match &mut self.ends {
+            Ends::Socket(stream) => stream.shutdown(Shutdown::Read).unwrap(),
+            Ends::Proxy { stdout, .. } => drop(stdout.take()),
+        }
+    }
+
+    /// Sends the proxy a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        Running::of(self.pid().unwrap()).signal(signal);
     }
 
     /// The process id of the proxy.

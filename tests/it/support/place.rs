@@ -1,5 +1,6 @@
 //! A place of its own for each test: runtime folder, state folder, project.
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -7,13 +8,17 @@ use patterm_host::limits::Limits;
 use patterm_host::runtime::RuntimeDir;
 use patterm_host::state::StateDir;
 use patterm_host::{Project, Settings};
+use rustix::process::Signal;
 
+use super::running::{Running, running_in};
 use super::server::{Serving, Spawned};
 use super::tools;
+use super::user::User;
 
 /// Folders that nobody else uses, gone with this value.
 pub(crate) struct Place {
     top: tempfile::TempDir,
+    user: Option<User>,
 }
 
 impl Place {
@@ -22,7 +27,37 @@ impl Place {
         for folder in ["run", "state", "home", "project"] {
             std::fs::create_dir(top.path().join(folder)).unwrap();
         }
-        Self { top }
+        Self { top, user: None }
+    }
+
+    /// A place of a user of its own, who runs everything that is started here.
+    pub(crate) fn of_another_user() -> Self {
+        let mut place = Self::new();
+        place.user = Some(User::reserve());
+        // The tests' own build may lie where only root can look.
+        std::fs::copy(patterm_binary(), place.path("patterm")).unwrap();
+        for folder in ["", "run", "state", "home", "project"] {
+            place.give_to_user(&place.path(folder));
+        }
+        place
+    }
+
+    /// The user of this place, where it is not the one who runs the tests.
+    pub(crate) fn user(&self) -> Option<&User> {
+        self.user.as_ref()
+    }
+
+    /// Makes a folder beside the others.
+    pub(crate) fn folder(&self, name: &str) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir(&path).unwrap();
+        self.give_to_user(&path);
+        path
+    }
+
+    fn give_to_user(&self, path: &Path) {
+        let uid = self.user.as_ref().map(|user| user.uid);
+        std::os::unix::fs::chown(path, uid, uid).unwrap();
     }
 
     /// A folder or file of the place.
@@ -44,7 +79,7 @@ impl Place {
 
     /// The binary under test, run in the project with only this place's environment.
     pub(crate) fn patterm(&self, arguments: &[&str]) -> Command {
-        let mut command = self.command(&patterm_binary());
+        let mut command = self.command(&self.binary());
         command.args(arguments);
         command
     }
@@ -60,7 +95,18 @@ impl Place {
             .env("XDG_RUNTIME_DIR", self.path("run"))
             .env("XDG_STATE_HOME", self.path("state"))
             .current_dir(self.path("project"));
+        if let Some(user) = &self.user {
+            command.uid(user.uid).gid(user.uid);
+        }
         command
+    }
+
+    /// The binary under test, where this place's user can run it.
+    pub(crate) fn binary(&self) -> PathBuf {
+        match self.user {
+            Some(_) => self.path("patterm"),
+            None => patterm_binary(),
+        }
     }
 
     /// Runs the binary to its end; it must succeed.
@@ -92,10 +138,19 @@ impl Place {
     }
 }
 
-/// Ends what a test left running.
+/// Ends what a test left running: first as a person would, then whatever still has its working
+/// directory here, be it a server that the registry does not know or one that is being started.
 impl Drop for Place {
     fn drop(&mut self) {
-        let _ = self.patterm(&["kill"]).output();
+        let all = if self.user.is_some() { &["kill", "--all"][..] } else { &["kill"] };
+        let _ = self.patterm(all).output();
+        while let Some(left) = running_in(self.top.path()).into_iter().find_map(Running::find) {
+            left.signal(Signal::KILL);
+            left.wait();
+        }
+        if let Some(user) = &self.user {
+            let _ = std::fs::remove_dir_all(user.folder_in_tmp());
+        }
     }
 }
 

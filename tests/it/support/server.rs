@@ -9,10 +9,12 @@ use patterm_host::identity::Token;
 use patterm_host::process::{Kind, Process, ProcessId};
 use patterm_host::registry::Entry;
 use patterm_host::{Host, Server, Settings};
+use rustix::process::Signal;
 use tokio_util::sync::CancellationToken;
 
 use super::peer::{Door, Peer};
 use super::place::Place;
+use super::running::Running;
 
 /// A server on a thread of this process.
 pub(crate) struct Serving {
@@ -52,6 +54,11 @@ impl Serving {
         let process = self.host.processes.add(name, Kind::Agent, parent.cloned()).unwrap();
         let token = self.host.identities.issue(&process.id).unwrap();
         (process, token)
+    }
+
+    /// Tells the server to end; it lets calls in flight finish first.
+    pub(crate) fn begin_stop(&self) {
+        self.shutdown.cancel();
     }
 
     /// Ends the server and waits for it.
@@ -94,11 +101,23 @@ impl Spawned {
 
     /// `kill -9`, and waits until the process is gone.
     pub(crate) fn kill(&self) {
-        use rustix::event::{PollFd, PollFlags, poll};
-        use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-        let pid = Pid::from_raw(self.entry.pid.cast_signed()).unwrap();
-        let process = pidfd_open(pid, PidfdFlags::empty()).unwrap();
-        pidfd_send_signal(&process, Signal::KILL).unwrap();
-        poll(&mut [PollFd::new(&process, PollFlags::IN)], None).unwrap();
+        self.end_with(Signal::KILL);
+    }
+
+    /// Sends a signal and waits until the process is gone.
+    pub(crate) fn end_with(&self, signal: Signal) {
+        let process = self.process();
+        process.signal(signal);
+        process.wait();
+    }
+
+    /// The server's process, which must live.
+    pub(crate) fn process(&self) -> Running {
+        Running::of(self.entry.pid)
+    }
+
+    /// A client of this server.
+    pub(crate) fn connect(&self, door: Door) -> Peer {
+        Peer::connect(door, &self.entry.socket)
     }
 }

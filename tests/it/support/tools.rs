@@ -6,7 +6,12 @@ use serde::{Deserialize, Serialize};
 
 /// The server's own tools and those of this file.
 pub(crate) fn registry() -> Registry {
-    Registry::standard().with::<Wait>().with::<Large>().with::<Panic>().with::<Fail>()
+    Registry::standard()
+        .with::<Wait>()
+        .with::<Large>()
+        .with::<Panic>()
+        .with::<Fail>()
+        .with::<Stuck>()
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -117,5 +122,25 @@ impl Tool for Fail {
             Some(kind) => Err(ToolError::new(kind, "as it was asked to")),
             None => Ok(Done { ok: true }),
         }
+    }
+}
+
+/// Never ends, whatever happens to its client.
+struct Stuck;
+
+#[derive(Deserialize, JsonSchema)]
+struct StuckArgs {}
+
+impl Tool for Stuck {
+    const NAME: &'static str = "test_stuck";
+    const TITLE: &'static str = "Stuck";
+    const DESCRIPTION: &'static str = "Never ends by itself, even when its client has ended.";
+    const HELP: &'static str = "";
+    const EFFECT: Effect = Effect::Reads;
+    type Args = StuckArgs;
+    type Answer = Done;
+
+    async fn call(_args: StuckArgs, _call: Call) -> Result<Done, ToolError> {
+        std::future::pending().await
     }
 }

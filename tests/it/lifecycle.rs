@@ -1,0 +1,75 @@
+//! The server and its socket, from its start to its end, and who may talk to it.
+
+mod background;
+mod connection;
+mod crash;
+mod end;
+mod greeting;
+mod secrets;
+mod start;
+mod users;
+mod verbs;
+
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+
+use patterm_host::registry::Entry;
+
+use crate::support::Place;
+
+/// Where a server in this place says how it is found, and what says that it lives.
+struct Traces {
+    entries: [PathBuf; 2],
+    locks: [PathBuf; 2],
+}
+
+impl Traces {
+    fn of(place: &Place) -> Self {
+        Self::within(place, &place.path("run/patterm"))
+    }
+
+    /// Those of a server with another runtime folder.
+    fn within(place: &Place, runtime: &Path) -> Self {
+        let project = place.project();
+        let runtime = |ending: &str| runtime.join(format!("{}.{ending}", project.key()));
+        Self {
+            entries: [runtime("json"), place.state().file("server.json")],
+            locks: [runtime("lock"), place.state().file("server.lock")],
+        }
+    }
+
+    /// What both copies of the entry say.
+    fn entry(&self) -> Entry {
+        let [one, two] = self.entries.each_ref().map(|file| {
+            let text = std::fs::read(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+            serde_json::from_slice::<Entry>(&text).unwrap()
+        });
+        assert_eq!(one, two);
+        one
+    }
+
+    fn assert_locked(&self) {
+        assert_eq!(self.locks.each_ref().map(|lock| is_locked(lock)), [true, true]);
+    }
+
+    fn assert_unlocked(&self) {
+        assert_eq!(self.locks.each_ref().map(|lock| is_locked(lock)), [false, false]);
+    }
+
+    /// Nothing tells of a server any more.
+    fn assert_none(&self) {
+        assert_eq!(self.entries.each_ref().map(|entry| entry.exists()), [false, false]);
+        self.assert_unlocked();
+    }
+}
+
+fn is_locked(path: &Path) -> bool {
+    let file = OpenOptions::new().write(true).open(path).unwrap();
+    file.try_lock().is_err()
+}
+
+/// The permission bits of a file.
+fn mode(path: &Path) -> u32 {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::symlink_metadata(path).unwrap().mode() & 0o777
+}

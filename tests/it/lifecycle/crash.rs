@@ -1,0 +1,95 @@
+//! After `kill -9`: what a dead server left is replaced, what a living one has is not touched.
+
+use patterm_host::registry::Entry;
+use patterm_wire::Framing;
+use rustix::process::Signal;
+use serde_json::json;
+
+use super::Traces;
+use crate::support::{Door, Peer, Place, Running};
+
+const SOCKET: Door = Door::Socket(Framing::Newline);
+
+#[test]
+fn what_a_dead_server_left_is_replaced_at_the_next_start() {
+    let place = Place::new();
+    let traces = Traces::of(&place);
+    let dead = place.serve();
+    dead.kill();
+    assert!(dead.socket().exists() && traces.entry() == dead.entry, "nobody cleaned up");
+    traces.assert_unlocked();
+    let next = place.serve();
+    assert_ne!(next.pid(), dead.pid());
+    assert!(!dead.socket().exists());
+    assert_eq!(traces.entry(), next.entry);
+    traces.assert_locked();
+    let mut peer = next.connect(SOCKET);
+    assert_eq!(peer.answer(1, "ping", json!({}))["result"], json!({}));
+}
+
+#[test]
+fn a_dead_server_is_neither_listed_nor_killed() {
+    let place = Place::of_another_user();
+    let dead = place.serve();
+    dead.kill();
+    assert_eq!(place.run(&["kill"]), "no server runs for this project\n");
+    assert_eq!(place.run(&["ls", "--json"]), "[]\n");
+}
+
+#[test]
+fn a_dead_servers_socket_in_tmp_is_removed_too() {
+    let place = Place::of_another_user();
+    let serve = || {
+        let mut command = place.patterm(&["serve", "--json"]);
+        let output = command.env_remove("XDG_RUNTIME_DIR").output().unwrap();
+        serde_json::from_slice::<Entry>(&output.stdout).unwrap()
+    };
+    let dead = serve();
+    let process = Running::of(dead.pid);
+    process.signal(Signal::KILL);
+    process.wait();
+    assert!(dead.socket.exists(), "nobody cleaned up");
+    let next = serve();
+    assert_ne!(next.pid, dead.pid);
+    assert!(!dead.socket.exists() && next.socket.exists());
+}
+
+#[test]
+fn a_living_servers_socket_is_never_removed() {
+    let place = Place::new();
+    let living = place.serve();
+    let mut peer = living.connect(SOCKET);
+    let serve_second = || {
+        let mut command = place.patterm(&["serve", "--json"]);
+        let output = command.current_dir(place.path("home")).output().unwrap();
+        serde_json::from_slice::<Entry>(&output.stdout).unwrap()
+    };
+    // A start, a crash and a start again in the same runtime folder.
+    let second = serve_second();
+    let process = Running::of(second.pid);
+    process.signal(Signal::KILL);
+    process.wait();
+    let third = Running::of(serve_second().pid);
+    assert!(!second.socket.exists() && living.socket().exists());
+    assert_eq!(peer.answer(1, "ping", json!({}))["result"], json!({}));
+    let mut newcomer = Peer::connect(SOCKET, &living.socket());
+    assert_eq!(newcomer.answer(1, "ping", json!({}))["result"], json!({}));
+    assert_eq!(place.serve().entry, living.entry);
+    third.signal(Signal::TERM);
+    third.wait();
+}
+
+/// The lock decides who is alive, not the entry, which may hold anything.
+#[test]
+fn a_damaged_or_lost_entry_of_a_dead_server_stands_in_nobodys_way() {
+    let place = Place::new();
+    let traces = Traces::of(&place);
+    for damage in ["", "{", "{\"pid\":1}", "null"] {
+        place.serve().kill();
+        for entry in &traces.entries {
+            std::fs::write(entry, damage).unwrap();
+        }
+        let next = place.serve();
+        assert_eq!(traces.entry(), next.entry, "after {damage:?}");
+    }
+}

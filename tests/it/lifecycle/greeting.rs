@@ -1,0 +1,209 @@
+//! The greeting: who a connection speaks for, and that a wrong one is never served as a stranger.
+
+use patterm_host::identity::Token;
+use patterm_wire::Framing;
+use serde_json::{Value, json};
+
+use crate::support::{Door, Peer, Place, Serving};
+
+const SOCKET: Door = Door::Socket(Framing::Newline);
+
+fn caller(peer: &mut Peer) -> Value {
+    peer.call(1, "whoami", json!({}))["caller"].take()
+}
+
+fn greeted(server: &Serving, token: &Token) -> Peer {
+    let mut peer = server.connect(SOCKET);
+    peer.greet(&token.reveal(), None);
+    peer
+}
+
+#[test]
+fn a_token_makes_every_call_that_processs() {
+    let place = Place::new();
+    let server = place.serve_in_process();
+    let (lead, lead_token) = server.agent("lead", None);
+    let (sub, sub_token) = server.agent("sub", Some(&lead.id));
+    let lead_is = json!({"process_id": lead.id, "name": "lead", "role": "orchestrator"});
+    let sub_is =
+        json!({"process_id": sub.id, "name": "sub", "role": "sub-agent", "parent_id": lead.id});
+    // The framing is found out after the greeting, which is a line in either case.
+    for framing in [Framing::Newline, Framing::Headers] {
+        for key in [None, Some(place.project().key())] {
+            for (token, expected) in [(&lead_token, &lead_is), (&sub_token, &sub_is)] {
+                let mut peer = server.connect(Door::Socket(framing));
+                peer.greet(&token.reveal(), key);
+                assert_eq!(caller(&mut peer), *expected);
+                assert_eq!(peer.answer(2, "whoami", json!({}))["result"]["caller"], *expected);
+                assert_eq!(peer.finish(), Vec::<Value>::new(), "a greeting has no answer");
+            }
+        }
+        let mut stranger = server.connect(Door::Socket(framing));
+        assert_eq!(caller(&mut stranger), json!({"role": "external"}));
+    }
+}
+
+#[test]
+fn a_greeting_counts_only_as_the_first_line() {
+    let place = Place::new();
+    let server = place.serve_in_process();
+    let (_, token) = server.agent("lead", None);
+    let mut peer = server.connect(SOCKET);
+    peer.answer(1, "ping", json!({}));
+    peer.greet(&token.reveal(), None);
+    assert_eq!(peer.receive()["error"]["code"], -32600);
+    assert_eq!(caller(&mut peer), json!({"role": "external"}));
+}
+
+/// Sends a first line and a ping. The line must be refused for this reason, the ping not answered,
+/// and the connection closed.
+#[track_caller]
+fn check_refused(server: &Serving, line: &str, reason: &str) {
+    let mut peer = server.connect(SOCKET);
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    // In one write: the server may close before a second.
+    peer.send(format!("{line}\n{ping}\n").as_bytes());
+    let answer = peer.receive();
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(null), &json!(-32000)), "{line}");
+    assert_eq!(answer["error"]["data"], json!({"reason": reason}), "{line}");
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.starts_with("greeting refused: "), "{message}");
+    assert_eq!(peer.try_receive(), None, "{line}");
+}
+
+fn check_token_refused(server: &Serving, token: &Token) {
+    check_refused(
+        server,
+        &json!({"patterm_identity": token.reveal()}).to_string(),
+        "unknown_token",
+    );
+}
+
+#[test]
+fn forged_tokens_are_refused() {
+    let place = Place::new();
+    let server = place.serve_in_process();
+    let (_, token) = server.agent("lead", None);
+    let token = token.reveal();
+    let mut one_off = token.clone();
+    one_off.replace_range(63.., if token.ends_with('0') { "1" } else { "0" });
+    for forged in [&*one_off, &"0".repeat(64), &token[..63], &format!("{token}0"), "lead", "p1", ""]
+    {
+        check_refused(&server, &json!({"patterm_identity": forged}).to_string(), "unknown_token");
+    }
+}
+
+#[test]
+fn malformed_greetings_are_refused() {
+    let place = Place::new();
+    let server = place.serve_in_process();
+    let (_, token) = server.agent("lead", None);
+    let token = token.reveal();
+    for malformed in [
+        r#"{"patterm_identity":null}"#.to_owned(),
+        r#"{"patterm_identity":1}"#.to_owned(),
+        r#"{"patterm_identity":{}}"#.to_owned(),
+        format!(r#"{{"patterm_identity":["{token}"]}}"#),
+        format!(r#"{{"patterm_identity":"{token}","project_key":7}}"#),
+        // Which of the two is meant?
+        format!(r#"{{"patterm_identity":"{token}","patterm_identity":"{token}"}}"#),
+        format!(r#"{{"patterm_identity":"{token}","patterm_identity":1}}"#),
+        // Its sender has an identity, so that it must not go on as somebody without.
+        format!(r#"{{"patterm_identity":"{token}""#),
+        format!(r#"{{"patterm_identity":"{token}}}"#),
+        format!(r#"{{"patterm_identity":"{token}"}},"#),
+        r#"{"jsonrpc":"2.0","id":1,"method":"ping","patterm_identity":1}"#.to_owned(),
+        r#"{"patterm\u005fidentity":1}"#.to_owned(),
+    ] {
+        check_refused(&server, &malformed, "malformed");
+    }
+}
+
+#[test]
+fn another_projects_key_is_refused_with_a_good_token_too() {
+    let place = Place::new();
+    let server = place.serve_in_process();
+    let (_, token) = server.agent("lead", None);
+    for key in ["0123456789abcdef", "", "no key"] {
+        let line = json!({"patterm_identity": token.reveal(), "project_key": key}).to_string();
+        check_refused(&server, &line, "other_project");
+    }
+}
+
+#[test]
+fn another_projects_token_is_refused() {
+    let (place, other_place) = (Place::new(), Place::new());
+    let (server, other) = (place.serve_in_process(), other_place.serve_in_process());
+    server.agent("lead", None);
+    let (_, token) = other.agent("lead", None);
+    check_token_refused(&server, &token);
+}
+
+/// A first line without the word is an ordinary message, whatever its form.
+#[test]
+fn a_first_line_without_an_identity_is_a_strangers_message() {
+    let place = Place::new();
+    let server = place.serve_in_process();
+    let (_, token) = server.agent("lead", None);
+    let token = token.reveal();
+    for (line, code) in [
+        ("[1]".to_owned(), -32600),
+        (format!(r#"["{token}"]"#), -32600),
+        (r#"{"project_key":"0123456789abcdef"}"#.to_owned(), -32600),
+        (format!(r#""{token}""#), -32600),
+        ("nonsense".to_owned(), -32700),
+    ] {
+        let mut peer = server.connect(SOCKET);
+        peer.send(format!("{line}\n").as_bytes());
+        assert_eq!(peer.receive()["error"]["code"], code, "{line}");
+        assert_eq!(caller(&mut peer), json!({"role": "external"}), "{line}");
+    }
+}
+
+#[test]
+fn a_revoked_token_is_refused() {
+    let place = Place::new();
+    let server = place.serve_in_process();
+    let (lead, token) = server.agent("lead", None);
+    server.host().identities.revoke(&lead.id).unwrap();
+    check_token_refused(&server, &token);
+}
+
+#[test]
+fn the_token_of_a_removed_process_is_refused_on_open_connections_too() {
+    let place = Place::new();
+    let server = place.serve_in_process();
+    let (lead, token) = server.agent("lead", None);
+    let (other, other_token) = server.agent("other", None);
+    let mut peer = greeted(&server, &token);
+    assert_eq!(caller(&mut peer)["process_id"], json!(lead.id));
+    server.host().processes.remove(&lead.id).unwrap();
+    for (id, method) in [(2, "ping"), (3, "whoami"), (4, "tools/list")] {
+        let answer = peer.answer(id, method, json!({}));
+        assert_eq!(answer["error"]["code"], -32000, "{answer}");
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(message.contains("revoked"), "{message}");
+    }
+    check_token_refused(&server, &token);
+    assert_eq!(caller(&mut greeted(&server, &other_token))["process_id"], json!(other.id));
+}
+
+#[test]
+fn a_token_outlives_a_restart_of_the_server() {
+    let place = Place::new();
+    let mut server = place.serve_in_process();
+    let (lead, token) = server.agent("lead", None);
+    let (gone, gone_token) = server.agent("gone", None);
+    server.host().identities.revoke(&gone.id).unwrap();
+    server.stop();
+    let server = place.serve_in_process();
+    assert_eq!(caller(&mut greeted(&server, &token))["process_id"], json!(lead.id));
+    check_token_refused(&server, &gone_token);
+    drop(server);
+    // The real one, and after a crash.
+    place.serve().kill();
+    let server = place.serve();
+    let mut peer = server.connect(SOCKET);
+    peer.greet(&token.reveal(), Some(place.project().key()));
+    assert_eq!(caller(&mut peer)["name"], "lead");
+}

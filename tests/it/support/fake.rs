@@ -1,0 +1,64 @@
+//! A server that only the test speaks for: it sees every line that reaches it, and ends
+//! connections when it likes.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+/// Listens as a server would. The socket's file goes with this value.
+pub(crate) struct FakeServer {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl FakeServer {
+    pub(crate) fn at(path: &Path) -> Self {
+        Self { listener: UnixListener::bind(path).unwrap(), path: path.to_owned() }
+    }
+
+    pub(crate) fn socket(&self) -> &Path {
+        &self.path
+    }
+
+    /// The next connection.
+    pub(crate) fn accept(&self) -> Conversation {
+        let (stream, _) = self.listener.accept().unwrap();
+        Conversation { stream: BufReader::new(stream) }
+    }
+}
+
+impl Drop for FakeServer {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// One connection. Dropping it is what a server's sudden death looks like from outside.
+pub(crate) struct Conversation {
+    stream: BufReader<UnixStream>,
+}
+
+impl Conversation {
+    /// The next message; fails the test at the end of the stream.
+    pub(crate) fn hear(&mut self) -> Value {
+        self.try_hear().expect("a message, not the end of the stream")
+    }
+
+    /// The next message, or `None` at the end of the stream.
+    pub(crate) fn try_hear(&mut self) -> Option<Value> {
+        let mut line = Vec::new();
+        self.stream.read_until(b'\n', &mut line).unwrap();
+        (!line.is_empty()).then(|| serde_json::from_slice(&line).unwrap())
+    }
+
+    pub(crate) fn say(&mut self, message: &Value) {
+        writeln!(self.stream.get_mut(), "{message}").unwrap();
+    }
+
+    /// Answers a request well.
+    pub(crate) fn answer(&mut self, request: &Value, result: Value) {
+        self.say(&json!({"jsonrpc": "2.0", "id": request["id"], "result": result}));
+    }
+}
