@@ -33,13 +33,22 @@ fn text(file: &Path) -> String {
 }
 
 /// The table of ARCHITECTURE.md: which of our crates each may use, and what it must not know.
-const EDGES: [(&str, &[&str], &[&str]); 6] = [
+const EDGES: [(&str, &[&str], &[&str]); 7] = [
     ("patterm-wire", &[], &["tokio", "rmcp", "rustix", "tracing"]),
     ("patterm-keeper", &[], &["tokio", "rmcp"]),
-    ("patterm-host", &["patterm-wire", "patterm-keeper"], &["ratatui", "axum", "hyper", "clap"]),
+    ("patterm-screen", &[], &["tokio", "rmcp", "rustix", "serde_json"]),
+    (
+        "patterm-host",
+        &["patterm-wire", "patterm-keeper", "patterm-screen"],
+        &["ratatui", "axum", "hyper", "clap"],
+    ),
     ("patterm", &["patterm-wire", "patterm-keeper", "patterm-host"], &["rmcp"]),
-    ("patterm-tests", &["patterm-wire", "patterm-keeper", "patterm-host"], &[]),
-    ("patterm-bench", &[], &[]),
+    (
+        "patterm-tests",
+        &["patterm-wire", "patterm-keeper", "patterm-host", "patterm-screen"],
+        &[],
+    ),
+    ("patterm-bench", &["patterm-screen"], &[]),
 ];
 
 #[test]

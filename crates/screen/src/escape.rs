@@ -1,0 +1,156 @@
+//! Controls, short escape sequences, OSC and DCS: the parser's actions on a screen.
+
+use alacritty_terminal::term::cell::Hyperlink;
+use alacritty_terminal::vte::ansi::StandardCharset;
+
+use crate::engine::{CHARSETS, Engine};
+use crate::notice::{self, Notice};
+use crate::parser::{Actions, Csi};
+use crate::title::{TITLE_LIMIT, clean};
+
+/// Longest link kept; what browsers take.
+const LINK_LIMIT: usize = 2_048;
+
+impl Actions for Engine {
+    fn reached(&mut self, bytes: usize) {
+        self.offset = self.base_offset + bytes as u64;
+    }
+
+    fn ascii(&mut self, text: &[u8]) {
+        self.print_ascii(text);
+    }
+
+    fn unicode(&mut self, text: &str) {
+        self.print_unicode(text);
+    }
+
+    fn control(&mut self, byte: u8) {
+        match byte {
+            0x07 => self.notice(Notice::Bell),
+            0x08 => self.go_column(self.page.column().saturating_sub(1)),
+            b'\t' => self.tab(1),
+            b'\n' | 0x0b | 0x0c => {
+                self.line_feed();
+                if self.modes.newline {
+                    self.go_column(0);
+                }
+            }
+            b'\r' => self.go_column(0),
+            0x0e => self.charset = 1,
+            0x0f => self.charset = 0,
+            _ => {}
+        }
+    }
+
+    fn escape(&mut self, intermediates: &[u8], last: u8) {
+        match (intermediates, last) {
+            ([], b'7') => self.save_cursor(),
+            ([], b'8') => self.restore_cursor(),
+            ([], b'=') => self.modes.application_keypad = true,
+            ([], b'>') => self.modes.application_keypad = false,
+            ([], b'D') => self.line_feed(),
+            ([], b'E') => {
+                self.line_feed();
+                self.go_column(0);
+            }
+            ([], b'H') => self.tabs.set(self.page.column(), true),
+            ([], b'M') => self.reverse_line_feed(),
+            ([], b'Z') => self.answer_primary(),
+            ([], b'c') => self.reset(),
+            ([], b'n') => self.charset = 2,
+            ([], b'o') => self.charset = 3,
+            ([b'#'], b'8') => self.align(),
+            ([set @ b'('..=b'+'], name) => {
+                let index = CHARSETS[usize::from(set - b'(')];
+                self.page.grid.cursor.charsets[index] = match name {
+                    b'0' => StandardCharset::SpecialCharacterAndLineDrawing,
+                    _ => StandardCharset::Ascii,
+                };
+            }
+            _ => {}
+        }
+    }
+
+    fn csi(&mut self, sequence: &Csi) {
+        self.control_sequence(sequence);
+    }
+
+    fn osc(&mut self, text: &[u8], by_bell: bool) {
+        let mut parts = text.splitn(2, |&byte| byte == b';');
+        let code = parts.next().and_then(|code| std::str::from_utf8(code).ok()?.parse().ok());
+        let rest = parts.next().unwrap_or_default();
+        let notice = match code {
+            Some(0 | 2) => return self.set_title(clean(rest, TITLE_LIMIT)),
+            Some(4) => return self.palette(rest, by_bell),
+            Some(code @ 10..=12) => return self.colours(code, rest, by_bell),
+            Some(8) => return self.link(rest),
+            Some(7) => notice::osc_7(rest),
+            Some(9) => notice::osc_9(rest),
+            Some(52) => notice::osc_52(rest),
+            Some(133) => notice::osc_133(rest),
+            Some(777) => notice::osc_777(rest),
+            _ => None,
+        };
+        if let Some(notice) = notice {
+            self.notice(notice);
+        }
+    }
+
+    fn dcs(&mut self, head: &Csi, _text: &[u8]) {
+        match (head.marker, head.intermediate, head.last) {
+            (0, b'$', b'q') => self.answer_unknown('$'),
+            (0, b'+', b'q') => self.answer_unknown('+'),
+            _ => {}
+        }
+    }
+}
+
+impl Engine {
+    /// Notes something, unless an old log is read.
+    fn notice(&mut self, notice: Notice) {
+        if !self.replay {
+            self.notices.push(notice);
+        }
+    }
+
+    pub(crate) fn set_title(&mut self, title: String) {
+        if title != self.title.text {
+            self.notice(Notice::Title(title.clone()));
+            self.title.text = title;
+        }
+    }
+
+    /// OSC 10, 11, 12: several may be asked at once, each the next number. Setting is refused.
+    fn colours(&mut self, code: u16, text: &[u8], by_bell: bool) {
+        for (code, part) in (code..=12).zip(text.split(|&byte| byte == b';')) {
+            if part == b"?" {
+                self.answer_colour(code, None, by_bell);
+            }
+        }
+    }
+
+    /// OSC 4: pairs of an index and a question. Setting is refused.
+    fn palette(&mut self, text: &[u8], by_bell: bool) {
+        let parts: Vec<_> = text.split(|&byte| byte == b';').collect();
+        for pair in parts.chunks_exact(2) {
+            let index = std::str::from_utf8(pair[0]).ok().and_then(|index| index.parse().ok());
+            if let (Some(index), b"?") = (index, pair[1]) {
+                self.answer_colour(4, Some(index), by_bell);
+            }
+        }
+    }
+
+    /// OSC 8: what is printed from now on is a link, or is none any more.
+    fn link(&mut self, text: &[u8]) {
+        let mut parts = text.splitn(2, |&byte| byte == b';');
+        let parameters = parts.next().unwrap_or_default();
+        let address = parts.next().unwrap_or_default();
+        let link = (!address.is_empty() && address.len() <= LINK_LIMIT).then(|| {
+            let mut ids = parameters.split(|&byte| byte == b':');
+            let id = ids.find_map(|pair| pair.strip_prefix(b"id="));
+            let id = id.map(|id| clean(id, LINK_LIMIT));
+            Hyperlink::new(id, clean(address, LINK_LIMIT))
+        });
+        self.page.grid.cursor.template.set_hyperlink(link);
+    }
+}

@@ -1,0 +1,42 @@
+//! A terminal screen as a value: bytes in, rows out. It emulates the terminal, keeps what scrolled
+//! off in a compact history, answers a program's queries from a fixed list, and encodes keys and
+//! pastes. Nothing here does I/O or reads a clock.
+
+mod csi;
+mod edit;
+mod engine;
+mod escape;
+mod history;
+mod keyboard;
+pub mod keys;
+mod modes;
+mod notice;
+mod page;
+mod parser;
+mod paste;
+mod print;
+mod record;
+mod reply;
+mod resize;
+mod screen;
+#[cfg(test)]
+mod screen_tests;
+mod sgr;
+mod size;
+mod snapshot;
+mod stripper;
+mod style;
+mod tabs;
+mod title;
+mod wrap;
+
+pub use history::{History, Line};
+pub use keys::Key;
+pub use modes::{Modes, Mouse, MouseEncoding};
+pub use notice::{Mark, Notice, Progress};
+pub use paste::{paste, type_text};
+pub use screen::Screen;
+pub use size::{Cursor, CursorShape, Size};
+pub use stripper::Stripper;
+pub use style::{Attributes, Colour, Run, Style};
+pub use wrap::StyledRow;

@@ -1,0 +1,193 @@
+//! The modes a program can switch on, and which number means which.
+
+/// Which mouse events the program wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Mouse {
+    /// None.
+    #[default]
+    Off,
+    /// Presses only (mode 9).
+    Press,
+    /// Presses and releases (mode 1000).
+    Click,
+    /// And movement while a button is held (mode 1002).
+    Drag,
+    /// And all movement (mode 1003).
+    Motion,
+}
+
+/// How mouse events are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum MouseEncoding {
+    /// One byte each, up to column 223.
+    #[default]
+    Bytes,
+    /// UTF-8 (mode 1005).
+    Utf8,
+    /// Numbers (mode 1006).
+    Sgr,
+    /// The older numbers (mode 1015).
+    Urxvt,
+    /// Numbers, in pixels (mode 1016).
+    SgrPixels,
+}
+
+/// What a program has switched on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Modes {
+    /// The alternate screen is shown (47, 1047, 1049).
+    pub alternate_screen: bool,
+    /// Arrow keys are sent as `ESC O` (1).
+    pub application_cursor: bool,
+    /// The keypad is in application mode (66, `ESC =`).
+    pub application_keypad: bool,
+    /// Pastes are marked (2004).
+    pub bracketed_paste: bool,
+    /// Focus changes are reported (1004).
+    pub focus_reports: bool,
+    /// Colour scheme changes are reported (2031).
+    pub scheme_reports: bool,
+    /// Which mouse events are reported (9, 1000, 1002, 1003).
+    pub mouse: Mouse,
+    /// How they are written (1005, 1006, 1015, 1016).
+    pub mouse_encoding: MouseEncoding,
+    /// The wheel sends arrow keys on the alternate screen (1007).
+    pub alternate_scroll: bool,
+    /// A frame is being drawn (2026). The screen shows it as it comes; whoever draws it may wait.
+    pub synchronized: bool,
+    /// The cursor is shown (25).
+    pub cursor_visible: bool,
+    /// Foreground and background of the whole screen are exchanged (5).
+    pub reverse_video: bool,
+    /// Text goes on in the next row (7).
+    pub wrap: bool,
+    /// Rows count from the top margin (6).
+    pub origin: bool,
+    /// Text moves what follows it (4).
+    pub insert: bool,
+    /// A line feed returns to the first column (20).
+    pub newline: bool,
+    /// The kitty keyboard's flags in force.
+    pub kitty_keyboard: u8,
+    /// xterm's modifyOtherKeys, 0 to 2.
+    pub modify_other_keys: u8,
+}
+
+impl Default for Modes {
+    fn default() -> Self {
+        Self {
+            alternate_screen: false,
+            application_cursor: false,
+            application_keypad: false,
+            bracketed_paste: false,
+            focus_reports: false,
+            scheme_reports: false,
+            mouse: Mouse::Off,
+            mouse_encoding: MouseEncoding::Bytes,
+            alternate_scroll: true,
+            synchronized: false,
+            cursor_visible: true,
+            reverse_video: false,
+            wrap: true,
+            origin: false,
+            insert: false,
+            newline: false,
+            kitty_keyboard: 0,
+            modify_other_keys: 0,
+        }
+    }
+}
+
+/// DEC private modes that are a switch and nothing more. Those with an effect of their own
+/// (origin, the alternate screens) stand in `csi.rs`.
+pub(crate) const SWITCHES: [u16; 10] = [1, 5, 7, 25, 66, 1004, 1007, 2004, 2026, 2031];
+
+impl Modes {
+    /// The switch of a DEC private mode.
+    pub(crate) fn switch(&mut self, number: u16) -> Option<&mut bool> {
+        Some(match number {
+            1 => &mut self.application_cursor,
+            5 => &mut self.reverse_video,
+            7 => &mut self.wrap,
+            25 => &mut self.cursor_visible,
+            66 => &mut self.application_keypad,
+            1004 => &mut self.focus_reports,
+            1007 => &mut self.alternate_scroll,
+            2004 => &mut self.bracketed_paste,
+            2026 => &mut self.synchronized,
+            2031 => &mut self.scheme_reports,
+            _ => return None,
+        })
+    }
+
+    /// Sets or resets a mouse mode; false if `number` is none.
+    pub(crate) fn set_mouse(&mut self, number: u16, on: bool) -> bool {
+        if let Some(mouse) = mouse(number) {
+            self.mouse = if on { mouse } else { Mouse::Off };
+        } else if let Some(encoding) = mouse_encoding(number) {
+            self.mouse_encoding = if on { encoding } else { MouseEncoding::Bytes };
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Whether a DEC private mode is on; nothing for one that is not known.
+    pub(crate) fn state(&self, number: u16) -> Option<bool> {
+        let mut copy = *self;
+        Some(match number {
+            6 => self.origin,
+            47 | 1047 | 1049 => self.alternate_screen,
+            _ => {
+                if let Some(mouse) = mouse(number) {
+                    self.mouse == mouse
+                } else if let Some(encoding) = mouse_encoding(number) {
+                    self.mouse_encoding == encoding
+                } else {
+                    *copy.switch(number)?
+                }
+            }
+        })
+    }
+
+    /// The private modes that differ from those of a fresh screen, the alternate screen and the
+    /// origin left out: numbers and whether each is on.
+    pub(crate) fn changed(&self) -> Vec<(u16, bool)> {
+        let (mut ours, mut fresh) = (*self, Self::default());
+        let mut changed = Vec::new();
+        for number in SWITCHES {
+            if let (Some(a), Some(b)) = (ours.switch(number), fresh.switch(number))
+                && a != b
+            {
+                changed.push((number, *a));
+            }
+        }
+        for number in [9, 1000, 1002, 1003, 1005, 1006, 1015, 1016] {
+            if self.state(number) == Some(true) {
+                changed.push((number, true));
+            }
+        }
+        changed
+    }
+}
+
+fn mouse(number: u16) -> Option<Mouse> {
+    Some(match number {
+        9 => Mouse::Press,
+        1000 => Mouse::Click,
+        1002 => Mouse::Drag,
+        1003 => Mouse::Motion,
+        _ => return None,
+    })
+}
+
+fn mouse_encoding(number: u16) -> Option<MouseEncoding> {
+    Some(match number {
+        1005 => MouseEncoding::Utf8,
+        1006 => MouseEncoding::Sgr,
+        1015 => MouseEncoding::Urxvt,
+        1016 => MouseEncoding::SgrPixels,
+        _ => return None,
+    })
+}

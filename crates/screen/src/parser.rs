@@ -1,0 +1,439 @@
+//! Cuts a terminal's bytes into text, controls and escape sequences, across pieces of any size.
+//! Both the screen and the stripper listen to it, so that they agree about what is text.
+
+use std::str;
+
+/// Longest OSC or DCS string kept. A clipboard of some size passes; a hostile program cannot fill
+/// the memory. A longer one is dropped whole.
+const STRING_LIMIT: usize = 256 << 10;
+
+/// Strings are short; room beyond this is given back after each.
+const STRING_KEPT: usize = 4 << 10;
+
+/// Parameters of one CSI sequence; as many as xterm.js takes. More are ignored.
+const PARAMETERS: usize = 32;
+
+/// What listens to the parser.
+pub(crate) trait Actions {
+    /// How many bytes of this piece have been read when the next action is reported.
+    fn reached(&mut self, _bytes: usize) {}
+    /// Printable ASCII.
+    fn ascii(&mut self, text: &[u8]);
+    /// Text without any ASCII in it.
+    fn unicode(&mut self, text: &str);
+    /// A C0 control other than those that the parser takes itself.
+    fn control(&mut self, byte: u8);
+    /// `ESC`, intermediates, final byte.
+    fn escape(&mut self, _intermediates: &[u8], _last: u8) {}
+    /// A control sequence.
+    fn csi(&mut self, _sequence: &Csi) {}
+    /// An operating system command, and whether BEL ended it.
+    fn osc(&mut self, _text: &[u8], _by_bell: bool) {}
+    /// A device control string.
+    fn dcs(&mut self, _head: &Csi, _text: &[u8]) {}
+}
+
+/// The head of a CSI or DCS sequence.
+#[derive(Debug, Clone)]
+pub(crate) struct Csi {
+    values: [u16; PARAMETERS],
+    /// Bit i: value i stands behind a colon, so it belongs to the value before it.
+    joined: u32,
+    count: usize,
+    /// `<`, `=`, `>` or `?` in front, else 0.
+    pub(crate) marker: u8,
+    /// The last intermediate byte, else 0. Sequences with two are not known to anyone.
+    pub(crate) intermediate: u8,
+    /// The final byte.
+    pub(crate) last: u8,
+}
+
+impl Csi {
+    fn new() -> Self {
+        Self { values: [0; PARAMETERS], joined: 0, count: 0, marker: 0, intermediate: 0, last: 0 }
+    }
+
+    fn clear(&mut self) {
+        (self.joined, self.count, self.marker, self.intermediate, self.last) = (0, 0, 0, 0, 0);
+        self.values[0] = 0;
+    }
+
+    /// The parameter at `index`, 0 where there is none.
+    pub(crate) fn get(&self, index: usize) -> u16 {
+        if index < self.len() { self.values[index] } else { 0 }
+    }
+
+    /// The parameter at `index` as a count: at least 1.
+    pub(crate) fn count(&self, index: usize) -> usize {
+        usize::from(self.get(index).max(1))
+    }
+
+    /// How many parameters there are; an empty list is one 0.
+    pub(crate) fn len(&self) -> usize {
+        self.count.max(1)
+    }
+
+    /// All parameters, each with whether it is joined to the one before by a colon.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (u16, bool)> + '_ {
+        (0..self.len()).map(|i| (self.values[i], self.joined & (1 << i) != 0))
+    }
+
+    fn digit(&mut self, digit: u8) {
+        if self.count == 0 {
+            self.count = 1;
+        }
+        if self.count <= PARAMETERS {
+            let value = &mut self.values[self.count - 1];
+            *value = value.saturating_mul(10).saturating_add(u16::from(digit - b'0'));
+        }
+    }
+
+    fn separator(&mut self, colon: bool) {
+        self.count = self.count.max(1);
+        if self.count < PARAMETERS {
+            self.values[self.count] = 0;
+            self.joined |= u32::from(colon) << self.count;
+        }
+        // One more than there is room for: further digits go nowhere.
+        self.count = (self.count + 1).min(PARAMETERS + 1);
+    }
+
+    fn finish(&mut self, last: u8) {
+        self.count = self.count.min(PARAMETERS);
+        self.last = last;
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Ground,
+    Escape,
+    Csi {
+        dcs: bool,
+        ignored: bool,
+    },
+    Osc,
+    Dcs,
+    /// SOS, PM, APC and broken DCS: swallowed up to their end.
+    Swallow,
+}
+
+/// The parser's state between pieces.
+#[derive(Debug)]
+pub(crate) struct Parser {
+    state: State,
+    head: Csi,
+    intermediates: [u8; 2],
+    intermediate_count: usize,
+    string: Vec<u8>,
+    string_too_long: bool,
+    /// The beginning of a character whose rest is in the next piece.
+    partial: [u8; 4],
+    partial_len: usize,
+}
+
+impl Parser {
+    pub(crate) fn new() -> Self {
+        Self {
+            state: State::Ground,
+            head: Csi::new(),
+            intermediates: [0; 2],
+            intermediate_count: 0,
+            string: Vec::new(),
+            string_too_long: false,
+            partial: [0; 4],
+            partial_len: 0,
+        }
+    }
+
+    /// Bytes that bring a fresh parser to where this one stands: in the middle of a character or
+    /// a sequence.
+    pub(crate) fn pending(&self) -> Vec<u8> {
+        let head = || {
+            let mut text = String::new();
+            text.extend((self.head.marker != 0).then_some(char::from(self.head.marker)));
+            for (index, (value, joined)) in self.head.all().enumerate() {
+                text.extend((index > 0).then_some(if joined { ':' } else { ';' }));
+                if value > 0 {
+                    text.push_str(&value.to_string());
+                }
+            }
+            text.extend((self.head.intermediate != 0).then_some(self.head.intermediate as char));
+            text
+        };
+        let intermediates = &self.intermediates[..self.intermediate_count.min(2)];
+        match self.state {
+            State::Ground => self.partial[..self.partial_len].to_vec(),
+            State::Escape => [b"\x1b", intermediates].concat(),
+            State::Csi { ignored: true, dcs } => if dcs { b"\x1bP0<" } else { b"\x1b[0<" }.to_vec(),
+            State::Csi { dcs, .. } => {
+                [if dcs { b"\x1bP" } else { b"\x1b[" }, head().as_bytes()].concat()
+            }
+            State::Swallow => b"\x1bX".to_vec(),
+            State::Osc | State::Dcs if self.string_too_long => b"\x1bX".to_vec(),
+            State::Osc => [b"\x1b]", self.string.as_slice()].concat(),
+            State::Dcs => {
+                let last = [self.head.last];
+                [b"\x1bP", head().as_bytes(), &last, &self.string].concat()
+            }
+        }
+    }
+
+    /// Reads one piece to its end.
+    pub(crate) fn advance(&mut self, bytes: &[u8], actions: &mut impl Actions) {
+        let mut at = 0;
+        while at < bytes.len() {
+            at += match self.state {
+                State::Ground => self.ground(bytes, at, actions),
+                State::Osc | State::Dcs => self.string(bytes, at, actions),
+                State::Swallow => self.swallow(&bytes[at..]),
+                State::Escape | State::Csi { .. } => {
+                    actions.reached(at + 1);
+                    self.sequence(bytes[at], actions);
+                    1
+                }
+            };
+        }
+    }
+
+    fn ground(&mut self, bytes: &[u8], at: usize, actions: &mut impl Actions) -> usize {
+        let rest = &bytes[at..];
+        if self.partial_len > 0 {
+            return self.complete(rest, actions);
+        }
+        let plain = printable_ascii(rest);
+        if plain > 0 {
+            actions.reached(at + plain);
+            actions.ascii(&rest[..plain]);
+            return plain;
+        }
+        match rest[0] {
+            0x1b => {
+                self.enter_escape();
+                1
+            }
+            0x7f => 1,
+            control @ 0..0x20 => {
+                actions.reached(at + 1);
+                actions.control(control);
+                1
+            }
+            _ => {
+                let end = rest.iter().position(u8::is_ascii).unwrap_or(rest.len());
+                actions.reached(at + end);
+                self.unicode(&rest[..end], end == rest.len(), actions);
+                end
+            }
+        }
+    }
+
+    /// Text of non-ASCII bytes only; what may go on in the next piece is kept.
+    fn unicode(&mut self, mut bytes: &[u8], may_go_on: bool, actions: &mut impl Actions) {
+        while !bytes.is_empty() {
+            let error = match str::from_utf8(bytes) {
+                Ok(text) => return actions.unicode(text),
+                Err(error) => error,
+            };
+            let (good, bad) = bytes.split_at(error.valid_up_to());
+            if let Ok(text) = str::from_utf8(good)
+                && !text.is_empty()
+            {
+                actions.unicode(text);
+            }
+            match error.error_len() {
+                None if may_go_on => {
+                    self.partial[..bad.len()].copy_from_slice(bad);
+                    self.partial_len = bad.len();
+                    return;
+                }
+                length => {
+                    actions.unicode("\u{fffd}");
+                    bytes = &bad[length.unwrap_or(bad.len())..];
+                }
+            }
+        }
+    }
+
+    /// Goes on with a character that an earlier piece began; returns the bytes used.
+    fn complete(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
+        for (used, &byte) in bytes.iter().enumerate() {
+            self.partial[self.partial_len] = byte;
+            let tried = self.partial;
+            match str::from_utf8(&tried[..=self.partial_len]) {
+                Ok(text) => {
+                    self.partial_len = 0;
+                    actions.unicode(text);
+                    return used + 1;
+                }
+                Err(error) if error.error_len().is_none() && error.valid_up_to() == 0 => {
+                    self.partial_len += 1;
+                }
+                Err(_) => {
+                    // The new byte does not belong to it and is read again.
+                    self.partial_len = 0;
+                    actions.unicode("\u{fffd}");
+                    return used;
+                }
+            }
+        }
+        bytes.len()
+    }
+
+    fn enter_escape(&mut self) {
+        self.state = State::Escape;
+        self.intermediate_count = 0;
+    }
+
+    fn sequence(&mut self, byte: u8, actions: &mut impl Actions) {
+        match byte {
+            0x18 | 0x1a => self.state = State::Ground,
+            0x1b => self.enter_escape(),
+            0x7f => {}
+            0..0x20 => {
+                // Controls work inside a sequence as if they stood before it; not so in a DCS.
+                if !matches!(self.state, State::Csi { dcs: true, .. }) {
+                    actions.control(byte);
+                }
+            }
+            _ => match self.state {
+                State::Csi { dcs, ignored } => self.csi(byte, dcs, ignored, actions),
+                _ => self.escape(byte, actions),
+            },
+        }
+    }
+
+    fn escape(&mut self, byte: u8, actions: &mut impl Actions) {
+        match byte {
+            0x20..0x30 => {
+                if self.intermediate_count < 2 {
+                    self.intermediates[self.intermediate_count] = byte;
+                }
+                self.intermediate_count += 1;
+                return;
+            }
+            _ if self.intermediate_count > 0 => {}
+            b'[' | b'P' => {
+                self.head.clear();
+                self.state = State::Csi { dcs: byte == b'P', ignored: false };
+                return;
+            }
+            b']' => return self.begin_string(State::Osc),
+            b'X' | b'^' | b'_' => return self.state = State::Swallow,
+            _ => {}
+        }
+        self.state = State::Ground;
+        if byte < 0x80 && self.intermediate_count <= 2 {
+            actions.escape(&self.intermediates[..self.intermediate_count], byte);
+        }
+    }
+
+    fn csi(&mut self, byte: u8, dcs: bool, ignored: bool, actions: &mut impl Actions) {
+        let head = &mut self.head;
+        let broken = match byte {
+            b'0'..=b'9' if head.intermediate == 0 => {
+                head.digit(byte);
+                false
+            }
+            b';' | b':' if head.intermediate == 0 => {
+                head.separator(byte == b':');
+                false
+            }
+            b'<'..=b'?' if head.count == 0 && head.intermediate == 0 && head.marker == 0 => {
+                head.marker = byte;
+                false
+            }
+            0x20..0x30 => {
+                let second = head.intermediate != 0;
+                head.intermediate = byte;
+                second
+            }
+            0x40..0x7f => return self.finish(byte, dcs, ignored, actions),
+            _ => true,
+        };
+        self.state = State::Csi { dcs, ignored: ignored || broken };
+    }
+
+    fn finish(&mut self, last: u8, dcs: bool, ignored: bool, actions: &mut impl Actions) {
+        self.head.finish(last);
+        match (dcs, ignored) {
+            (true, false) => self.begin_string(State::Dcs),
+            (true, true) => self.state = State::Swallow,
+            (false, _) => {
+                self.state = State::Ground;
+                if !ignored {
+                    actions.csi(&self.head);
+                }
+            }
+        }
+    }
+
+    fn begin_string(&mut self, state: State) {
+        self.state = state;
+        self.string.clear();
+        self.string_too_long = false;
+    }
+
+    fn string(&mut self, bytes: &[u8], at: usize, actions: &mut impl Actions) -> usize {
+        let rest = &bytes[at..];
+        let end = rest.iter().position(|&byte| byte < 0x20).unwrap_or(rest.len());
+        if self.string.len() + end <= STRING_LIMIT {
+            self.string.extend_from_slice(&rest[..end]);
+        } else {
+            self.string_too_long = true;
+        }
+        let Some(&byte) = rest.get(end) else { return end };
+        let osc = self.state == State::Osc;
+        match byte {
+            0x18 | 0x1a => self.state = State::Ground,
+            0x1b => {
+                actions.reached(at + end + 1);
+                self.end_string(osc, false, actions);
+                self.enter_escape();
+            }
+            0x07 if osc => {
+                actions.reached(at + end + 1);
+                self.end_string(osc, true, actions);
+                self.state = State::Ground;
+            }
+            _ => {}
+        }
+        end + 1
+    }
+
+    fn end_string(&mut self, osc: bool, by_bell: bool, actions: &mut impl Actions) {
+        if self.string_too_long {
+        } else if osc {
+            actions.osc(&self.string, by_bell);
+        } else {
+            actions.dcs(&self.head, &self.string);
+        }
+        self.string.clear();
+        self.string.shrink_to(STRING_KEPT);
+    }
+
+    fn swallow(&mut self, bytes: &[u8]) -> usize {
+        let Some(end) = bytes.iter().position(|byte| matches!(byte, 0x18 | 0x1a | 0x1b)) else {
+            return bytes.len();
+        };
+        match bytes[end] {
+            0x1b => self.enter_escape(),
+            _ => self.state = State::Ground,
+        }
+        end + 1
+    }
+}
+
+/// How many bytes at the beginning are printable ASCII.
+fn printable_ascii(bytes: &[u8]) -> usize {
+    // Sixteen at a time without a branch inside, which compiles to vector instructions.
+    const STEP: usize = 16;
+    let plain = |byte: &u8| byte.wrapping_sub(0x20) < 0x5f;
+    let mut length = 0;
+    for chunk in bytes.chunks_exact(STEP) {
+        if !chunk.iter().fold(true, |all, byte| all & plain(byte)) {
+            break;
+        }
+        length += STEP;
+    }
+    length + bytes[length..].iter().position(|byte| !plain(byte)).unwrap_or(bytes.len() - length)
+}

@@ -1,0 +1,227 @@
+//! The bytes that one row of history is kept in: how long its text is, where it began in the
+//! output, and its styles as runs. A plain row of text costs three or four bytes beside the text.
+
+use std::sync::Arc;
+
+use alacritty_terminal::term::cell::Cell;
+
+use crate::style::{self, Attributes, Colour, Run, Style};
+
+/// A row of history, still in its block.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Record<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) wraps: bool,
+    pub(crate) offset: u64,
+    runs: &'a [u8],
+    run_count: usize,
+    /// Bytes this row takes of the block's meta bytes.
+    pub(crate) size: usize,
+}
+
+impl Record<'_> {
+    /// The row as pieces of one style each.
+    pub(crate) fn runs(&self) -> Vec<Run> {
+        let (mut text, mut bytes) = (self.text, self.runs);
+        let mut runs = Vec::with_capacity(self.run_count + 1);
+        for _ in 0..self.run_count {
+            let length = usize::try_from(take_number(&mut bytes)).unwrap_or(0);
+            let style = take_style(&mut bytes);
+            let Some((piece, rest)) = text.split_at_checked(length) else { break };
+            runs.push(Run { text: piece.to_owned(), style });
+            text = rest;
+        }
+        if !text.is_empty() {
+            runs.push(Run { text: text.to_owned(), style: Style::default() });
+        }
+        runs
+    }
+}
+
+/// Appends a row of cells: its characters to `text`, the rest to `meta`.
+pub(crate) fn write(
+    text: &mut String,
+    meta: &mut Vec<u8>,
+    runs: &mut Vec<u8>,
+    cells: &[Cell],
+    wraps: bool,
+    offset_step: u64,
+) {
+    let start = text.len();
+    let mut run_count = 0;
+    runs.clear();
+    let mut rest = cells;
+    while let Some(first) = rest.first() {
+        let run_start = text.len();
+        let length =
+            rest.iter().position(|cell| !style::same_look(first, cell)).unwrap_or(rest.len());
+        push_text(text, &rest[..length]);
+        rest = &rest[length..];
+        if rest.is_empty() && is_plain(first) {
+            break; // What no run covers is plain.
+        }
+        put_number(runs, (text.len() - run_start) as u64);
+        put_style(runs, &Style::from(first));
+        run_count += 1;
+    }
+    put_number(meta, ((text.len() - start) as u64) << 1 | u64::from(wraps));
+    put_number(meta, offset_step);
+    put_number(meta, run_count);
+    meta.extend_from_slice(runs);
+}
+
+/// Reads the row at the beginning of `meta`, whose text begins `text`. `offset` is that of the row
+/// before.
+pub(crate) fn read<'a>(text: &'a str, meta: &'a [u8], offset: u64) -> Option<Record<'a>> {
+    let mut rest = meta;
+    let head = take_number(&mut rest);
+    let offset = offset + take_number(&mut rest);
+    let run_count = usize::try_from(take_number(&mut rest)).ok()?;
+    let runs = rest;
+    for _ in 0..run_count {
+        take_number(&mut rest);
+        skip_style(&mut rest);
+    }
+    let text = text.get(..usize::try_from(head >> 1).ok()?)?;
+    let size = meta.len() - rest.len();
+    Some(Record { text, wraps: head & 1 != 0, offset, runs, run_count, size })
+}
+
+pub(crate) fn push_text(text: &mut String, cells: &[Cell]) {
+    for cell in cells {
+        if cell.flags.intersects(style::SPACER) {
+            continue;
+        }
+        text.push(cell.c);
+        if cell.extra.is_some() {
+            text.extend(cell.zerowidth().unwrap_or_default());
+        }
+    }
+}
+
+fn is_plain(cell: &Cell) -> bool {
+    cell.fg == style::DEFAULT_FOREGROUND
+        && cell.bg == style::DEFAULT_BACKGROUND
+        && cell.flags.difference(style::LAYOUT).is_empty()
+        && (cell.extra.is_none()
+            || (cell.underline_color().is_none() && cell.hyperlink().is_none()))
+}
+
+fn put_number(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn take_number(bytes: &mut &[u8]) -> u64 {
+    let (mut number, mut shift) = (0, 0);
+    while let Some((&byte, rest)) = bytes.split_first() {
+        *bytes = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        shift += 7;
+        if byte < 0x80 || shift > 63 {
+            break;
+        }
+    }
+    number
+}
+
+const HAS_ATTRIBUTES: u8 = 1 << 4;
+const HAS_UNDERLINE: u8 = 1 << 5;
+const HAS_LINK: u8 = 1 << 6;
+
+fn colour_kind(colour: Colour) -> u8 {
+    match colour {
+        Colour::Default => 0,
+        Colour::Indexed(_) => 1,
+        Colour::Rgb(..) => 2,
+    }
+}
+
+fn put_colour(out: &mut Vec<u8>, colour: Colour) {
+    match colour {
+        Colour::Default => {}
+        Colour::Indexed(index) => out.push(index),
+        Colour::Rgb(r, g, b) => out.extend([r, g, b]),
+    }
+}
+
+fn take_colour(bytes: &mut &[u8], kind: u8) -> Colour {
+    match (kind & 3, *bytes) {
+        (1, [index, rest @ ..]) => {
+            *bytes = rest;
+            Colour::Indexed(*index)
+        }
+        (2, [r, g, b, rest @ ..]) => {
+            *bytes = rest;
+            Colour::Rgb(*r, *g, *b)
+        }
+        _ => Colour::Default,
+    }
+}
+
+fn put_style(out: &mut Vec<u8>, style: &Style) {
+    let mut head = colour_kind(style.foreground) | colour_kind(style.background) << 2;
+    head |= if style.attributes == Attributes::default() { 0 } else { HAS_ATTRIBUTES };
+    head |= if style.underline.is_some() { HAS_UNDERLINE } else { 0 };
+    head |= if style.link.is_some() { HAS_LINK } else { 0 };
+    out.push(head);
+    put_colour(out, style.foreground);
+    put_colour(out, style.background);
+    if head & HAS_ATTRIBUTES != 0 {
+        put_number(out, u64::from(style.attributes.bits()));
+    }
+    if let Some(colour) = style.underline {
+        out.push(colour_kind(colour));
+        put_colour(out, colour);
+    }
+    if let Some(link) = &style.link {
+        put_number(out, link.len() as u64);
+        out.extend_from_slice(link.as_bytes());
+    }
+}
+
+fn take_style(bytes: &mut &[u8]) -> Style {
+    let head = take_byte(bytes);
+    let foreground = take_colour(bytes, head);
+    let background = take_colour(bytes, head >> 2);
+    let bits = if head & HAS_ATTRIBUTES != 0 { take_number(bytes) as u16 } else { 0 };
+    let underline = (head & HAS_UNDERLINE != 0).then(|| {
+        let kind = take_byte(bytes);
+        take_colour(bytes, kind)
+    });
+    let link = (head & HAS_LINK != 0).then(|| Arc::from(String::from_utf8_lossy(take_link(bytes))));
+    Style { foreground, background, underline, attributes: Attributes::from_bits(bits), link }
+}
+
+/// Steps over a style without building it.
+fn skip_style(bytes: &mut &[u8]) {
+    let head = take_byte(bytes);
+    take_colour(bytes, head);
+    take_colour(bytes, head >> 2);
+    if head & HAS_ATTRIBUTES != 0 {
+        take_number(bytes);
+    }
+    if head & HAS_UNDERLINE != 0 {
+        let kind = take_byte(bytes);
+        take_colour(bytes, kind);
+    }
+    if head & HAS_LINK != 0 {
+        take_link(bytes);
+    }
+}
+
+fn take_byte(bytes: &mut &[u8]) -> u8 {
+    let Some((&byte, rest)) = bytes.split_first() else { return 0 };
+    *bytes = rest;
+    byte
+}
+
+fn take_link<'a>(bytes: &mut &'a [u8]) -> &'a [u8] {
+    let length = usize::try_from(take_number(bytes)).unwrap_or(0).min(bytes.len());
+    let (link, rest) = bytes.split_at(length);
+    *bytes = rest;
+    link
+}

@@ -1,0 +1,259 @@
+//! A terminal's screen: bytes go in, rows come out.
+
+use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::engine::Engine;
+use crate::history::{self, History, Line, RowText};
+use crate::modes::Modes;
+use crate::notice::Notice;
+use crate::page::Page;
+use crate::parser::Parser;
+use crate::resize;
+use crate::size::{Cursor, Size};
+use crate::snapshot;
+use crate::style::{Run, Style, same_look};
+use crate::wrap::StyledRow;
+
+/// A terminal's screen and the history above it.
+#[derive(Debug)]
+pub struct Screen {
+    parser: Parser,
+    engine: Engine,
+    version: u64,
+    failures: u64,
+}
+
+impl Screen {
+    /// An empty screen.
+    #[must_use]
+    pub fn new(size: Size) -> Self {
+        let size = Size::new(size.rows, size.columns);
+        Self { parser: Parser::new(), engine: Engine::new(size), version: 0, failures: 0 }
+    }
+
+    /// Reads output of the program: any bytes, cut anywhere.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.guarded(|parser, engine| {
+            parser.advance(bytes, engine);
+        });
+        self.engine.base_offset += bytes.len() as u64;
+        self.engine.offset = self.engine.base_offset;
+        self.note_change();
+    }
+
+    /// Changes the size. Lines are wrapped anew, and a screen that grows takes rows back from the
+    /// history.
+    pub fn resize(&mut self, size: Size) {
+        let size = Size::new(size.rows, size.columns);
+        if size != self.size() {
+            let mut done = false;
+            self.guarded(|_, engine| {
+                resize::resize(engine, size);
+                done = true;
+            });
+            if !done {
+                self.restart(size);
+            }
+            self.engine.changed = true;
+            self.note_change();
+        }
+    }
+
+    /// Runs what may panic inside the engine. A pane that met such a fault shows an empty screen
+    /// of the same size and keeps its history; [`Screen::failures`] tells whoever has a log to
+    /// read it again.
+    fn guarded(&mut self, work: impl FnOnce(&mut Parser, &mut Engine)) {
+        let size = self.size();
+        let (parser, engine) = (&mut self.parser, &mut self.engine);
+        if catch_unwind(AssertUnwindSafe(|| work(parser, engine))).is_err() {
+            self.restart(size);
+            self.failures += 1;
+        }
+    }
+
+    fn restart(&mut self, size: Size) {
+        let old = std::mem::replace(&mut self.engine, Engine::new(size));
+        self.engine.history = old.history;
+        self.engine.title = old.title;
+        self.engine.base_offset = old.base_offset;
+        self.engine.offset = old.offset;
+        self.engine.replay = old.replay;
+        self.parser = Parser::new();
+        self.engine.changed = true;
+    }
+
+    fn note_change(&mut self) {
+        self.version += u64::from(std::mem::take(&mut self.engine.changed));
+    }
+
+    /// A number that grows whenever the visible screen or its cursor changed.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// How often the engine failed and the screen had to start empty.
+    #[must_use]
+    pub fn failures(&self) -> u64 {
+        self.failures
+    }
+
+    /// Bytes fed up to now, plus what [`Screen::set_offset`] said.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.engine.offset
+    }
+
+    /// Says where in the program's output the next byte stands, for a screen that does not begin
+    /// at its beginning.
+    pub fn set_offset(&mut self, offset: u64) {
+        self.engine.base_offset = offset;
+        self.engine.offset = offset;
+    }
+
+    /// Reads an old log from now on: no query is answered and nothing is noticed.
+    pub fn set_replay(&mut self, replay: bool) {
+        self.engine.replay = replay;
+    }
+
+    /// The size.
+    #[must_use]
+    pub fn size(&self) -> Size {
+        self.engine.size()
+    }
+
+    /// The cursor.
+    #[must_use]
+    pub fn cursor(&self) -> Cursor {
+        Cursor {
+            row: self.engine.page.row() as u16,
+            column: self.engine.page.column() as u16,
+            visible: self.engine.modes.cursor_visible,
+            shape: self.engine.shape,
+            blinking: self.engine.blinking,
+        }
+    }
+
+    /// The title that the program gave itself, free of control characters.
+    #[must_use]
+    pub fn title(&self) -> &str {
+        &self.engine.title.text
+    }
+
+    /// What the program has switched on.
+    #[must_use]
+    pub fn modes(&self) -> Modes {
+        Modes { kitty_keyboard: self.engine.keyboard.flags(), ..self.engine.modes }
+    }
+
+    /// The visible rows as text, without blanks at their ends; a row that wraps keeps them.
+    #[must_use]
+    pub fn rows(&self) -> Vec<String> {
+        (0..self.engine.page.rows()).map(|row| self.engine.page.text(row)).collect()
+    }
+
+    /// One visible row as text; empty where there is none.
+    #[must_use]
+    pub fn row(&self, row: u16) -> String {
+        let row = usize::from(row);
+        if row < self.engine.page.rows() { self.engine.page.text(row) } else { String::new() }
+    }
+
+    /// Whether the terminal wrapped a row: its line goes on in the next.
+    #[must_use]
+    pub fn wraps(&self, row: u16) -> bool {
+        usize::from(row) < self.engine.page.rows() && self.engine.page.wraps(usize::from(row))
+    }
+
+    /// One visible row with its styles; empty where there is none.
+    #[must_use]
+    pub fn styled_row(&self, row: u16) -> StyledRow {
+        let (page, row) = (&self.engine.page, usize::from(row));
+        if row < page.rows() { styled(page, row) } else { StyledRow::default() }
+    }
+
+    /// The rows above the screen.
+    #[must_use]
+    pub fn history(&self) -> &History {
+        &self.engine.history
+    }
+
+    /// The rows above the screen, to stamp or to drop them.
+    pub fn history_mut(&mut self) -> &mut History {
+        &mut self.engine.history
+    }
+
+    /// All lines from the number `from` on, oldest first: the history, the main screen, and the
+    /// alternate screen where one is shown. Rows that the terminal wrapped are one line. Numbers
+    /// of lines still on the screen are the ones they will have in the history.
+    pub fn lines(&self, from: u64) -> impl Iterator<Item = Line<'_>> {
+        let history = &self.engine.history;
+        let first = history.next_line() - u64::from(history.is_open());
+        let main = self.engine.main();
+        let alternate = self.engine.parked.is_some().then_some(&self.engine.page);
+        let after_main = first + line_count(main);
+        let screen = screen_rows(main, first)
+            .chain(alternate.into_iter().flat_map(move |page| screen_rows(page, after_main)));
+        history::join(history.rows(from).chain(screen.skip_while(move |row| row.number < from)))
+    }
+
+    /// The last `count` lines, joined where the terminal wrapped them, oldest first.
+    #[must_use]
+    pub fn tail(&self, count: usize) -> Vec<Line<'_>> {
+        let history = &self.engine.history;
+        let older = history.tail(count).first().map_or(history.next_line(), |line| line.number);
+        let mut lines: Vec<_> = self.lines(older).collect();
+        lines.split_off(lines.len().saturating_sub(count))
+    }
+
+    /// Bytes that make a fresh screen of the same size, or a terminal, show the same: both
+    /// screens, cursor, modes, margins, tab stops, title. It ends in the middle of a sequence where
+    /// the output does, so that the bytes from [`Screen::offset`] on can follow it.
+    #[must_use]
+    pub fn snapshot(&self) -> Vec<u8> {
+        [snapshot::snapshot(&self.engine), self.parser.pending()].concat()
+    }
+
+    /// Answers to the program's queries, to be written to it.
+    pub fn take_replies(&mut self) -> Vec<u8> {
+        self.engine.replies.take()
+    }
+
+    /// What the program told its terminal since this was last asked.
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        self.engine.notices.take()
+    }
+}
+
+/// Lines that end on a page, its blank rows at the end left out.
+fn line_count(page: &Page) -> u64 {
+    (0..page.used_rows()).filter(|&row| !page.wraps(row)).count() as u64
+}
+
+fn screen_rows(page: &Page, first: u64) -> impl Iterator<Item = RowText<'_>> {
+    let mut number = first;
+    (0..page.used_rows()).map(move |row| {
+        let wraps = page.wraps(row);
+        let text = Cow::Owned(page.text(row));
+        let row = RowText { number, offset: page.info[row].offset, text, wraps };
+        number += u64::from(!wraps);
+        row
+    })
+}
+
+/// A row of a page in pieces of one style each.
+pub(crate) fn styled(page: &Page, row: usize) -> StyledRow {
+    let mut rest = page.shown(row);
+    let mut runs = Vec::new();
+    while let Some(first) = rest.first() {
+        let length = rest.iter().position(|cell| !same_look(first, cell)).unwrap_or(rest.len());
+        let mut text = String::new();
+        crate::record::push_text(&mut text, &rest[..length]);
+        if !text.is_empty() {
+            runs.push(Run { text, style: Style::from(first) });
+        }
+        rest = &rest[length..];
+    }
+    StyledRow { runs, wraps: page.wraps(row) }
+}

@@ -1,0 +1,200 @@
+//! A screen as bytes that draw it again: on a fresh screen of the same size, or on a terminal.
+
+use std::fmt::Write as _;
+
+use alacritty_terminal::grid::Cursor as EngineCursor;
+use alacritty_terminal::term::cell::{Cell, Flags, Hyperlink};
+use alacritty_terminal::vte::ansi::StandardCharset;
+
+use crate::engine::{CHARSETS, Engine};
+use crate::page::Page;
+use crate::record;
+use crate::sgr;
+use crate::size::CursorShape;
+use crate::style::{SPACER, same_look};
+
+pub(crate) fn snapshot(engine: &Engine) -> Vec<u8> {
+    let mut pen = Pen::default();
+    if !engine.title.text.is_empty() {
+        pen.add(format_args!("\x1b]2;{}\x1b\\", engine.title.text));
+    }
+    let (shown, other) = engine.keyboard.stacks();
+    if let Some(main) = &engine.parked {
+        pen.page(main);
+        pen.saved_cursor(main);
+        pen.keyboard(other);
+        pen.look(&Cell::default()); // The other screen begins in the background in force.
+        pen.add(format_args!("\x1b[?1047h"));
+    }
+    pen.page(&engine.page);
+    pen.saved_cursor(&engine.page);
+    pen.keyboard(shown);
+    pen.settings(engine);
+    pen.cursor(engine);
+    pen.out.into_bytes()
+}
+
+/// Writes sequences, and knows how what it prints next would look.
+#[derive(Default)]
+struct Pen {
+    out: String,
+    look: Cell,
+    link: Option<Hyperlink>,
+}
+
+impl Pen {
+    fn add(&mut self, text: std::fmt::Arguments<'_>) {
+        let _ = self.out.write_fmt(text);
+    }
+
+    fn go(&mut self, row: usize, column: usize) {
+        self.add(format_args!("\x1b[{};{}H", row + 1, column + 1));
+    }
+
+    fn page(&mut self, page: &Page) {
+        let mut goes_on = false;
+        for row in 0..page.rows() {
+            let cells = page.shown(row);
+            if goes_on && cells.is_empty() {
+                self.cells(&[Cell::default()]); // So that the row before wraps.
+            } else if !cells.is_empty() {
+                if !goes_on {
+                    self.go(row, 0);
+                }
+                let wide_next = row + 1 < page.rows()
+                    && page.cells(row + 1)[0].flags.contains(Flags::WIDE_CHAR);
+                self.row(cells, wide_next);
+            }
+            goes_on = page.wraps(row) && row + 1 < page.rows();
+        }
+    }
+
+    /// One row. The last column that a wide character left empty fills itself when that follows.
+    fn row(&mut self, cells: &[Cell], wide_next: bool) {
+        match cells.split_last() {
+            Some((last, before)) if last.flags.contains(Flags::LEADING_WIDE_CHAR_SPACER) => {
+                self.cells(before);
+                if !wide_next {
+                    let mut blank = last.clone();
+                    blank.flags.remove(SPACER);
+                    self.cells(&[blank]);
+                }
+            }
+            _ => self.cells(cells),
+        }
+    }
+
+    fn cells(&mut self, mut cells: &[Cell]) {
+        while let Some(first) = cells.first() {
+            let length =
+                cells.iter().position(|cell| !same_look(first, cell)).unwrap_or(cells.len());
+            self.look(first);
+            record::push_text(&mut self.out, &cells[..length]);
+            cells = &cells[length..];
+        }
+    }
+
+    fn look(&mut self, cell: &Cell) {
+        if !same_look(&self.look, cell) {
+            self.add(format_args!("\x1b[{}m", sgr::parameters(cell)));
+            let link = cell.hyperlink();
+            if link != self.link {
+                match &link {
+                    Some(link) => {
+                        self.add(format_args!("\x1b]8;id={};{}\x1b\\", link.id(), link.uri()));
+                    }
+                    None => self.add(format_args!("\x1b]8;;\x1b\\")),
+                }
+                self.link = link;
+            }
+            self.look = cell.clone();
+        }
+    }
+
+    /// Character sets and look of a cursor.
+    fn dress(&mut self, cursor: &EngineCursor<Cell>, charset: usize) {
+        for (index, name) in CHARSETS.iter().zip(['(', ')', '*', '+']) {
+            let set = match cursor.charsets[*index] {
+                StandardCharset::Ascii => 'B',
+                StandardCharset::SpecialCharacterAndLineDrawing => '0',
+            };
+            self.add(format_args!("\x1b{name}{set}"));
+        }
+        self.out.push_str(["\x0f", "\x0e", "\x1bn", "\x1bo"][charset]);
+        self.look(&cursor.template);
+    }
+
+    fn saved_cursor(&mut self, page: &Page) {
+        let saved = &page.grid.saved_cursor;
+        if *saved == EngineCursor::default() && !page.saved_origin && page.saved_charset == 0 {
+            return;
+        }
+        if page.saved_origin {
+            self.add(format_args!("\x1b[?6h"));
+        }
+        let row = usize::try_from(saved.point.line.0).unwrap_or(0);
+        self.go(row, saved.point.column.0);
+        self.dress(saved, page.saved_charset);
+        self.add(format_args!("\x1b7\x1b[?6l\x0f\x1b(B"));
+    }
+
+    fn keyboard(&mut self, stack: &[u8]) {
+        for flags in stack {
+            self.add(format_args!("\x1b[>{flags}u"));
+        }
+    }
+
+    fn settings(&mut self, engine: &Engine) {
+        if let Some(stops) = engine.tabs.changed() {
+            self.add(format_args!("\x1b[3g"));
+            for column in stops {
+                self.add(format_args!("\x1b[{}G\x1bH", column + 1));
+            }
+        }
+        if (engine.top, engine.bottom) != (0, engine.page.rows() - 1) {
+            self.add(format_args!("\x1b[{};{}r", engine.top + 1, engine.bottom + 1));
+        }
+        for (number, on) in engine.modes.changed() {
+            self.add(format_args!("\x1b[?{number}{}", if on { 'h' } else { 'l' }));
+        }
+        if engine.modes.newline {
+            self.add(format_args!("\x1b[20h"));
+        }
+        if engine.modes.modify_other_keys > 0 {
+            self.add(format_args!("\x1b[>4;{}m", engine.modes.modify_other_keys));
+        }
+        let shape = match engine.shape {
+            CursorShape::Block => 1,
+            CursorShape::Underline => 3,
+            CursorShape::Bar => 5,
+        } + u8::from(!engine.blinking);
+        if shape != 1 {
+            self.add(format_args!("\x1b[{shape} q"));
+        }
+    }
+
+    /// The cursor comes last: nothing may move it any more.
+    fn cursor(&mut self, engine: &Engine) {
+        let page = &engine.page;
+        let (row, mut column) = (engine.addressed_row(), page.column());
+        if engine.modes.origin {
+            self.add(format_args!("\x1b[?6h"));
+        }
+        let full = page.grid.cursor.input_needs_wrap;
+        let cells = page.cells(page.row());
+        if full && cells[column].flags.contains(Flags::WIDE_CHAR_SPACER) {
+            column -= 1;
+        }
+        self.go(row, column);
+        if full {
+            // Only printing into the last column leaves the cursor behind it.
+            let mut last = cells[column..].to_vec();
+            last.iter_mut().for_each(|c| c.flags.remove(Flags::LEADING_WIDE_CHAR_SPACER));
+            self.cells(&last);
+        }
+        self.dress(&page.grid.cursor, engine.charset);
+        if engine.modes.insert {
+            self.add(format_args!("\x1b[4h"));
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Output as plain text, for readers that want a stream and no screen.
+
+use crate::parser::{Actions, Csi, Parser};
+
+/// Blanks written for one move to the right: more is a move to somewhere else.
+const BLANKS: usize = 80;
+
+/// Takes the escape sequences out of a stream, piece by piece. Line ends become `\n`; a carriage
+/// return alone, or a jump to another row, begins a new line if there is text on this one; a
+/// backspace takes back what was just printed.
+#[derive(Debug)]
+pub struct Stripper {
+    parser: Parser,
+    text: Text,
+}
+
+impl Default for Stripper {
+    fn default() -> Self {
+        Self { parser: Parser::new(), text: Text::default() }
+    }
+}
+
+impl Stripper {
+    /// Reads a piece and returns the text in it.
+    #[must_use]
+    pub fn feed(&mut self, bytes: &[u8]) -> String {
+        self.text.out = String::with_capacity(bytes.len());
+        self.parser.advance(bytes, &mut self.text);
+        std::mem::take(&mut self.text.out)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Text {
+    out: String,
+    /// There is text on the line that the last character stands on.
+    begun: bool,
+    /// The last thing was a carriage return.
+    returned: bool,
+}
+
+impl Text {
+    fn new_line(&mut self) {
+        if self.begun {
+            self.out.push('\n');
+        }
+        (self.begun, self.returned) = (false, false);
+    }
+
+    /// Before text: a carriage return that no line feed followed.
+    fn settle(&mut self) {
+        if self.returned {
+            self.new_line();
+        }
+        self.begun = true;
+    }
+}
+
+impl Actions for Text {
+    fn ascii(&mut self, text: &[u8]) {
+        self.settle();
+        self.out.extend(text.iter().map(|&byte| char::from(byte)));
+    }
+
+    fn unicode(&mut self, text: &str) {
+        self.settle();
+        self.out.extend(text.chars().filter(|c| !c.is_control()));
+    }
+
+    fn control(&mut self, byte: u8) {
+        match byte {
+            b'\n' | 0x0b | 0x0c => {
+                self.out.push('\n');
+                (self.begun, self.returned) = (false, false);
+            }
+            b'\r' => self.returned = true,
+            b'\t' => {
+                self.settle();
+                self.out.push('\t');
+            }
+            0x08 if !self.out.ends_with('\n') => {
+                self.out.pop();
+            }
+            _ => {}
+        }
+    }
+
+    fn escape(&mut self, intermediates: &[u8], last: u8) {
+        if intermediates.is_empty() && matches!(last, b'D' | b'E' | b'M' | b'c') {
+            self.new_line();
+        }
+    }
+
+    fn csi(&mut self, csi: &Csi) {
+        match (csi.marker, csi.intermediate, csi.last) {
+            (0, 0, b'C') => {
+                let blanks = csi.count(0).min(BLANKS);
+                self.out.extend(std::iter::repeat_n(' ', blanks));
+            }
+            (0, 0, b'A' | b'B' | b'E' | b'F' | b'H' | b'd' | b'f') => self.new_line(),
+            (b'?', 0, b'h' | b'l') if matches!(csi.get(0), 47 | 1047 | 1049) => self.new_line(),
+            _ => {}
+        }
+    }
+}
