@@ -32,8 +32,9 @@ impl Default for Limits {
 }
 
 /// Bytes waiting for a client that does not read, above which nothing more is done for it until
-/// it does. One answer may go over it.
-pub(crate) const OUTBOX_BYTES: usize = 1 << 20;
+/// it does. One answer may go over it: with the largest it makes the 8 MiB that such a client may
+/// cost. The kernel keeps three times as much for one that reads.
+pub(crate) const OUTBOX_BYTES: usize = 64 << 10;
 
 /// How long a client may leave its answers unread before it is given up: longer than any pause a
 /// debugger or a suspended terminal explains, short enough to free what it holds.
