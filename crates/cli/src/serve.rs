@@ -60,6 +60,7 @@ fn detached(settings: Settings) -> anyhow::Result<()> {
 
 /// Serves until told to end, by a signal or over the socket.
 fn serve(server: Server) -> anyhow::Result<()> {
+    patterm_keeper::memory::give_large_blocks_back();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let shutdown = server.shutdown();

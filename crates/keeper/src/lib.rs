@@ -12,6 +12,7 @@ pub mod descriptors;
 mod init;
 mod keep;
 pub mod log;
+pub mod memory;
 mod message;
 mod pane;
 mod spawn;

@@ -25,6 +25,8 @@ pub(crate) struct Serving {
 
 impl Serving {
     pub(super) fn start(settings: Settings) -> Self {
+        // As the real one does.
+        patterm_keeper::memory::give_large_blocks_back();
         let server = Server::start(settings).unwrap();
         let (host, shutdown) = (server.host().clone(), server.shutdown());
         let thread = std::thread::spawn(move || {
