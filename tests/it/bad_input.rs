@@ -5,11 +5,9 @@ use patterm_host::GREETING_REFUSED;
 use patterm_host::limits::Limits;
 use patterm_host::tools::ErrorKind;
 use patterm_wire::Framing;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::support::{Door, Peer, Place, Serving};
+use crate::support::{Door, Peer, Place, Serving, account};
 
 /// The ping that follows every input, and its answer to the byte.
 const PING: &[u8] = br#"{"jsonrpc":"2.0","id":"after","method":"ping"}"#;
@@ -34,32 +32,6 @@ fn served() -> Served {
 
 fn small() -> Served {
     served_with(Limits { message_bytes: SMALL_LIMIT, ..Limits::default() })
-}
-
-/// `id code` of an error, `id result` of a result, the id as it stood.
-fn account(body: &[u8]) -> String {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Answer<'a> {
-        jsonrpc: &'a str,
-        #[serde(borrow)]
-        id: &'a RawValue,
-        result: Option<&'a RawValue>,
-        error: Option<Value>,
-    }
-    if body.starts_with(b"[") {
-        let batch: Vec<&RawValue> = serde_json::from_slice(body).unwrap();
-        let mut answers: Vec<_> = batch.iter().map(|one| account(one.get().as_bytes())).collect();
-        answers.sort();
-        return format!("[{}]", answers.join(", "));
-    }
-    let answer: Answer<'_> = serde_json::from_slice(body).unwrap();
-    assert_eq!(answer.jsonrpc, "2.0");
-    match (answer.result, answer.error) {
-        (Some(result), None) => format!("{} {}", answer.id, result),
-        (None, Some(error)) => format!("{} {}", answer.id, error["code"]),
-        _ => panic!("neither result nor error, or both: {}", body.escape_ascii()),
-    }
 }
 
 /// Everything that is said up to the answer of a ping that is asked now.
@@ -359,7 +331,7 @@ fn a_body_cut_off_by_the_end_is_a_parse_error_and_a_clean_end() {
     }
     served.check_end(Framing::Headers, b"Content-Length: 60\r\n\r\n{", &["null -32700"]);
     served.check_end(Framing::Headers, b"Content-Length: 60\r\n", &["null -32700"]);
-    served.check_end(Framing::Newline, ping[..20].as_bytes(), &["null -32700"]);
+    served.check_end(Framing::Newline, &ping.as_bytes()[..20], &["null -32700"]);
 }
 
 #[test]

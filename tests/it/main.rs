@@ -16,4 +16,5 @@ mod keeper;
 mod lifecycle;
 mod protocol;
 mod smoke;
+mod storm;
 mod tidy;

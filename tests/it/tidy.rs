@@ -43,11 +43,7 @@ const EDGES: [(&str, &[&str], &[&str]); 7] = [
         &["ratatui", "axum", "hyper", "clap"],
     ),
     ("patterm", &["patterm-wire", "patterm-keeper", "patterm-host"], &["rmcp"]),
-    (
-        "patterm-tests",
-        &["patterm-wire", "patterm-keeper", "patterm-host", "patterm-screen"],
-        &[],
-    ),
+    ("patterm-tests", &["patterm-wire", "patterm-keeper", "patterm-host", "patterm-screen"], &[]),
     ("patterm-bench", &["patterm-screen"], &[]),
 ];
 

@@ -1,5 +1,7 @@
 //! What the tests share: a place of its own for each test, servers, clients, tools to test with.
 
+mod account;
+mod chance;
 mod fake;
 mod peer;
 mod place;
@@ -7,10 +9,14 @@ mod running;
 mod server;
 pub(crate) mod tools;
 mod user;
+mod vitals;
 
+pub(crate) use account::account;
+pub(crate) use chance::Chance;
 pub(crate) use fake::{Conversation, FakeServer};
 pub(crate) use peer::{Door, Peer};
 pub(crate) use place::Place;
 pub(crate) use running::{Running, running_in};
 pub(crate) use server::{Serving, Spawned};
 pub(crate) use user::User;
+pub(crate) use vitals::Vitals;

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
 use patterm_wire::{Decoder, Frame, Framing};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -140,28 +141,51 @@ impl Peer {
     /// The next message as it stood.
     pub(crate) fn try_receive_raw(&mut self) -> Option<Vec<u8>> {
         loop {
-            if let Some(frame) = self.decoder.next_frame() {
-                let Frame::Body(body) = frame else { panic!("badly framed: {frame:?}") };
-                let body = body.to_vec();
-                assert_eq!(self.decoder.framing(), Some(self.framing), "answers keep the framing");
+            if let Some(body) = self.whole() {
                 return Some(body);
             }
-            let mut buffer = [0; 64 << 10];
-            let read = match &mut self.ends {
-                Ends::Socket(stream) => stream.read(&mut buffer),
-                Ends::Proxy { stdout, .. } => stdout.as_mut().unwrap().read(&mut buffer),
-            };
-            match read {
-                // The server may end a connection that it refused before it read all of it.
-                Err(e) if e.kind() == std::io::ErrorKind::ConnectionReset => return None,
-                Ok(0) => {
-                    assert_eq!(self.decoder.finish(), None, "nothing but whole messages");
-                    return None;
-                }
-                Ok(bytes) => self.decoder.feed(&buffer[..bytes]),
-                Err(e) => panic!("{e}"),
+            if !self.read(64 << 10) {
+                assert_eq!(self.decoder.finish(), None, "nothing but whole messages");
+                return None;
             }
         }
+    }
+
+    /// The next message that was read whole.
+    pub(crate) fn whole(&mut self) -> Option<Vec<u8>> {
+        let frame = self.decoder.next_frame()?;
+        let Frame::Body(body) = frame else { panic!("badly framed: {frame:?}") };
+        let body = body.to_vec();
+        assert_eq!(self.decoder.framing(), Some(self.framing), "answers keep the framing");
+        Some(body)
+    }
+
+    /// Reads at most so many bytes; `false` at the end of the stream.
+    pub(crate) fn read(&mut self, most: usize) -> bool {
+        let mut buffer = vec![0; most];
+        let read = match &mut self.ends {
+            Ends::Socket(stream) => stream.read(&mut buffer),
+            Ends::Proxy { stdout, .. } => stdout.as_mut().unwrap().read(&mut buffer),
+        };
+        match read {
+            // The server may end a connection that it refused before it read all of it.
+            Err(e) if e.kind() == std::io::ErrorKind::ConnectionReset => false,
+            Ok(0) => false,
+            Ok(bytes) => {
+                self.decoder.feed(&buffer[..bytes]);
+                true
+            }
+            Err(e) => panic!("{e}"),
+        }
+    }
+
+    /// Waits until something can be read, and reads nothing.
+    pub(crate) fn until_readable(&self) {
+        let mut polled = [match &self.ends {
+            Ends::Socket(stream) => PollFd::new(stream, PollFlags::IN),
+            Ends::Proxy { stdout, .. } => PollFd::new(stdout.as_ref().unwrap(), PollFlags::IN),
+        }];
+        poll(&mut polled, None).unwrap();
     }
 
     /// Ends this side; what is still said is read with [`Peer::receive`].

@@ -1,5 +1,7 @@
 //! Tools to test the server with: they wait, report, answer much, and panic.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use patterm_host::tools::{Call, Effect, ErrorKind, Registry, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,6 +24,29 @@ pub(crate) struct Done {
 /// Waits until its client ends, and reports how long it has waited.
 struct Wait;
 
+static WAITING: AtomicUsize = AtomicUsize::new(0);
+
+/// How many calls of `test_wait` are in flight in this process.
+pub(crate) fn waiting() -> usize {
+    WAITING.load(Ordering::SeqCst)
+}
+
+/// One of them, however it ends.
+struct Waiter;
+
+impl Waiter {
+    fn begin() -> Self {
+        WAITING.fetch_add(1, Ordering::SeqCst);
+        Self
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        WAITING.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 #[derive(Deserialize, JsonSchema)]
 struct WaitArgs {
     /// How many reports to make first.
@@ -40,6 +65,7 @@ impl Tool for Wait {
     type Answer = Done;
 
     async fn call(args: WaitArgs, call: Call) -> Result<Done, ToolError> {
+        let _waiter = Waiter::begin();
         for n in 0..args.reports.unwrap_or(0) {
             tokio::task::yield_now().await;
             call.progress.report(n as f64, None, "waiting");

@@ -1,0 +1,41 @@
+//! Much of everything at once: malformed frames, endless lines, slow senders, clients that go away
+//! or do not read. Whoever sends it, the others are served, and nothing is kept.
+
+mod giant_line;
+mod ledger;
+mod malformed;
+mod slow_sender;
+mod traffic;
+mod unread;
+
+use serde_json::json;
+
+use crate::support::Peer;
+
+const MIB: u64 = 1 << 20;
+
+/// The short form of a number, or with `PATTERM_LONG=1` the long one.
+fn scaled(short: usize, long: usize) -> usize {
+    let is_long = std::env::var_os("PATTERM_LONG").is_some_and(|value| value == "1");
+    if is_long { long } else { short }
+}
+
+/// Asks a ping; its answer must be the next message.
+#[track_caller]
+fn ping(peer: &mut Peer, id: usize) {
+    let answer = peer.answer(id, "ping", json!({}));
+    assert_eq!(answer["result"], json!({}), "{answer}");
+}
+
+/// Lets the server take turns until something holds. A ping is answered in one turn, so this many
+/// are more than it needs for anything but a wait that never ends.
+#[track_caller]
+fn turns_until(peer: &mut Peer, what: &str, holds: impl Fn() -> bool) {
+    for turn in 0..100_000 {
+        if holds() {
+            return;
+        }
+        ping(peer, turn);
+    }
+    panic!("still not: {what}");
+}

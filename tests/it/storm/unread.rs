@@ -1,0 +1,127 @@
+//! Clients that ask much and read slowly or not at all: each costs the server no more than a
+//! bounded amount of memory, and the others nothing.
+
+use patterm_wire::Framing;
+use serde_json::json;
+
+use super::{MIB, ping, turns_until};
+use crate::support::{Door, Peer, Place, Vitals};
+
+const SOCKET: Door = Door::Socket(Framing::Newline);
+
+/// What a client that does not read may cost the server (design/bars.md).
+const UNREAD_MEMORY: u64 = 8 * MIB;
+
+/// What measuring a whole process adds, for any number of clients: pages that the allocator keeps
+/// for small blocks.
+const PROCESS_SLACK: u64 = 2 * MIB;
+
+/// Just under the server's ceiling of one answer, with room for what stands around the text.
+const LARGEST: u64 = 8 * MIB - (64 << 10) - 1024;
+
+/// So many requests for answers of so many bytes, in one piece: a socket takes it whole, however
+/// little of it the server reads.
+fn requests(groups: &[(usize, u64)]) -> Vec<u8> {
+    let sizes = groups.iter().flat_map(|(count, size)| std::iter::repeat_n(size, *count));
+    let ask = |(id, bytes): (usize, &u64)| {
+        let params = json!({"bytes": bytes});
+        json!({"jsonrpc": "2.0", "id": id, "method": "test_large", "params": params}).to_string()
+    };
+    sizes.enumerate().flat_map(|request| (ask(request) + "\n").into_bytes()).collect()
+}
+
+#[test]
+fn clients_that_never_read_cost_a_bounded_amount_and_others_nothing() {
+    // So many that half a mebibyte too much for each is more than the slack hides.
+    const CLIENTS: u64 = 8;
+    let place = Place::new();
+    let server = place.serve_in_process();
+    let mut other = server.connect(SOCKET);
+    // Once through, so that what the first answer of its size costs for good is not counted.
+    other.answer(1, "test_large", json!({"bytes": LARGEST}));
+    ping(&mut other, 2);
+    let (descriptors, resident) = (Vitals::own().descriptors(), Vitals::own().resident());
+    // Small answers that just fill what is kept for a client, or not, or nearly, before large ones.
+    for small in [0, 50, 100, 110, 120, 130, 140, 400, 600] {
+        let mut unread: Vec<_> = (0..CLIENTS).map(|_| server.connect(SOCKET)).collect();
+        unread.iter_mut().for_each(|peer| ping(peer, 0));
+        let before = Vitals::own().resident();
+        for peer in &mut unread {
+            peer.send(&requests(&[(small, 2000), (400, LARGEST)]));
+            peer.until_readable();
+        }
+        for n in 0..200 {
+            ping(&mut other, n);
+        }
+        let cost = Vitals::own().resident().saturating_sub(before);
+        assert!(
+            cost <= CLIENTS * UNREAD_MEMORY + PROCESS_SLACK,
+            "{small} small answers: each client costs {} KiB",
+            cost / CLIENTS / 1024
+        );
+        drop(unread);
+        turns_until(&mut other, "they are gone", || Vitals::own().descriptors() == descriptors);
+        let left = Vitals::own().resident().saturating_sub(resident);
+        assert!(left <= PROCESS_SLACK, "{small} small answers: {} KiB are left", left / 1024);
+    }
+}
+
+/// The real server, whose memory is nothing but its own: no slack.
+#[test]
+fn a_client_that_never_reads_lists_costs_no_more_than_it_may() {
+    let place = Place::new();
+    let server = place.serve();
+    let mut other = Peer::connect(SOCKET, &server.socket());
+    other.answer(1, "tools/list", json!({}));
+    let vitals = Vitals::of(server.pid());
+    let before = vitals.resident();
+    let mut unread = Peer::connect(SOCKET, &server.socket());
+    let list = |id| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/list\"}}\n");
+    unread.send((0..2000).map(list).collect::<String>().as_bytes());
+    unread.until_readable();
+    for n in 0..1000 {
+        ping(&mut other, n);
+    }
+    let cost = vitals.peak().saturating_sub(before);
+    assert!(cost <= UNREAD_MEMORY, "{} KiB", cost / 1024);
+    // It is not given up: once it reads, everything is answered.
+    for id in 0..2000 {
+        assert_eq!(unread.receive()["id"], id);
+    }
+}
+
+/// A client that reads slower than it is answered never lets its outbox run empty.
+#[test]
+fn what_a_slow_client_has_read_is_not_kept() {
+    /// What waits for it in the server and the proxy, and some answers that are being made.
+    const UNDER_WAY: u64 = 32 * MIB;
+    const ANSWERS: usize = 400;
+    const ANSWER: u64 = MIB / 4;
+    let place = Place::new();
+    let server = place.serve_in_process();
+    for door in [SOCKET, Door::Proxy(Framing::Newline)] {
+        let mut other = server.connect(SOCKET);
+        let mut slow = server.connect(door);
+        slow.answer("first", "test_large", json!({"bytes": ANSWER}));
+        let processes: Vec<_> =
+            slow.pid().map(Vitals::of).into_iter().chain([Vitals::own()]).collect();
+        let before: Vec<_> = processes.iter().map(Vitals::resident).collect();
+        processes.iter().for_each(Vitals::forget_peak);
+        slow.send(&requests(&[(ANSWERS, ANSWER)]));
+        let mut read = 0;
+        while read < ANSWERS {
+            // Little at a time, and the server has a turn to answer more in between.
+            assert!(slow.read(8 << 10));
+            ping(&mut other, read);
+            while let Some(body) = slow.whole() {
+                let start = format!(r#"{{"jsonrpc":"2.0","id":{read},"result":"#);
+                assert!(body.starts_with(start.as_bytes()));
+                read += 1;
+            }
+        }
+        for (process, before) in processes.iter().zip(before) {
+            let cost = process.peak().saturating_sub(before);
+            assert!(cost <= UNDER_WAY, "{door:?} {process:?}: {} MiB", cost / MIB);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! What the kernel says of a process: its memory and its descriptors.
+
+use std::path::PathBuf;
+
+/// A process to look at.
+#[derive(Debug, Clone)]
+pub(crate) struct Vitals {
+    folder: PathBuf,
+}
+
+impl Vitals {
+    pub(crate) fn of(pid: u32) -> Self {
+        Self { folder: format!("/proc/{pid}").into() }
+    }
+
+    /// Of this process. (nextest gives each test one of its own.)
+    pub(crate) fn own() -> Self {
+        Self::of(std::process::id())
+    }
+
+    /// Bytes of memory in use.
+    pub(crate) fn resident(&self) -> u64 {
+        self.status("VmRSS:")
+    }
+
+    /// The most that was in use since the start or [`Vitals::forget_peak`].
+    pub(crate) fn peak(&self) -> u64 {
+        self.status("VmHWM:")
+    }
+
+    /// Lets the peak begin anew at what is in use now.
+    pub(crate) fn forget_peak(&self) {
+        std::fs::write(self.folder.join("clear_refs"), "5").unwrap();
+    }
+
+    /// How many descriptors are open.
+    pub(crate) fn descriptors(&self) -> usize {
+        std::fs::read_dir(self.folder.join("fd")).unwrap().count()
+    }
+
+    fn status(&self, name: &str) -> u64 {
+        let status = std::fs::read_to_string(self.folder.join("status")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
+        kilobytes << 10
+    }
+}
