@@ -85,8 +85,9 @@ pub(crate) fn start_detached(settings: &Settings, options: &[String]) -> anyhow:
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
     let mut child = command.spawn().context("cannot start a server")?;
     let mut line = String::new();
-    if let Some(stdout) = child.stdout.take() {
-        io::BufRead::read_line(&mut io::BufReader::new(stdout), &mut line)?;
+    if let Some(mut stdout) = child.stdout.take() {
+        // To its end: by then the server has let go of everything that was its starter's.
+        io::Read::read_to_string(&mut stdout, &mut line)?;
     }
     serde_json::from_str(&line).with_context(|| {
         format!("the server ended before it served; see {}", settings.log_file().display())
