@@ -21,11 +21,170 @@ pub(crate) enum Verb {
     Kill(Kill),
     /// List your servers with their projects
     Ls(Ls),
+    /// Start a program in a pane of its own and print its id
+    Run(Run),
+    /// Start a shell in a pane of its own and print its id
+    Shell(Shell),
+    /// List this project's processes
+    Ps(Ps),
+    /// Everything known of a process
+    Status(Status),
+    /// What a process printed
+    Logs(Logs),
+    /// What a process shows now
+    Screen(Screen),
+    /// Lines of a process's output that match
+    Search(Search),
+    /// Wait until a line appears
+    Wait(Wait),
+    /// Type a line into a process
+    Send(Send),
+    /// Press keys in a process
+    Key(Key),
+    /// End a process and keep its output
+    Stop(Stop),
+    /// End a process and start it again
+    Restart(One),
+    /// End a process with all it started and remove it
+    Close(One),
+    /// Call any tool and print its result
+    Call(Call),
     /// Speak MCP on standard input and output, for an agent's CLI
     McpStdio(McpStdio),
     /// Keep the panes of a project: how the server starts its keeper
     #[command(hide = true)]
     Keeper(Keeper),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// A label
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The program and its arguments
+    #[arg(last = true, required = true)]
+    pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Shell {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Ps {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Status {
+    /// An id, a name, or the start of one
+    pub(crate) process: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Screen {
+    /// An id, a name, or the start of one
+    pub(crate) process: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Logs {
+    /// An id, a name, or the start of one
+    pub(crate) process: String,
+    /// Go on as more comes, until the process ends
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// The bytes as they came, escape sequences included
+    #[arg(long)]
+    pub(crate) raw: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Search {
+    /// An id, a name, or the start of one
+    pub(crate) process: String,
+    /// A regular expression
+    pub(crate) pattern: String,
+    /// How many lines at the most [default: 20]
+    #[arg(long)]
+    pub(crate) limit: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Wait {
+    /// An id, a name, or the start of one
+    pub(crate) process: String,
+    /// A regular expression
+    pub(crate) pattern: String,
+    /// How long to wait, in seconds
+    #[arg(long, default_value_t = 30.0)]
+    pub(crate) timeout: f64,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Send {
+    /// An id, a name, or the start of one
+    pub(crate) process: String,
+    /// What to type
+    pub(crate) text: String,
+    /// Do not press Enter after it
+    #[arg(long)]
+    pub(crate) no_enter: bool,
+    /// As one paste
+    #[arg(long)]
+    pub(crate) paste: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Key {
+    /// An id, a name, or the start of one
+    pub(crate) process: String,
+    /// Keys: enter, escape, up, ctrl+c, f1, …
+    #[arg(required = true)]
+    pub(crate) keys: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Stop {
+    /// An id, a name, or the start of one
+    pub(crate) process: String,
+    /// The first signal, by its number [default: 15]
+    #[arg(long)]
+    pub(crate) signal: Option<u8>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct One {
+    /// An id, a name, or the start of one
+    pub(crate) process: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Call {
+    /// The tool's name
+    pub(crate) tool: String,
+    /// Its arguments, a JSON object
+    pub(crate) arguments: Option<String>,
 }
 
 #[derive(Debug, Args)]

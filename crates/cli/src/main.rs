@@ -1,12 +1,14 @@
 //! `patterm`: the one binary. It reads the arguments and hands over to the verb.
 
 mod args;
+mod client;
 mod kill;
 mod ls;
 mod mcp_stdio;
 mod overview;
 mod serve;
 mod start;
+mod verbs;
 
 use std::process::ExitCode;
 
@@ -25,6 +27,20 @@ fn main() -> ExitCode {
         }
         Some(Verb::Kill(options)) => kill::run(&options),
         Some(Verb::Ls(options)) => ls::run(&options),
+        Some(Verb::Run(options)) => verbs::run(&options),
+        Some(Verb::Shell(options)) => verbs::shell(&options),
+        Some(Verb::Ps(options)) => verbs::ps(&options),
+        Some(Verb::Status(options)) => verbs::status(&options),
+        Some(Verb::Logs(options)) => verbs::logs(&options),
+        Some(Verb::Screen(options)) => verbs::screen(&options),
+        Some(Verb::Search(options)) => verbs::search(&options),
+        Some(Verb::Wait(options)) => verbs::wait(&options),
+        Some(Verb::Send(options)) => verbs::send(&options),
+        Some(Verb::Key(options)) => verbs::key(&options),
+        Some(Verb::Stop(options)) => verbs::stop(&options),
+        Some(Verb::Restart(options)) => verbs::restart(&options),
+        Some(Verb::Close(options)) => verbs::close(&options),
+        Some(Verb::Call(options)) => verbs::call(&options),
         None => overview::run(),
     };
     match outcome {

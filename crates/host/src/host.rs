@@ -1,13 +1,19 @@
 //! What a server knows of its project: the one owner of state that tools act on.
 
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use patterm_keeper::Pane;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::identity::Identities;
+use crate::keeping::Keeping;
 use crate::limits::Limits;
-use crate::process::Processes;
+use crate::plane::{Event, Live, Plane};
+use crate::process::{ProcessId, Processes};
 use crate::project::Project;
 use crate::state::{StateDir, StateError};
 use crate::tools::Registry;
@@ -31,26 +37,92 @@ pub struct Host {
     pub limits: Limits,
     /// Cancelled when the server is to end.
     pub(crate) shutdown: CancellationToken,
+    pub(crate) state: StateDir,
+    pub(crate) keeping: Keeping,
+    pub(crate) plane: Plane,
+    /// What every program finds in its environment.
+    pub(crate) environment: BTreeMap<String, String>,
+    /// The process that was last brought to the front.
+    pub(crate) selected: watch::Sender<Option<ProcessId>>,
+    lives: RwLock<HashMap<ProcessId, Arc<Live>>>,
+}
+
+/// What a host is made from.
+pub(crate) struct Parts {
+    pub(crate) project: Project,
+    pub(crate) socket: PathBuf,
+    pub(crate) state: StateDir,
+    pub(crate) tools: Registry,
+    pub(crate) limits: Limits,
+    pub(crate) keeping: Keeping,
 }
 
 impl Host {
-    pub(crate) fn load(
-        project: Project,
-        socket: PathBuf,
-        state: &StateDir,
-        tools: Registry,
-        limits: Limits,
-    ) -> Result<Self, StateError> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        Ok(Self {
-            processes: Processes::load(state)?,
-            identities: Identities::load(state)?,
-            started_at: now.map_or(0, |d| d.as_secs()),
+    /// Reads the project's state; returns what the data plane will tell of.
+    pub(crate) fn load(parts: Parts) -> Result<(Self, mpsc::Receiver<Event>), StateError> {
+        let Parts { project, socket, state, tools, limits, keeping } = parts;
+        let (plane, events) =
+            Plane::start().map_err(crate::state::failed("start threads for", project.root()))?;
+        let host = Self {
+            processes: Processes::load(&state)?,
+            identities: Identities::load(&state)?,
+            started_at: now_ms() / 1000,
             shutdown: CancellationToken::new(),
+            environment: crate::environment::of_this_process(),
+            selected: watch::Sender::new(None),
+            lives: RwLock::default(),
             project,
             socket,
+            state,
             tools,
             limits,
-        })
+            keeping,
+            plane,
+        };
+        Ok((host, events))
     }
+
+    /// The present or last life of a process.
+    pub(crate) fn live(&self, id: &ProcessId) -> Option<Arc<Live>> {
+        self.lives.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+    }
+
+    /// All of them, by the names of their panes.
+    pub(crate) fn lives(&self) -> Vec<(String, Arc<Live>)> {
+        let lives = self.lives.read().unwrap_or_else(PoisonError::into_inner);
+        lives.values().map(|live| (pane_name(&live.id, live.run), live.clone())).collect()
+    }
+
+    pub(crate) fn set_live(&self, live: Arc<Live>) -> Option<Arc<Live>> {
+        let mut lives = self.lives.write().unwrap_or_else(PoisonError::into_inner);
+        lives.insert(live.id.clone(), live)
+    }
+
+    pub(crate) fn take_live(&self, id: &ProcessId) -> Option<Arc<Live>> {
+        self.lives.write().unwrap_or_else(PoisonError::into_inner).remove(id)
+    }
+
+    /// Takes over the panes that an earlier server left with the keeper.
+    pub(crate) fn recover(&self) {
+        let mut panes: HashMap<String, Pane> = self.keeping.recover().into_iter().collect();
+        for process in self.processes.all() {
+            let pane = panes.remove(&process.pane());
+            self.recover_process(&process, pane);
+        }
+        for (name, pane) in panes {
+            tracing::warn!(name, "a pane that belongs to no process is ended");
+            let _ = pane.kill();
+        }
+    }
+}
+
+/// The name of a life's pane at the keeper.
+pub(crate) fn pane_name(id: &ProcessId, run: u64) -> String {
+    format!("{id}.{run}")
+}
+
+/// The time, in milliseconds since 1970.
+pub(crate) fn now_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
 }

@@ -3,13 +3,18 @@
 //! of HTTP.
 
 pub mod caller;
+mod environment;
 mod greeting;
 mod hex;
 pub mod host;
 pub mod identity;
+mod keeping;
+mod life;
 pub mod limits;
 pub mod log;
 mod mcp;
+mod plane;
+mod ports;
 pub mod process;
 pub mod project;
 pub mod registry;
@@ -18,6 +23,7 @@ pub mod server;
 mod socket;
 pub mod state;
 pub mod tools;
+mod tree;
 
 pub use greeting::{GREETING_REFUSED, Greeting};
 pub use host::Host;

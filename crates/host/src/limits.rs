@@ -17,6 +17,12 @@ pub struct Limits {
     pub calls_in_flight: usize,
     /// Messages in one batch.
     pub batch_messages: usize,
+    /// Processes at once, ended ones included: what a person or a team of agents can look after.
+    pub processes: usize,
+    /// Bytes of one process's output kept on disk: a day of a busy dev server.
+    pub log_bytes: u64,
+    /// Calls of `wait_for_pattern` on one process.
+    pub waiters: usize,
 }
 
 impl Default for Limits {
@@ -27,6 +33,9 @@ impl Default for Limits {
             connections: 1_000,
             calls_in_flight: 2_000,
             batch_messages: 100,
+            processes: 1_000,
+            log_bytes: 64 << 20,
+            waiters: 2_000,
         }
     }
 }

@@ -4,11 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use thiserror::Error;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::VERSION;
-use crate::host::Host;
+use crate::host::{Host, Parts};
+use crate::keeping::Keeping;
 use crate::limits::Limits;
+use crate::plane::Event;
 use crate::project::Project;
 use crate::registry::{Claim, ClaimError, Entry, Seat};
 use crate::runtime::{RuntimeDir, RuntimeError};
@@ -29,6 +32,8 @@ pub struct Settings {
     pub tools: Registry,
     /// Its ceilings.
     pub limits: Limits,
+    /// The patterm binary, to start a keeper with.
+    pub program: PathBuf,
 }
 
 impl Settings {
@@ -39,6 +44,7 @@ impl Settings {
             state: StateDir::from_env(project.key())?,
             tools: Registry::standard(),
             limits: Limits::default(),
+            program: std::env::current_exe().unwrap_or_else(|_| "patterm".into()),
             project,
         })
     }
@@ -72,22 +78,26 @@ pub struct Server {
     host: Arc<Host>,
     listener: Listener,
     seat: Seat,
+    events: mpsc::Receiver<Event>,
 }
 
 impl Server {
     /// Becomes the project's server, reads its state, and listens.
     pub fn start(settings: Settings) -> Result<Self, StartError> {
-        let Settings { project, runtime, state, tools, limits } = settings;
+        let Settings { project, runtime, state, tools, limits, program } = settings;
         let mut seat = match Seat::claim(&project, &runtime, &state)? {
             Claim::Ours(seat) => seat,
             Claim::Running(entry) => return Err(StartError::Running(entry)),
         };
         let listener = Listener::bind(&runtime)?;
         let socket = listener.path().to_owned();
-        let host = Host::load(project, socket, &state, tools, limits)?;
+        let keeping = Keeping::new(runtime.file(project.key(), "keeper"), program, project.root());
+        let parts = Parts { project, socket, state, tools, limits, keeping };
+        let (host, events) = Host::load(parts)?;
+        host.recover();
         let host = Arc::new(host);
         seat.publish(&entry(&host))?;
-        Ok(Self { host, listener, seat })
+        Ok(Self { host, listener, seat, events })
     }
 
     /// The state it serves.
@@ -107,10 +117,17 @@ impl Server {
 
     /// Serves until asked to end.
     pub async fn run(self) -> std::io::Result<()> {
-        let Self { host, listener, seat } = self;
+        let Self { host, listener, seat, events } = self;
         tracing::info!(project = %host.project.root().display(), socket = %host.socket.display(),
             version = VERSION, "serving");
+        let follower = host.clone();
+        let following = tokio::spawn(async move { follower.follow(events).await });
         let served = listener.run(host.clone(), || seat.retire()).await;
+        // A server that ends on purpose takes everything in it along.
+        let keeping = host.keeping.clone();
+        let _ = tokio::task::spawn_blocking(move || keeping.end()).await;
+        following.abort();
+        host.note_shutdown();
         tracing::info!("ended");
         served
     }

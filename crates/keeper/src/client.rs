@@ -1,10 +1,13 @@
 //! The server's side of the keeper.
 
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::message::{Reply, Request, receive, send};
 use crate::pane::Pane;
@@ -35,6 +38,14 @@ impl Keeper {
     /// Readable or hung up when the keeper died: it never speaks first.
     pub fn life(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
+    }
+
+    /// Whether the keeper still holds its end.
+    pub fn is_alive(&self) -> bool {
+        let mut watched = [PollFd::new(&self.stream, PollFlags::IN)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        // It never speaks first, so that something to read is its end.
+        poll(&mut watched, Some(&now)).is_ok_and(|ready| ready == 0)
     }
 
     /// Starts a program in a new pane.
@@ -89,5 +100,27 @@ impl Keeper {
     fn answer(&mut self) -> io::Result<(Reply, Option<Pane>)> {
         let (reply, descriptors) = receive(&self.stream)?.ok_or(io::ErrorKind::UnexpectedEof)?;
         Ok((reply, Pane::from_descriptors(descriptors)))
+    }
+}
+
+/// Starts a keeper in the background and connects to it. `program` is the patterm binary, `root`
+/// the project's folder, where the keeper starts the server again should it die.
+pub fn launch(program: &Path, socket: &Path, root: &Path) -> io::Result<Keeper> {
+    crate::descriptors::close_on_exec_above_stderr()?;
+    #[expect(clippy::disallowed_methods, reason = "this is the crate that starts programs")]
+    let mut command = Command::new(program);
+    command.arg("keeper").arg("--socket").arg(socket);
+    command.arg("--").arg(program).arg("serve").arg("--detached");
+    command.current_dir(root).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.spawn()?;
+    // It says one word when it listens, and closes its output when it cannot.
+    let mut word = [0; 1];
+    let listens = child.stdout.take().map(|mut output| output.read_exact(&mut word));
+    match listens {
+        Some(Ok(())) => Keeper::connect(socket),
+        _ => {
+            let status = child.wait()?;
+            Err(io::Error::other(format!("the keeper ended at once: {status}")))
+        }
     }
 }

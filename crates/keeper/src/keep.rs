@@ -82,6 +82,7 @@ pub fn run(options: Options) -> io::Result<()> {
     // Should an init be killed, what it watched over comes to us rather than run on unseen.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let listener = bind(&options.socket)?;
+    say_ready()?;
     let mut keep = Keep {
         options,
         listener,
@@ -295,6 +296,14 @@ impl Keep {
         }
         Ok(())
     }
+}
+
+/// Says one word to whoever started us, and then nothing more.
+fn say_ready() -> io::Result<()> {
+    let _ = rustix::io::write(rustix::stdio::stdout(), b"!");
+    let nowhere = std::fs::OpenOptions::new().write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdout(nowhere)?;
+    Ok(())
 }
 
 fn timespec(time: Duration) -> Timespec {

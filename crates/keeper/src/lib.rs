@@ -18,7 +18,7 @@ mod pane;
 mod spawn;
 mod status;
 
-pub use client::Keeper;
+pub use client::{Keeper, launch};
 pub use keep::{Options, run};
 pub use pane::{Pane, PaneEvent};
 pub use spawn::{Program, Size, SpawnError, SpawnFault};

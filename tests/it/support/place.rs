@@ -129,6 +129,7 @@ impl Place {
             state: self.state(),
             tools: tools::registry(),
             limits,
+            program: patterm_binary(),
         })
     }
 

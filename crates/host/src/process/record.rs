@@ -135,6 +135,9 @@ pub struct Process {
     /// How often it was started: a pane's name at the keeper is the id and this.
     #[serde(default)]
     pub runs: u64,
+    /// Where in its output the present life began.
+    #[serde(default)]
+    pub run_offset: u64,
     /// When it was last started, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<u64>,

@@ -51,6 +51,7 @@ impl Processes {
                 status: Status::Starting,
                 exit: None,
                 runs: 0,
+                run_offset: 0,
                 started_at: None,
                 ended_at: None,
             };

@@ -1,13 +1,33 @@
 //! The tools: one file each, with its arguments, its answer, its words and its test. They are
 //! listed once, in [`Registry::standard`].
 
+mod close_process;
 mod error;
+mod get_process_output;
+mod get_process_ports;
+mod get_process_raw_output;
+mod get_process_status;
+mod get_project_status;
 mod help;
+mod list_processes;
+mod pattern;
+mod process;
 mod progress;
+mod raw_search;
 mod registry;
+mod rename_process;
+mod restart_process;
 mod schema;
+mod search_output;
+mod select_process;
+mod send_input;
+mod spawn_process;
+mod start_process;
+mod stop_process;
 mod tool;
 mod topics;
+mod wait_for_output;
+mod wait_for_pattern;
 mod whoami;
 
 pub use error::{ErrorKind, ToolError};
@@ -18,6 +38,25 @@ pub use tool::{Call, Effect, Tool};
 impl Registry {
     /// Every tool of this version.
     pub fn standard() -> Self {
-        Self::default().with::<whoami::Whoami>().with::<help::Help>()
+        Self::default()
+            .with::<whoami::Whoami>()
+            .with::<help::Help>()
+            .with::<get_project_status::GetProjectStatus>()
+            .with::<list_processes::ListProcesses>()
+            .with::<get_process_status::GetProcessStatus>()
+            .with::<spawn_process::SpawnProcess>()
+            .with::<start_process::StartProcess>()
+            .with::<restart_process::RestartProcess>()
+            .with::<stop_process::StopProcess>()
+            .with::<close_process::CloseProcess>()
+            .with::<rename_process::RenameProcess>()
+            .with::<select_process::SelectProcess>()
+            .with::<get_process_output::GetProcessOutput>()
+            .with::<get_process_raw_output::GetProcessRawOutput>()
+            .with::<search_output::SearchOutput>()
+            .with::<wait_for_pattern::WaitForPattern>()
+            .with::<wait_for_output::WaitForOutput>()
+            .with::<get_process_ports::GetProcessPorts>()
+            .with::<send_input::SendInput>()
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-use super::error::ToolError;
+use super::error::{ErrorKind, ToolError};
 use super::progress::Progress;
 use crate::caller::Caller;
 use crate::host::Host;
@@ -61,4 +61,33 @@ pub struct Call {
     pub progress: Progress,
     /// Cancelled when the caller ended its side: a tool that waits then answers what it has.
     pub ending: CancellationToken,
+}
+
+impl Call {
+    /// Does something that must not stop half-way, though its caller may go away: in a task of its
+    /// own.
+    pub(super) async fn detached<T, F>(
+        &self,
+        work: impl FnOnce(Arc<Host>) -> F + Send + 'static,
+    ) -> Result<T, ToolError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, ToolError>> + Send,
+    {
+        let host = self.host.clone();
+        let task = tokio::spawn(async move { work(host).await });
+        task.await.unwrap_or_else(|e| Err(broken(&e)))
+    }
+
+    /// Does something that takes a while, off the thread that answers everybody.
+    pub(super) async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ToolError> {
+        tokio::task::spawn_blocking(work).await.map_err(|e| broken(&e))
+    }
+}
+
+fn broken(error: &tokio::task::JoinError) -> ToolError {
+    ToolError::new(ErrorKind::Internal, format!("a fault in patterm: {error}"))
 }

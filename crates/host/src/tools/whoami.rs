@@ -30,7 +30,7 @@ pub(super) struct Answer {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct CallerAnswer {
+pub(super) struct CallerAnswer {
     /// Your own process id; absent for an external caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     process_id: Option<ProcessId>,
@@ -65,6 +65,22 @@ struct ServerAnswer {
     started_at: u64,
 }
 
+impl CallerAnswer {
+    pub(super) fn of(call: &Call) -> Self {
+        let Call { host, caller, .. } = call;
+        let process = match caller {
+            Caller::External => None,
+            Caller::Process(id) => host.processes.get(id),
+        };
+        Self {
+            role: caller.role(host),
+            process_id: process.as_ref().map(|p| p.id.clone()),
+            name: process.as_ref().map(|p| p.name.clone()),
+            parent_id: process.and_then(|p| p.parent_id),
+        }
+    }
+}
+
 impl Tool for Whoami {
     const NAME: &'static str = "whoami";
     const TITLE: &'static str = "Who am I";
@@ -80,19 +96,9 @@ impl Tool for Whoami {
     type Answer = Answer;
 
     async fn call(_args: Args, call: Call) -> Result<Answer, ToolError> {
-        let Call { host, caller, .. } = &call;
-        let process = match caller {
-            Caller::External => None,
-            Caller::Process(id) => host.processes.get(id),
-        };
-        let role = caller.role(host);
+        let host = &call.host;
         Ok(Answer {
-            caller: CallerAnswer {
-                role,
-                process_id: process.as_ref().map(|p| p.id.clone()),
-                name: process.as_ref().map(|p| p.name.clone()),
-                parent_id: process.and_then(|p| p.parent_id),
-            },
+            caller: CallerAnswer::of(&call),
             project: ProjectAnswer {
                 path: host.project.root().to_owned(),
                 key: host.project.key().to_owned(),

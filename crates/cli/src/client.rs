@@ -1,0 +1,114 @@
+//! A connection to the project's server for one verb: a tool called by its name, its bare result.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+
+use anyhow::Context;
+use patterm_host::Project;
+use patterm_wire::{Framing, Id, Incoming, Message, reply};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::start;
+
+pub(crate) struct Client {
+    stream: BufReader<UnixStream>,
+}
+
+/// Why a call failed, as the server said it.
+#[derive(Debug, Deserialize)]
+struct Refusal {
+    message: String,
+}
+
+impl Client {
+    /// Connects to the server of the project here, starting one where there is none.
+    pub(crate) fn connect() -> anyhow::Result<Self> {
+        let project = Project::of(&std::env::current_dir()?)?;
+        let (entry, _) = start::find_or_start(&project)?;
+        let stream = start::connect(&entry.socket)?.context("the server is gone again")?;
+        Ok(Self { stream: BufReader::new(stream) })
+    }
+
+    /// Calls a tool and waits for its result.
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Value> {
+        let request = reply::request(&Id::from_number(1), tool, Some(&arguments.to_string()));
+        let mut line = Vec::new();
+        Framing::Newline.encode(&request, &mut line);
+        self.stream.get_mut().write_all(&line)?;
+        loop {
+            let mut answer = Vec::new();
+            self.stream.read_until(b'\n', &mut answer)?;
+            anyhow::ensure!(!answer.is_empty(), "the server ended while it was asked");
+            let Ok(Incoming::One(Message::Response { id: Some(_), outcome })) =
+                Incoming::parse(answer.trim_ascii_end())
+            else {
+                continue;
+            };
+            return match outcome {
+                Ok(result) => Ok(serde_json::from_str(result.get())?),
+                Err(error) => {
+                    let refusal: Refusal = serde_json::from_str(error.get())?;
+                    Err(anyhow::anyhow!(refusal.message))
+                }
+            };
+        }
+    }
+
+    /// The id that a person's words mean: an id, a unique name, or the start of one.
+    pub(crate) fn resolve(&mut self, words: &str) -> anyhow::Result<String> {
+        let listed = self.call("list_processes", &json!({}))?;
+        let processes: Vec<(String, String)> = listed["processes"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|process| (text(&process["process_id"]), text(&process["name"])))
+            .collect();
+        pick(words, &processes)
+    }
+}
+
+pub(crate) fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// Whom the words mean, most exact first.
+fn pick(words: &str, processes: &[(String, String)]) -> anyhow::Result<String> {
+    let exact = processes.iter().find(|(id, name)| id == words || name == words);
+    if let Some((id, _)) = exact {
+        return Ok(id.clone());
+    }
+    let starting: Vec<_> = processes
+        .iter()
+        .filter(|(id, name)| id.starts_with(words) || name.starts_with(words))
+        .collect();
+    let list = |some: &[&(String, String)]| {
+        some.iter().map(|(id, name)| format!("{id} ({name})")).collect::<Vec<_>>().join(", ")
+    };
+    match starting.as_slice() {
+        [(id, _)] => Ok(id.clone()),
+        [] if processes.is_empty() => anyhow::bail!("there is no process `{words}`: none runs"),
+        [] => {
+            let all: Vec<_> = processes.iter().collect();
+            anyhow::bail!("there is no process `{words}`; there are {}", list(&all))
+        }
+        several => anyhow::bail!("`{words}` may mean {}", list(several)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_a_name_or_the_start_of_one() {
+        let processes = [("p1", "dev"), ("p2", "test"), ("p12", "tests")]
+            .map(|(id, name)| (id.to_owned(), name.to_owned()));
+        let pick = |words: &str| pick(words, &processes).map_err(|e| e.to_string());
+        assert_eq!(pick("p1").as_deref(), Ok("p1"));
+        assert_eq!(pick("test").as_deref(), Ok("p2"));
+        assert_eq!(pick("d").as_deref(), Ok("p1"));
+        assert_eq!(pick("te").unwrap_err(), "`te` may mean p2 (test), p12 (tests)");
+        assert!(pick("x").unwrap_err().starts_with("there is no process `x`; there are p1 (dev)"));
+    }
+}

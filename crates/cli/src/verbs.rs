@@ -1,0 +1,322 @@
+//! The verbs that are thin over a tool: what they ask, and how they print the answer.
+
+use std::io::Write;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+use crate::args::{Call, Key, Logs, One, Ps, Run, Screen, Search, Send, Shell, Status, Stop, Wait};
+use crate::client::{Client, text};
+use crate::say;
+
+/// How much of the output is asked for at once.
+const LOG_BYTES: u64 = 256 << 10;
+
+/// How long one round of following waits: then it asks again.
+const FOLLOW_SECONDS: u64 = 3_600;
+
+pub(crate) fn run(options: &Run) -> anyhow::Result<()> {
+    let here = std::env::current_dir()?;
+    let mut arguments = json!({"argv": options.command, "working_dir": here});
+    if let Some(name) = &options.name {
+        arguments["name"] = json!(name);
+    }
+    spawn(arguments, options.json)
+}
+
+pub(crate) fn shell(options: &Shell) -> anyhow::Result<()> {
+    let here = std::env::current_dir()?;
+    spawn(json!({"kind": "terminal", "working_dir": here}), options.json)
+}
+
+fn spawn(arguments: Value, as_json: bool) -> anyhow::Result<()> {
+    let answer = Client::connect()?.call("spawn_process", &arguments)?;
+    match as_json {
+        true => say(&answer.to_string()),
+        false => say(&text(&answer["process_id"])),
+    }
+    Ok(())
+}
+
+pub(crate) fn ps(options: &Ps) -> anyhow::Result<()> {
+    let answer = Client::connect()?.call("list_processes", &json!({}))?;
+    if options.json {
+        say(&answer["processes"].to_string());
+        return Ok(());
+    }
+    let processes = answer["processes"].as_array().cloned().unwrap_or_default();
+    if processes.is_empty() {
+        say("no processes; `patterm run -- COMMAND` starts one");
+        return Ok(());
+    }
+    say(&table(&processes));
+    Ok(())
+}
+
+/// Processes as a table, those below another indented under it.
+fn table(processes: &[Value]) -> String {
+    let mut rows = vec!["ID     STATUS    EXIT  KIND      NAME".to_owned()];
+    let depth = |process: &Value| {
+        let mut depth = 0;
+        let mut parent = process["parent_id"].as_str();
+        while let Some(above) = processes.iter().find(|p| p["process_id"].as_str() == parent) {
+            depth += 1;
+            parent = above["parent_id"].as_str();
+            if parent.is_none() || depth > processes.len() {
+                break;
+            }
+        }
+        depth
+    };
+    for process in processes {
+        let exit = match (process["exit"]["code"].as_i64(), process["exit"]["signal"].as_i64()) {
+            (Some(code), _) => code.to_string(),
+            (None, Some(signal)) => format!("sig{signal}"),
+            (None, None) => String::new(),
+        };
+        let field = |name: &str| text(&process[name]);
+        let row = format!(
+            "{:<6} {:<9} {exit:<5} {:<9} {}{}",
+            field("process_id"),
+            field("status"),
+            field("kind"),
+            "  ".repeat(depth(process)),
+            field("name")
+        );
+        rows.push(row.trim_end().to_owned());
+    }
+    rows.join("\n")
+}
+
+pub(crate) fn status(options: &Status) -> anyhow::Result<()> {
+    let mut client = Client::connect()?;
+    let id = client.resolve(&options.process)?;
+    let answer = client.call("get_process_status", &json!({"process_id": id}))?;
+    match options.json {
+        true => say(&answer.to_string()),
+        false => say(&lines_of(&answer, "")),
+    }
+    Ok(())
+}
+
+/// A value as lines of `name: value`.
+fn lines_of(value: &Value, before: &str) -> String {
+    let Some(members) = value.as_object() else { return String::new() };
+    let mut lines = Vec::new();
+    for (name, value) in members {
+        match value {
+            Value::Object(_) => lines.push(lines_of(value, &format!("{before}{name}."))),
+            Value::String(text) => lines.push(format!("{before}{name}: {text}")),
+            other => lines.push(format!("{before}{name}: {other}")),
+        }
+    }
+    lines.join("\n")
+}
+
+pub(crate) fn screen(options: &Screen) -> anyhow::Result<()> {
+    let mut client = Client::connect()?;
+    let id = client.resolve(&options.process)?;
+    let answer = client.call("get_process_output", &json!({"process_id": id}))?;
+    if options.json {
+        say(&answer.to_string());
+        return Ok(());
+    }
+    let rows: Vec<_> = answer["rows"].as_array().into_iter().flatten().map(text).collect();
+    say(rows.join("\n").trim_end());
+    Ok(())
+}
+
+/// Prints what a process printed, and with `-f` goes on as it comes.
+pub(crate) fn logs(options: &Logs) -> anyhow::Result<()> {
+    let mut client = Client::connect()?;
+    let id = client.resolve(&options.process)?;
+    let tool = if options.raw { "get_process_raw_output" } else { "get_process_output" };
+    let mut since = None;
+    let mut ended = false;
+    let mut stdout = std::io::stdout().lock();
+    loop {
+        let mut arguments = json!({"process_id": id, "max_bytes": LOG_BYTES});
+        if !options.raw {
+            arguments["mode"] = json!("stream");
+        }
+        if let Some(since) = since {
+            arguments["since_offset"] = json!(since);
+        }
+        let answer = client.call(tool, &arguments)?;
+        let next = answer["next_offset"].as_u64().context("no offset in the answer")?;
+        let begin = answer["offset"].as_u64().unwrap_or(next);
+        since = Some(next);
+        let printed = match answer["base64"].as_str() {
+            Some(encoded) => decode_base64(encoded),
+            None => text(&answer["text"]).into_bytes(),
+        };
+        // Whoever read this may have had enough.
+        if stdout.write_all(&printed).and_then(|()| stdout.flush()).is_err() {
+            return Ok(());
+        }
+        if next > begin {
+            continue;
+        }
+        if !options.follow || ended {
+            return Ok(());
+        }
+        // Asked before the last look at the output, so that nothing printed at the end is missed.
+        ended = !is_alive(&mut client, &id)?;
+        if ended {
+            continue;
+        }
+        let arguments =
+            json!({"process_id": id, "since_offset": next, "timeout_seconds": FOLLOW_SECONDS});
+        client.call("wait_for_output", &arguments)?;
+    }
+}
+
+fn is_alive(client: &mut Client, id: &str) -> anyhow::Result<bool> {
+    let status = client.call("get_process_status", &json!({"process_id": id}))?;
+    Ok(matches!(status["status"].as_str(), Some("running" | "starting")))
+}
+
+fn decode_base64(text: &str) -> Vec<u8> {
+    let digit = |byte: u8| match byte {
+        b'A'..=b'Z' => Some(byte - b'A'),
+        b'a'..=b'z' => Some(byte - b'a' + 26),
+        b'0'..=b'9' => Some(byte - b'0' + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    };
+    let digits: Vec<u32> = text.bytes().filter_map(digit).map(u32::from).collect();
+    let mut bytes = Vec::with_capacity(digits.len() * 3 / 4);
+    for group in digits.chunks(4) {
+        let bits =
+            group.iter().enumerate().fold(0, |bits, (n, digit)| bits | digit << (18 - 6 * n));
+        let [_, first, second, third] = bits.to_be_bytes();
+        bytes.extend(&[first, second, third][..group.len().saturating_sub(1)]);
+    }
+    bytes
+}
+
+pub(crate) fn search(options: &Search) -> anyhow::Result<()> {
+    let mut client = Client::connect()?;
+    let id = client.resolve(&options.process)?;
+    let mut arguments = json!({"process_id": id, "pattern": options.pattern});
+    if let Some(limit) = options.limit {
+        arguments["limit"] = json!(limit);
+    }
+    let answer = client.call("search_output", &arguments)?;
+    if options.json {
+        say(&answer.to_string());
+        return Ok(());
+    }
+    let matches = answer["matches"].as_array().cloned().unwrap_or_default();
+    for found in &matches {
+        say(&format!("{}: {}", found["line"], text(&found["text"])));
+    }
+    anyhow::ensure!(!matches.is_empty(), "no line matches");
+    Ok(())
+}
+
+pub(crate) fn wait(options: &Wait) -> anyhow::Result<()> {
+    let mut client = Client::connect()?;
+    let id = client.resolve(&options.process)?;
+    let arguments = json!({
+        "process_id": id, "pattern": options.pattern, "timeout_seconds": options.timeout,
+        "scope": "scrollback",
+    });
+    let answer = client.call("wait_for_pattern", &arguments)?;
+    if options.json {
+        say(&answer.to_string());
+    } else if answer["matched"] == true {
+        say(&text(&answer["line"]));
+    }
+    anyhow::ensure!(answer["exited"] != true, "{id} ended before the pattern came");
+    anyhow::ensure!(answer["matched"] == true, "it did not come within {} s", options.timeout);
+    Ok(())
+}
+
+pub(crate) fn send(options: &Send) -> anyhow::Result<()> {
+    let mut client = Client::connect()?;
+    let id = client.resolve(&options.process)?;
+    let kind = if options.paste { "paste" } else { "text" };
+    let arguments = json!({
+        "process_id": id, "kind": kind, "text": options.text, "submit": !options.no_enter,
+    });
+    client.call("send_input", &arguments).map(drop)
+}
+
+pub(crate) fn key(options: &Key) -> anyhow::Result<()> {
+    let mut client = Client::connect()?;
+    let id = client.resolve(&options.process)?;
+    for key in &options.keys {
+        let arguments = json!({"process_id": id, "kind": "key", "key": key});
+        client.call("send_input", &arguments)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn stop(options: &Stop) -> anyhow::Result<()> {
+    let mut arguments = json!({});
+    if let Some(signal) = options.signal {
+        arguments["signal"] = json!(signal);
+    }
+    act("stop_process", &options.process, arguments, "stopped")
+}
+
+pub(crate) fn restart(options: &One) -> anyhow::Result<()> {
+    act("restart_process", &options.process, json!({}), "restarted")
+}
+
+pub(crate) fn close(options: &One) -> anyhow::Result<()> {
+    act("close_process", &options.process, json!({}), "closed")
+}
+
+fn act(tool: &str, process: &str, mut arguments: Value, done: &str) -> anyhow::Result<()> {
+    let mut client = Client::connect()?;
+    let id = client.resolve(process)?;
+    arguments["process_id"] = json!(id);
+    client.call(tool, &arguments)?;
+    say(&format!("{done} {id}"));
+    Ok(())
+}
+
+pub(crate) fn call(Call { tool, arguments }: &Call) -> anyhow::Result<()> {
+    let arguments: Value = match arguments {
+        Some(text) => serde_json::from_str(text).context("the arguments are no JSON")?,
+        None => json!({}),
+    };
+    anyhow::ensure!(arguments.is_object(), "the arguments take a JSON object");
+    let answer = Client::connect()?.call(tool, &arguments)?;
+    say(&serde_json::to_string_pretty(&answer)?);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_read_as_it_was_written() {
+        for (encoded, plain) in [("", ""), ("Zg==", "f"), ("Zm8=", "fo"), ("Zm9vYmFy", "foobar")] {
+            assert_eq!(decode_base64(encoded), plain.as_bytes());
+        }
+        assert_eq!(decode_base64("//79"), [0xff, 0xfe, 0xfd]);
+    }
+
+    #[test]
+    fn the_table_of_processes() {
+        let processes = json!([
+            {"process_id": "p1", "name": "lead", "kind": "agent", "status": "running"},
+            {"process_id": "p2", "name": "dev", "kind": "command", "status": "exited",
+                "parent_id": "p1", "exit": {"code": 1}},
+            {"process_id": "p3", "name": "sh", "kind": "terminal", "status": "stopped",
+                "exit": {"signal": 15}},
+        ]);
+        assert_eq!(
+            table(processes.as_array().unwrap()),
+            "ID     STATUS    EXIT  KIND      NAME\n\
+             p1     running         agent     lead\n\
+             p2     exited    1     command     dev\n\
+             p3     stopped   sig15 terminal  sh"
+        );
+    }
+}

@@ -1,0 +1,59 @@
+//! What programs find in their environment: the user's own, without what tells of the terminal
+//! that the server happened to be started in, or of who started it.
+
+use std::collections::BTreeMap;
+
+/// Variables of another terminal or multiplexer, or of a caller's identity.
+const FOREIGN: [&str; 22] = [
+    "COLUMNS",
+    "LINES",
+    "NEXTEST",
+    "NOTIFY_SOCKET",
+    "PATTERM_IDENTITY",
+    "PATTERM_IDENTITY_FILE",
+    "PATTERM_LOG",
+    "PATTERM_PROJECT_KEY",
+    "PATTERM_SOCKET",
+    "SHLVL",
+    "STY",
+    "TERMCAP",
+    "TERM_PROGRAM",
+    "TERM_PROGRAM_VERSION",
+    "TERM_SESSION_ID",
+    "TMUX",
+    "TMUX_PANE",
+    "VTE_VERSION",
+    "WINDOWID",
+    "WT_SESSION",
+    "ZELLIJ",
+    "_",
+];
+
+/// The environment of this process as programs are to see it.
+pub(crate) fn of_this_process() -> BTreeMap<String, String> {
+    let own = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    clean(own)
+}
+
+fn clean(own: impl Iterator<Item = (String, String)>) -> BTreeMap<String, String> {
+    let mut clean: BTreeMap<_, _> =
+        own.filter(|(name, _)| !FOREIGN.contains(&name.as_str())).collect();
+    clean.insert("TERM".into(), "xterm-256color".into());
+    clean.insert("COLORTERM".into(), "truecolor".into());
+    clean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_users_own_stays_and_what_is_foreign_goes() {
+        let own = [("HOME", "/h"), ("TMUX", "x"), ("PATTERM_IDENTITY", "secret"), ("TERM", "dumb")];
+        let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let expected = [("COLORTERM", "truecolor"), ("HOME", "/h"), ("TERM", "xterm-256color")];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(clean(own.into_iter()), BTreeMap::from(expected));
+    }
+}

@@ -1,0 +1,121 @@
+//! The server's dealings with the keeper: found when there is one, started when it is needed, and
+//! replaced when it dies.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use patterm_keeper::{Keeper, Pane, Program, SpawnError, SpawnFault};
+
+use crate::plane::Live;
+
+/// Who keeps the panes of a project.
+#[derive(Debug, Clone)]
+pub(crate) struct Keeping(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    socket: PathBuf,
+    /// The patterm binary, to start a keeper with.
+    program: PathBuf,
+    /// The project's folder, in which a keeper starts the server again.
+    root: PathBuf,
+    keeper: Mutex<Option<Keeper>>,
+}
+
+impl Keeping {
+    pub(crate) fn new(socket: PathBuf, program: PathBuf, root: &Path) -> Self {
+        let root = root.to_owned();
+        Self(Arc::new(Inner { socket, program, root, keeper: Mutex::new(None) }))
+    }
+
+    /// All panes of a keeper that an earlier server left, by name; none if there is no keeper.
+    pub(crate) fn recover(&self) -> Vec<(String, Pane)> {
+        let mut keeper = self.lock();
+        let Ok(mut found) = Keeper::connect(&self.0.socket) else { return Vec::new() };
+        match found.list() {
+            Ok(panes) => {
+                *keeper = Some(found);
+                panes
+            }
+            Err(error) => {
+                tracing::error!(%error, "the keeper does not hand over its panes");
+                Vec::new()
+            }
+        }
+    }
+
+    /// Starts a program. `lives` are handed to a new keeper where the old one died.
+    pub(crate) async fn spawn(
+        &self,
+        pane: String,
+        program: Program,
+        lives: Vec<(String, Arc<Live>)>,
+    ) -> Result<Pane, SpawnError> {
+        let keeping = self.clone();
+        let work = tokio::task::spawn_blocking(move || {
+            keeping.with_keeper(&lives, |keeper| keeper.spawn(&pane, &program))
+        });
+        work.await.unwrap_or_else(|e| Err(system(&e)))
+    }
+
+    /// Lets go of a pane; everything in it is ended.
+    pub(crate) async fn forget(&self, pane: String) {
+        let keeping = self.clone();
+        let work = tokio::task::spawn_blocking(move || {
+            if let Some(keeper) = keeping.lock().as_mut()
+                && let Err(error) = keeper.forget(&pane)
+            {
+                tracing::error!(%error, pane, "the keeper does not let go of a pane");
+            }
+        });
+        let _ = work.await;
+    }
+
+    /// The server ends on purpose: so does the keeper, with everything it keeps.
+    pub(crate) fn end(&self) {
+        if let Some(keeper) = self.lock().as_mut() {
+            let _ = keeper.end();
+        }
+    }
+
+    /// Asks the keeper; one that died is replaced, and asked again.
+    fn with_keeper(
+        &self,
+        lives: &[(String, Arc<Live>)],
+        ask: impl Fn(&mut Keeper) -> Result<Pane, SpawnError>,
+    ) -> Result<Pane, SpawnError> {
+        let mut keeper = self.lock();
+        if let Some(old) = keeper.as_mut() {
+            match ask(old) {
+                Err(error) if error.fault == SpawnFault::System && !old.is_alive() => {
+                    tracing::error!(%error, "the keeper died; starting another");
+                }
+                answer => return answer,
+            }
+        }
+        let mut new = self.launch(lives).map_err(|e| system(&e))?;
+        let answer = ask(&mut new);
+        *keeper = Some(new);
+        answer
+    }
+
+    fn launch(&self, lives: &[(String, Arc<Live>)]) -> io::Result<Keeper> {
+        let Inner { socket, program, root, .. } = &*self.0;
+        let mut keeper = patterm_keeper::launch(program, socket, root)?;
+        for (name, live) in lives {
+            if let Some(pane) = &live.pane {
+                keeper.adopt(name, pane)?;
+            }
+        }
+        Ok(keeper)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Keeper>> {
+        self.0.keeper.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn system(error: &dyn std::error::Error) -> SpawnError {
+    SpawnError { fault: SpawnFault::System, message: format!("cannot reach the keeper: {error}") }
+}

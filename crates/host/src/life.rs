@@ -1,0 +1,348 @@
+//! The life of a process: started, stopped, started again, closed, and found again by the next
+//! server.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use patterm_keeper::log::{Log, Reader};
+use patterm_keeper::{Pane, Program, SpawnError, SpawnFault};
+use patterm_screen::{Screen, Size};
+use tokio::sync::mpsc;
+
+use crate::host::{Host, now_ms, pane_name};
+use crate::plane::{Event, Live, Progress};
+use crate::process::{Exit, Kind, Process, ProcessId, Recipe, Status};
+use crate::state::StateError;
+use crate::tools::{ErrorKind, ToolError};
+
+/// How long a program may take to end after the first signal, before everything is killed.
+pub(crate) const GRACE: Duration = Duration::from_secs(5);
+
+/// How long everything may take to be gone after that.
+const KILL_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How much of an ended process's output is shown again by the next server.
+const REPLAY_BYTES: u64 = 8 << 20;
+
+/// A process to be.
+#[derive(Debug)]
+pub(crate) struct NewProcess {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    pub(crate) parent_id: Option<ProcessId>,
+    pub(crate) recipe: Recipe,
+}
+
+impl Host {
+    /// Starts a process under a new id. Nothing is left of one that could not be started.
+    pub(crate) async fn spawn(&self, new: NewProcess) -> Result<Process, ToolError> {
+        let most = self.limits.processes;
+        if self.processes.all().len() >= most {
+            let message = format!("there are {most} processes already; close one first");
+            return Err(ToolError::new(ErrorKind::Limit, message));
+        }
+        let NewProcess { name, kind, parent_id, recipe } = new;
+        let process = self.processes.add(&name, kind, parent_id)?;
+        let begun = self.update(&process.id, |process| process.recipe = Some(recipe));
+        let started = match begun {
+            Ok(_) => self.begin(&process.id).await,
+            Err(error) => Err(error),
+        };
+        if started.is_err() {
+            self.processes.remove(&process.id)?;
+            self.remove_output(&process.id);
+        }
+        started
+    }
+
+    /// Starts a process that ended again, in its own entry.
+    pub(crate) async fn start(&self, process: &Process) -> Result<Process, ToolError> {
+        if process.status.is_alive() {
+            let message = format!("{} runs; restart_process would end it first", process.id);
+            return Err(ToolError::new(ErrorKind::AlreadyRunning, message));
+        }
+        if process.kind == Kind::Agent {
+            let message = "this version cannot resume an agent's conversation";
+            return Err(ToolError::new(ErrorKind::Unavailable, message));
+        }
+        self.begin(&process.id).await
+    }
+
+    /// Ends a process: the signal to its group, the grace time, then everything. Returns once it
+    /// is over.
+    pub(crate) async fn stop(&self, process: &Process, signal: i32) -> Result<Process, ToolError> {
+        let live = self.running(process)?;
+        live.stopping.store(true, Ordering::Release);
+        if let Some(pane) = &live.pane {
+            pane.stop(signal, GRACE).map_err(|e| unreachable_init(process, e))?;
+        }
+        self.over(&live, GRACE + KILL_PATIENCE).await?;
+        Ok(self.settled(&process.id))
+    }
+
+    /// Ends a process with everything it ever started and removes it and all below it, youngest
+    /// first. Returns the ids that are gone.
+    pub(crate) async fn close(&self, process: &Process) -> Result<Vec<ProcessId>, ToolError> {
+        let mut going = self.processes.below(&process.id);
+        going.push(process.clone());
+        let mut closed = Vec::new();
+        for process in going {
+            self.identities.revoke(&process.id)?;
+            if let Some(live) = self.live(&process.id) {
+                live.stopping.store(true, Ordering::Release);
+                if let Some(pane) = &live.pane {
+                    // What is left behind by a program that ended is killed as well.
+                    let _ = pane.kill();
+                    self.over(&live, KILL_PATIENCE).await?;
+                    self.keeping.forget(pane_name(&live.id, live.run)).await;
+                    self.plane.remove(&live);
+                }
+                self.take_live(&process.id);
+            }
+            self.processes.remove(&process.id)?;
+            self.remove_output(&process.id);
+            closed.push(process.id);
+        }
+        Ok(closed)
+    }
+
+    /// The life of a process that runs.
+    pub(crate) fn running(&self, process: &Process) -> Result<Arc<Live>, ToolError> {
+        let live = self.live(&process.id).filter(|live| !live.watch().borrow().is_over());
+        live.ok_or_else(|| {
+            let message =
+                format!("{} ({}) does not run; start_process starts it", process.id, process.name);
+            ToolError::new(ErrorKind::NotRunning, message)
+        })
+    }
+
+    /// Begins a new life of a process.
+    async fn begin(&self, id: &ProcessId) -> Result<Process, ToolError> {
+        let process = self.update(id, |process| {
+            process.runs += 1;
+            process.status = Status::Starting;
+            process.exit = None;
+        })?;
+        let Some(recipe) = process.recipe.clone() else {
+            let message = format!("nobody knows how to start {id}");
+            return Err(ToolError::new(ErrorKind::Unavailable, message));
+        };
+        let mut env = self.environment.clone();
+        env.extend(recipe.env);
+        let program =
+            Program { argv: recipe.argv, env, working_dir: recipe.working_dir, size: recipe.size };
+        let pane = match self.keeping.spawn(process.pane(), program, self.lives()).await {
+            Ok(pane) => pane,
+            Err(error) => {
+                self.update(id, |process| process.status = Status::Failed)?;
+                return Err(spawn_failed(error));
+            }
+        };
+        let log = self.open_log(id)?;
+        let run_offset = log.end();
+        let process = self.update(id, |process| {
+            process.status = Status::Running;
+            process.run_offset = run_offset;
+            process.started_at = Some(now_ms());
+            process.ended_at = None;
+        })?;
+        self.take_in(&process, pane, log);
+        Ok(process)
+    }
+
+    /// Gives a pane to the data plane, its screen showing what the log holds of this life.
+    fn take_in(&self, process: &Process, pane: Pane, log: Log) {
+        let pane = Arc::new(pane);
+        let (screen, parsed) = replay(process, &log.reader(), u64::MAX);
+        let (id, run, reader) = (process.id.clone(), process.runs, log.reader());
+        let live = Arc::new(Live::new(id, run, Some(pane.clone()), reader, screen, parsed));
+        if let Some(before) = self.set_live(live.clone())
+            && before.pane.is_some()
+        {
+            self.plane.remove(&before);
+            let keeping = self.keeping.clone();
+            let name = pane_name(&before.id, before.run);
+            tokio::spawn(async move { keeping.forget(name).await });
+        }
+        self.plane.add(live, pane, log);
+    }
+
+    /// Finds a process again after the server died.
+    pub(crate) fn recover_process(&self, process: &Process, pane: Option<Pane>) {
+        match (pane, self.open_log(&process.id)) {
+            (Some(pane), Ok(log)) => self.take_in(process, pane, log),
+            (Some(pane), Err(error)) => {
+                tracing::error!(id = %process.id, error = error.message, "its output is lost");
+                let _ = pane.kill();
+            }
+            (None, log) => {
+                if process.status.is_alive() {
+                    let lost = self.update(&process.id, |process| {
+                        process.status = Status::Lost;
+                        process.ended_at = Some(now_ms());
+                    });
+                    tracing::warn!(id = %process.id, written = lost.is_ok(), "a process is lost");
+                }
+                if let Ok(log) = log {
+                    self.show_last(process, &log);
+                }
+            }
+        }
+    }
+
+    /// Makes the output of a life that is over readable again.
+    fn show_last(&self, process: &Process, log: &Log) {
+        let (screen, parsed) = replay(process, &log.reader(), REPLAY_BYTES);
+        let live = Live::new(process.id.clone(), process.runs, None, log.reader(), screen, parsed);
+        live.set_over(process.exit);
+        self.set_live(Arc::new(live));
+    }
+
+    /// Writes down that everything was ended with the server.
+    pub(crate) fn note_shutdown(&self) {
+        for process in self.processes.all().iter().filter(|process| process.status.is_alive()) {
+            let _ = self.update(&process.id, |process| {
+                process.status = Status::Stopped;
+                process.ended_at = Some(now_ms());
+            });
+        }
+    }
+
+    /// Notes what the data plane tells.
+    pub(crate) async fn follow(&self, mut events: mpsc::Receiver<Event>) {
+        while let Some(event) = events.recv().await {
+            let (id, run, exit) = match event {
+                Event::Ended { id, run, exit } => (id, run, Some(exit)),
+                Event::Lost { id, run } => (id, run, None),
+            };
+            self.note_end(&id, run, exit);
+        }
+    }
+
+    fn note_end(&self, id: &ProcessId, run: u64, exit: Option<Exit>) {
+        let stopping = self.live(id).is_some_and(|live| live.stopping.load(Ordering::Acquire));
+        let noted = self.processes.update(id, |process| {
+            // An end that an earlier server wrote down is seen again by the next.
+            if process.runs != run || !process.status.is_alive() {
+                return;
+            }
+            process.exit = exit;
+            process.ended_at = Some(now_ms());
+            process.status = match exit {
+                None => Status::Lost,
+                Some(_) if stopping => Status::Stopped,
+                Some(_) => Status::Exited,
+            };
+        });
+        if let Err(error) = noted {
+            tracing::error!(%error, %id, "the end of a process could not be written down");
+        }
+        if let Some(live) = self.live(id).filter(|live| live.run == run) {
+            live.settle();
+        }
+    }
+
+    /// Waits until a life is over and that is written down.
+    async fn over(&self, live: &Arc<Live>, patience: Duration) -> Result<Progress, ToolError> {
+        let mut watch = live.watch();
+        let over = watch.wait_for(|progress| progress.is_over() && progress.settled);
+        match tokio::time::timeout(patience, over).await {
+            Ok(Ok(progress)) => Ok(*progress),
+            Ok(Err(_)) | Err(_) => {
+                let message = format!("{} could not be ended within {patience:?}", live.id);
+                Err(ToolError::new(ErrorKind::Timeout, message))
+            }
+        }
+    }
+
+    fn settled(&self, id: &ProcessId) -> Process {
+        self.processes.get(id).unwrap_or_else(|| unknown(id))
+    }
+
+    pub(crate) fn update(
+        &self,
+        id: &ProcessId,
+        change: impl FnOnce(&mut Process),
+    ) -> Result<Process, ToolError> {
+        self.processes.update(id, change)?.ok_or_else(|| no_such_process(id.as_str(), self))
+    }
+
+    fn open_log(&self, id: &ProcessId) -> Result<Log, ToolError> {
+        let folder = self.state.file("output").join(id.as_str());
+        Log::open(&folder, self.limits.log_bytes).map_err(|e| {
+            let message = format!("cannot write the output of {id} to {}: {e}", folder.display());
+            ToolError::new(ErrorKind::Unavailable, message)
+        })
+    }
+
+    fn remove_output(&self, id: &ProcessId) {
+        let _ = std::fs::remove_dir_all(self.state.file("output").join(id.as_str()));
+    }
+}
+
+/// A screen that shows what a log holds of a process's present life, and up to where. Of a long
+/// one only the last `most` bytes are read.
+fn replay(process: &Process, log: &Reader, most: u64) -> (Screen, u64) {
+    let size = process
+        .recipe
+        .as_ref()
+        .map_or(Size::new(24, 80), |recipe| Size::new(recipe.size.rows, recipe.size.columns));
+    let from = process.run_offset.max(log.end().saturating_sub(most));
+    let mut screen = Screen::new(size);
+    screen.set_offset(from.max(log.start()));
+    // What was answered, noticed and copied then must not be so again.
+    screen.set_replay(true);
+    let end = log.visit(from, usize::MAX, |bytes| {
+        screen.feed(bytes);
+        true
+    });
+    screen.set_replay(false);
+    (screen, end.max(process.run_offset))
+}
+
+/// The error for an id that nobody has; it says which there are.
+pub(crate) fn no_such_process(id: &str, host: &Host) -> ToolError {
+    let known: Vec<_> =
+        host.processes.all().iter().map(|p| format!("{} ({})", p.id, p.name)).collect();
+    let known = if known.is_empty() { "there are none".to_owned() } else { known.join(", ") };
+    let message = format!("there is no process `{id}`; processes: {known}");
+    ToolError::new(ErrorKind::NotFound, message)
+}
+
+/// What stands for an entry that was closed while somebody waited for its end.
+fn unknown(id: &ProcessId) -> Process {
+    Process {
+        id: id.clone(),
+        name: String::new(),
+        kind: Kind::Command,
+        parent_id: None,
+        recipe: None,
+        status: Status::Stopped,
+        exit: None,
+        runs: 0,
+        run_offset: 0,
+        started_at: None,
+        ended_at: None,
+    }
+}
+
+fn spawn_failed(error: SpawnError) -> ToolError {
+    let kind = match error.fault {
+        SpawnFault::Request => ErrorKind::InvalidArgument,
+        SpawnFault::Exhausted => ErrorKind::Limit,
+        SpawnFault::System => ErrorKind::Unavailable,
+    };
+    ToolError::new(kind, error.message)
+}
+
+fn unreachable_init(process: &Process, error: rustix::io::Errno) -> ToolError {
+    let message = format!("what watches over {} is gone: {error}", process.id);
+    ToolError::new(ErrorKind::Unavailable, message)
+}
+
+impl From<StateError> for ToolError {
+    fn from(error: StateError) -> Self {
+        Self::new(ErrorKind::Internal, error.to_string())
+    }
+}

@@ -1,0 +1,150 @@
+//! A process while it has a pane: what both planes share of it.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use patterm_keeper::Pane;
+use patterm_keeper::log;
+use patterm_screen::Screen;
+use tokio::sync::watch;
+
+use super::input::{Input, InputFull};
+use super::matcher::Waiters;
+use crate::ports::Ports;
+use crate::process::{Exit, ProcessId};
+
+/// How far a process has come; watched by whoever waits for it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// The offset up to which its output is on its screen.
+    pub(crate) parsed: u64,
+    /// How it ended, once it has and all its output is parsed.
+    pub(crate) exit: Option<Exit>,
+    /// Nobody knows how it ended.
+    pub(crate) lost: bool,
+    /// Its end is written down.
+    pub(crate) settled: bool,
+}
+
+impl Progress {
+    /// Whether nothing more will come.
+    pub(crate) fn is_over(&self) -> bool {
+        self.exit.is_some() || self.lost
+    }
+}
+
+/// One life of a process.
+#[derive(Debug)]
+pub(crate) struct Live {
+    pub(crate) id: ProcessId,
+    /// Which of its lives.
+    pub(crate) run: u64,
+    /// Its pane; `None` for a life that was over before this server began and whose keeper is gone.
+    pub(crate) pane: Option<Arc<Pane>>,
+    pub(crate) log: log::Reader,
+    screen: Mutex<Screen>,
+    pub(super) input: Mutex<Input>,
+    /// Who waits for something on it.
+    pub(super) waiters: Mutex<Waiters>,
+    /// Addresses it printed; looked for when asked.
+    ports: Mutex<Ports>,
+    /// In the matcher's line already.
+    pub(super) matching: AtomicBool,
+    pub(super) progress: watch::Sender<Progress>,
+    /// The offset up to which output is parsed; only the parser moves it.
+    pub(super) parsed: AtomicU64,
+    /// In the parser's line already.
+    pub(super) queued: AtomicBool,
+    /// The reader waits for the parser.
+    pub(super) held: AtomicBool,
+    /// It was asked to end.
+    pub(crate) stopping: AtomicBool,
+    /// The end, and the offset at which it is to be told.
+    pub(super) ending: Mutex<Option<(Option<Exit>, u64)>>,
+}
+
+impl Live {
+    /// A life whose screen shows what the log holds up to `parsed`.
+    pub(crate) fn new(
+        id: ProcessId,
+        run: u64,
+        pane: Option<Arc<Pane>>,
+        log: log::Reader,
+        screen: Screen,
+        parsed: u64,
+    ) -> Self {
+        Self {
+            id,
+            run,
+            pane,
+            log,
+            screen: Mutex::new(screen),
+            input: Mutex::default(),
+            waiters: Mutex::default(),
+            ports: Mutex::default(),
+            matching: AtomicBool::new(false),
+            progress: watch::Sender::new(Progress { parsed, ..Progress::default() }),
+            parsed: AtomicU64::new(parsed),
+            queued: AtomicBool::new(false),
+            held: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
+            ending: Mutex::new(None),
+        }
+    }
+
+    /// The screen. Held by the parser for the time of one piece of output, and by others for the
+    /// time of one look.
+    pub(crate) fn screen(&self) -> MutexGuard<'_, Screen> {
+        lock(&self.screen)
+    }
+
+    /// The addresses it printed up to now.
+    pub(crate) fn ports(&self) -> MutexGuard<'_, Ports> {
+        let mut ports = lock(&self.ports);
+        ports.look(&self.log);
+        ports
+    }
+
+    /// How many wait for something on it.
+    pub(crate) fn waiter_count(&self) -> usize {
+        lock(&self.waiters).len()
+    }
+
+    /// Follows the process.
+    pub(crate) fn watch(&self) -> watch::Receiver<Progress> {
+        self.progress.subscribe()
+    }
+
+    /// Says that it was over before this server began.
+    pub(crate) fn set_over(&self, exit: Option<Exit>) {
+        self.progress.send_modify(|progress| {
+            progress.exit = exit;
+            progress.lost = exit.is_none();
+            progress.settled = true;
+        });
+    }
+
+    /// How its program stands, as its init wrote it down.
+    pub(crate) fn status(&self) -> Option<patterm_keeper::Status> {
+        self.pane.as_ref()?.status().ok().flatten()
+    }
+
+    /// Says that its end is written down.
+    pub(crate) fn settle(&self) {
+        self.progress.send_modify(|progress| progress.settled = true);
+    }
+
+    /// Puts bytes in line for the program, all or none; the plane must be told to write.
+    pub(crate) fn push(&self, bytes: &[u8]) -> Result<(), InputFull> {
+        lock(&self.input).push(bytes)
+    }
+
+    /// Bytes that are read but not parsed.
+    pub(super) fn lag(&self) -> u64 {
+        self.log.end().saturating_sub(self.parsed.load(Ordering::Acquire))
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

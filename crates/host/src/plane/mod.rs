@@ -1,0 +1,93 @@
+//! The data plane: everything that programs print is read and parsed here, on threads of its own,
+//! so that no flood keeps the control plane from answering. One thread reads PTYs into their logs;
+//! one parses the logs into screens; one looks for what callers wait for.
+
+mod input;
+mod live;
+mod matcher;
+mod parser;
+mod reader;
+
+use std::io;
+use std::sync::Arc;
+
+use patterm_keeper::Pane;
+use patterm_keeper::log::Log;
+use regex::Regex;
+use tokio::sync::mpsc;
+
+pub(crate) use input::INPUT_BYTES;
+pub(crate) use live::{Live, Progress};
+use matcher::Matcher;
+pub(crate) use matcher::{Found, Waiting, visible_lines};
+use parser::Parser;
+use reader::Reader;
+
+use crate::process::{Exit, ProcessId};
+
+/// Events on their way to the control plane: one or two for each life of a process.
+const EVENTS: usize = 1024;
+
+/// How much less than the control plane these threads insist on their turn.
+const NICENESS: i32 = 5;
+
+/// What the control plane must know of a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// The program ended, and all it printed is parsed.
+    Ended { id: ProcessId, run: u64, exit: Exit },
+    /// What watched over the program was killed.
+    Lost { id: ProcessId, run: u64 },
+}
+
+/// The threads, and the way to them.
+#[derive(Debug, Clone)]
+pub(crate) struct Plane {
+    reader: Arc<Reader>,
+    matcher: Arc<Matcher>,
+}
+
+impl Plane {
+    /// Starts the threads.
+    pub(crate) fn start() -> io::Result<(Self, mpsc::Receiver<Event>)> {
+        let (events, receiver) = mpsc::channel(EVENTS);
+        let reader = Arc::new(Reader::new()?);
+        let matcher = Arc::new(Matcher::default());
+        let parser = Arc::new(Parser::new(reader.clone(), matcher.clone(), events.clone()));
+        let (for_reader, to_parse) = (reader.clone(), parser.clone());
+        thread("patterm-read", move || for_reader.run(&to_parse, &events))?;
+        thread("patterm-parse", move || parser.run())?;
+        let to_match = matcher.clone();
+        thread("patterm-match", move || to_match.run())?;
+        Ok((Self { reader, matcher }, receiver))
+    }
+
+    /// Takes a pane in: from here on its output is read.
+    pub(crate) fn add(&self, live: Arc<Live>, pane: Arc<Pane>, log: Log) {
+        self.reader.add(live, pane, log);
+    }
+
+    /// Lets go of a pane.
+    pub(crate) fn remove(&self, live: &Arc<Live>) {
+        self.reader.remove(live);
+    }
+
+    /// Waits for a pattern in what a process prints from `from` on, and on its screen.
+    pub(crate) fn wait(&self, live: &Arc<Live>, pattern: Regex, from: u64) -> Waiting {
+        self.matcher.wait(live, pattern, from)
+    }
+
+    /// Sends what waits in a pane's input queue.
+    pub(crate) fn write(&self, live: &Arc<Live>) {
+        self.reader.write(live);
+    }
+}
+
+fn thread(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let nice = move || {
+        // As a process without the right to it would be told no, and runs as it is.
+        let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICENESS);
+        body();
+    };
+    std::thread::Builder::new().name(name.to_owned()).spawn(nice).map(drop)
+}

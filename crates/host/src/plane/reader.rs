@@ -1,0 +1,276 @@
+//! The thread that reads PTYs into their logs and writes what waits for them. It never looks at
+//! what it moves.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use patterm_keeper::log::Log;
+use patterm_keeper::{Pane, PaneEvent};
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::io::Errno;
+use tokio::sync::mpsc;
+
+use super::Event;
+use super::live::{Live, lock};
+use super::parser::{LAG_BYTES, Parser};
+
+/// Bytes read from one pane before the next has its turn: what keeps 200 floods from starving a
+/// shell.
+const TURN_BYTES: usize = 16 << 10;
+
+/// How soon a log that could not be written, for want of disk space, is tried again.
+const STALLED_AGAIN: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
+/// The event of our own bell.
+const BELL: u64 = u64::MAX;
+
+#[derive(Debug)]
+enum Command {
+    Add(Box<Reading>),
+    Remove(Arc<Live>),
+    Write(Arc<Live>),
+    Resume(Arc<Live>),
+}
+
+#[derive(Debug)]
+pub(super) struct Reader {
+    epoll: OwnedFd,
+    bell: OwnedFd,
+    commands: Mutex<Vec<Command>>,
+}
+
+/// A pane as this thread knows it.
+#[derive(Debug)]
+struct Reading {
+    live: Arc<Live>,
+    pane: Arc<Pane>,
+    log: Log,
+    /// The terminal is closed.
+    over: bool,
+    /// The log could not be written.
+    stalled: bool,
+    /// The end of the program was seen.
+    ended: bool,
+    writing: bool,
+}
+
+type Panes = HashMap<u64, Reading>;
+
+impl Reader {
+    pub(super) fn new() -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        epoll::add(&epoll, &bell, EventData::new_u64(BELL), EventFlags::IN)?;
+        Ok(Self { epoll, bell, commands: Mutex::default() })
+    }
+
+    pub(super) fn add(&self, live: Arc<Live>, pane: Arc<Pane>, log: Log) {
+        self.tell(Command::Add(Box::new(Reading {
+            live,
+            pane,
+            log,
+            over: false,
+            stalled: false,
+            ended: false,
+            writing: false,
+        })));
+    }
+
+    pub(super) fn remove(&self, live: &Arc<Live>) {
+        self.tell(Command::Remove(live.clone()));
+    }
+
+    pub(super) fn write(&self, live: &Arc<Live>) {
+        self.tell(Command::Write(live.clone()));
+    }
+
+    pub(super) fn resume(&self, live: &Arc<Live>) {
+        self.tell(Command::Resume(live.clone()));
+    }
+
+    fn tell(&self, command: Command) {
+        lock(&self.commands).push(command);
+        // A bell that rings already is as good.
+        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+    }
+
+    pub(super) fn run(&self, parser: &Parser, events: &mpsc::Sender<Event>) {
+        let mut panes = Panes::new();
+        let mut last = 0;
+        let mut ready = Vec::with_capacity(256);
+        while !events.is_closed() {
+            let stalled = panes.values().any(|reading| reading.stalled);
+            let pause = stalled.then_some(&STALLED_AGAIN);
+            ready.clear();
+            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut ready), pause) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => {
+                    tracing::error!(%error, "the reader cannot wait");
+                    return;
+                }
+            }
+            for event in &ready {
+                match event.data.u64() {
+                    BELL => self.obey(&mut panes, &mut last, parser),
+                    token => self.serve(token, event.flags, &mut panes, parser),
+                }
+            }
+            if stalled {
+                self.retry(&mut panes);
+            }
+        }
+    }
+
+    fn obey(&self, panes: &mut Panes, last: &mut u64, parser: &Parser) {
+        let mut count = [0; 8];
+        let _ = rustix::io::read(&self.bell, &mut count);
+        for command in std::mem::take(&mut *lock(&self.commands)) {
+            match command {
+                Command::Add(reading) => {
+                    let mut reading = *reading;
+                    *last += 1;
+                    if let Err(error) = self.watch(*last, &reading) {
+                        tracing::error!(%error, id = %reading.live.id, "cannot watch a pane");
+                    }
+                    // Its end may have been told to a server that died before it wrote it down.
+                    self.hear_init(&mut reading, parser);
+                    panes.insert(*last, reading);
+                }
+                Command::Remove(live) => {
+                    if let Some((token, reading)) = find(panes, &live) {
+                        let _ = epoll::delete(&self.epoll, reading.pane.master());
+                        let _ = epoll::delete(&self.epoll, reading.pane.events());
+                        panes.remove(&token);
+                    }
+                }
+                Command::Write(live) => {
+                    if let Some((token, reading)) = find(panes, &live) {
+                        self.flush(token, reading);
+                    }
+                }
+                Command::Resume(live) => {
+                    if let Some((token, reading)) = find(panes, &live) {
+                        self.arm(token, reading);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Events of a pane's terminal have an even number, those of its init the next one.
+    fn watch(&self, token: u64, reading: &Reading) -> io::Result<()> {
+        let pane = &reading.pane;
+        let flags = rustix::fs::fcntl_getfl(pane.master())?;
+        rustix::fs::fcntl_setfl(pane.master(), flags | rustix::fs::OFlags::NONBLOCK)?;
+        let terminal = EventData::new_u64(token * 2);
+        epoll::add(&self.epoll, pane.master(), terminal, EventFlags::IN)?;
+        let init = EventData::new_u64(token * 2 + 1);
+        epoll::add(&self.epoll, pane.events(), init, EventFlags::IN)?;
+        Ok(())
+    }
+
+    fn serve(&self, event: u64, flags: EventFlags, panes: &mut Panes, parser: &Parser) {
+        let Some(reading) = panes.get_mut(&(event / 2)) else { return };
+        if event % 2 == 1 {
+            self.hear_init(reading, parser);
+            return;
+        }
+        if flags.contains(EventFlags::OUT) {
+            self.flush(event / 2, reading);
+        }
+        if flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
+            self.read(event / 2, reading);
+            parser.push(&reading.live);
+        }
+    }
+
+    /// Reads one turn's worth. Returns whether there may be more.
+    fn read(&self, token: u64, reading: &mut Reading) -> bool {
+        match reading.log.read_from(reading.pane.master(), TURN_BYTES) {
+            Ok(chunk) if !chunk.bytes().is_empty() => {
+                if reading.live.lag() > LAG_BYTES {
+                    reading.live.held.store(true, Ordering::Release);
+                    self.arm(token, reading);
+                }
+                return true;
+            }
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => return true,
+            Err(e) if e.raw_os_error() == Some(Errno::NOSPC.raw_os_error()) => {
+                // Out of the kernel's sight: a terminal that hung up would ring without end.
+                let _ = epoll::delete(&self.epoll, reading.pane.master());
+                reading.stalled = true;
+                tracing::error!(id = %reading.live.id, "no disk space for output; waiting");
+            }
+            // The end of a terminal reads as an error.
+            Ok(_) | Err(_) => {
+                reading.over = true;
+                let _ = epoll::delete(&self.epoll, reading.pane.master());
+                lock(&reading.live.input).clear();
+            }
+        }
+        false
+    }
+
+    /// An init says that its program ended: what that printed is read first, then told.
+    fn hear_init(&self, reading: &mut Reading, parser: &Parser) {
+        let event = reading.pane.next_event();
+        if event == PaneEvent::Gone {
+            let _ = epoll::delete(&self.epoll, reading.pane.events());
+        }
+        let status = reading.pane.status().ok().flatten();
+        let exit = status.and_then(|status| status.exit);
+        if reading.ended || (exit.is_none() && event != PaneEvent::Gone) {
+            return;
+        }
+        reading.ended = true;
+        while !reading.over && !reading.stalled && self.read(0, reading) {}
+        *lock(&reading.live.ending) = Some((exit.map(Into::into), reading.log.end()));
+        parser.push(&reading.live);
+    }
+
+    fn flush(&self, token: u64, reading: &mut Reading) {
+        if reading.over {
+            return;
+        }
+        let master = reading.pane.master();
+        let mut input = lock(&reading.live.input);
+        let full = input.drain(|bytes| rustix::io::write(master, bytes)).is_err();
+        let writing = full && !input.is_empty();
+        drop(input);
+        if writing != reading.writing {
+            reading.writing = writing;
+            self.arm(token, reading);
+        }
+    }
+
+    /// Tells the kernel what we wait for at this terminal.
+    fn arm(&self, token: u64, reading: &Reading) {
+        if reading.over || reading.stalled || token == 0 {
+            return;
+        }
+        let waits = reading.live.held.load(Ordering::Acquire);
+        let mut flags = EventFlags::empty();
+        flags.set(EventFlags::IN, !waits);
+        flags.set(EventFlags::OUT, reading.writing);
+        let data = EventData::new_u64(token * 2);
+        let _ = epoll::modify(&self.epoll, reading.pane.master().as_fd(), data, flags);
+    }
+
+    fn retry(&self, panes: &mut Panes) {
+        for (token, reading) in panes.iter_mut().filter(|(_, reading)| reading.stalled) {
+            reading.stalled = false;
+            let data = EventData::new_u64(*token * 2);
+            let _ = epoll::add(&self.epoll, reading.pane.master(), data, EventFlags::IN);
+        }
+    }
+}
+
+fn find<'a>(panes: &'a mut Panes, live: &Arc<Live>) -> Option<(u64, &'a mut Reading)> {
+    let found = panes.iter_mut().find(|(_, reading)| Arc::ptr_eq(&reading.live, live));
+    found.map(|(token, reading)| (*token, reading))
+}

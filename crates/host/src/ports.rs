@@ -1,0 +1,122 @@
+//! Addresses with a port that a process printed.
+
+use std::sync::LazyLock;
+
+use patterm_keeper::log::Reader;
+use patterm_screen::Stripper;
+use regex::Regex;
+
+/// Addresses kept for one process: more is a log of connections, not a list of servers.
+const MOST_SEEN: usize = 100;
+
+/// Bytes looked at in one go.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// How much of a line that is not ended yet is kept for the next look.
+const LINE_BYTES: usize = 16 << 10;
+
+/// An address that was printed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) url: String,
+    pub(crate) port: u16,
+    /// Where in the output its line was printed first, to within a piece.
+    pub(crate) offset: u64,
+}
+
+/// What was seen in the output so far.
+#[derive(Debug, Default)]
+pub(crate) struct Ports {
+    looked: u64,
+    stripper: Stripper,
+    line: String,
+    seen: Vec<Seen>,
+}
+
+static ADDRESS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let scheme = r"(?:https?|wss?|tcp|postgres(?:ql)?|redis|mysql|mongodb)://(?:[^\s/@]+@)?";
+    let host =
+        r"(?:localhost|127(?:\.\d{1,3}){3}|0\.0\.0\.0|\[::1?\]|\d{1,3}(?:\.\d{1,3}){3}|[\w.-]+)";
+    let bare = r"(?:localhost|127(?:\.\d{1,3}){3}|0\.0\.0\.0|\[::1?\]|\*)";
+    let path = r#"(?:/[^\s"'<>)\]]*)?"#;
+    Regex::new(&format!(r"{scheme}{host}:(\d{{2,5}})\b{path}|{bare}:(\d{{2,5}})\b{path}")).ok()
+});
+
+impl Ports {
+    /// Looks at what was printed since the last look.
+    pub(crate) fn look(&mut self, log: &Reader) {
+        loop {
+            let copied = log.copy(self.looked, PIECE_BYTES);
+            if copied.bytes.is_empty() {
+                return;
+            }
+            let text = self.stripper.feed(&copied.bytes);
+            let begin = copied.offset;
+            self.looked = copied.offset + copied.bytes.len() as u64;
+            for piece in text.split_inclusive('\n') {
+                self.line.push_str(piece);
+                if piece.ends_with('\n') || self.line.len() > LINE_BYTES {
+                    let line = std::mem::take(&mut self.line);
+                    self.look_at(&line, begin);
+                }
+            }
+            // A line that is not ended yet is looked at as it is, too, and again when it is.
+            let line = self.line.clone();
+            self.look_at(&line, begin);
+        }
+    }
+
+    /// The addresses seen, in the order in which they were printed.
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        self.seen.clone()
+    }
+
+    /// Their ports.
+    pub(crate) fn seen_ports(&self) -> Vec<u16> {
+        let mut ports: Vec<_> = self.seen.iter().map(|seen| seen.port).collect();
+        ports.dedup();
+        ports
+    }
+
+    fn look_at(&mut self, line: &str, offset: u64) {
+        let Some(address) = &*ADDRESS else { return };
+        for found in address.captures_iter(line) {
+            let port = found.get(1).or_else(|| found.get(2)).and_then(|p| p.as_str().parse().ok());
+            let Some(port) = port.filter(|port| *port > 0) else { continue };
+            let url = found.get(0).map_or("", |url| url.as_str()).trim_end_matches(['.', ',', ';']);
+            if self.seen.len() < MOST_SEEN && !self.seen.iter().any(|seen| seen.url == url) {
+                self.seen.push(Seen { url: url.to_owned(), port, offset });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, expected: &[(&str, u16)]) {
+        let mut ports = Ports::default();
+        ports.look_at(line, 0);
+        let seen: Vec<_> = ports.seen.iter().map(|seen| (seen.url.as_str(), seen.port)).collect();
+        assert_eq!(seen, expected, "{line}");
+    }
+
+    #[test]
+    fn addresses_as_servers_print_them() {
+        check("  Local:   http://localhost:5173/", &[("http://localhost:5173/", 5173)]);
+        check("Listening on 0.0.0.0:8080.", &[("0.0.0.0:8080", 8080)]);
+        check("ready on [::1]:3000, go", &[("[::1]:3000", 3000)]);
+        check(
+            "Serving HTTP on 0.0.0.0 port 8000 (http://0.0.0.0:8000/) ...",
+            &[("http://0.0.0.0:8000/", 8000)],
+        );
+        check(
+            "a http://127.0.0.1:1234/x?y=1 b https://example.org:8443",
+            &[("http://127.0.0.1:1234/x?y=1", 1234), ("https://example.org:8443", 8443)],
+        );
+        check("at 12:30:45 in file.rs:123:4", &[]);
+        check("localhost:99999 localhost:0 localhost:5", &[]);
+    }
+}

@@ -1,0 +1,43 @@
+//! `close_process`: ends a process with all it started and removes it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::ToolError;
+use super::process::own;
+use super::tool::{Call, Effect, Tool};
+use crate::process::ProcessId;
+
+pub(super) struct CloseProcess;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// The process.
+    process_id: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// The ids that are gone, in the order in which they were closed.
+    closed: Vec<ProcessId>,
+}
+
+impl Tool for CloseProcess {
+    const NAME: &'static str = "close_process";
+    const TITLE: &'static str = "Close a process";
+    const DESCRIPTION: &'static str = "Kills a process with everything it ever started, daemons \
+        included, and removes its entry and its output. What stands below it is closed too, \
+        youngest first. Close what you spawned when you no longer need it; to end it and keep its \
+        output, use stop_process.";
+    const HELP: &'static str = "Nothing of it can be read afterwards, and its id is never used \
+        again.";
+    const EFFECT: Effect = Effect::Destroys;
+    type Args = Args;
+    type Answer = Answer;
+
+    async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
+        let process = own(&call, &args.process_id)?;
+        let closed = call.detached(|host| async move { host.close(&process).await }).await?;
+        Ok(Answer { closed })
+    }
+}

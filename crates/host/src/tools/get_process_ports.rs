@@ -1,0 +1,75 @@
+//! `get_process_ports`: where a process serves.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::ToolError;
+use super::process::life;
+use super::tool::{Call, Effect, Tool};
+use crate::tree;
+
+pub(super) struct GetProcessPorts;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// The process.
+    process_id: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// The ports, those named in the output first.
+    ports: Vec<Port>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Port {
+    /// The address as it was printed; absent for a port that was never printed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    /// The port.
+    port: u16,
+    /// Whether the process or something it started listens there now.
+    listening: bool,
+    /// Where in the output it was seen first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seen_at: Option<u64>,
+}
+
+impl Tool for GetProcessPorts {
+    const NAME: &'static str = "get_process_ports";
+    const TITLE: &'static str = "Ports of a process";
+    const DESCRIPTION: &'static str = "Where a process serves: every address with a port that it \
+        printed (http://localhost:5173/, 0.0.0.0:8080, [::1]:3000), whether something of it listens \
+        there now, and listening ports that it never printed.";
+    const HELP: &'static str = "listening is checked with the operating system, not guessed: a \
+        server that printed its address and died does not listen.";
+    const EFFECT: Effect = Effect::Reads;
+    type Args = Args;
+    type Answer = Answer;
+
+    async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
+        let (_, live) = life(&call, &args.process_id)?;
+        let work = move || {
+            let seen = live.ports().seen();
+            let status = live.status();
+            let listening = status.map(|status| tree::listening(status.init)).unwrap_or_default();
+            let unseen = listening.iter().filter(|port| !seen.iter().any(|s| s.port == **port));
+            let unseen: Vec<_> = unseen
+                .map(|port| Port { url: None, port: *port, listening: true, seen_at: None })
+                .collect();
+            let mut ports: Vec<_> = seen
+                .into_iter()
+                .map(|seen| Port {
+                    listening: listening.contains(&seen.port),
+                    url: Some(seen.url),
+                    port: seen.port,
+                    seen_at: Some(seen.offset),
+                })
+                .collect();
+            ports.extend(unseen);
+            ports
+        };
+        Ok(Answer { ports: call.blocking(work).await? })
+    }
+}

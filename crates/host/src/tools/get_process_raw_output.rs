@@ -1,0 +1,96 @@
+//! `get_process_raw_output`: the bytes as a process printed them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::ToolError;
+use super::get_process_output::STREAM_BYTES;
+use super::process::life;
+use super::tool::{Call, Effect, Tool};
+
+pub(super) struct GetProcessRawOutput;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// The process.
+    process_id: String,
+    /// Where to begin: the next_offset of the last answer, or 0.
+    since_offset: Option<u64>,
+    /// How many bytes at the most; 65536 by default.
+    max_bytes: Option<u64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// The bytes, where they are UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    /// The bytes in base64, where they are not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    base64: Option<String>,
+    /// Where they begin.
+    offset: u64,
+    /// Where the next call goes on.
+    next_offset: u64,
+    /// Bytes before them that are gone for good.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dropped: Option<u64>,
+}
+
+impl Tool for GetProcessRawOutput {
+    const NAME: &'static str = "get_process_raw_output";
+    const TITLE: &'static str = "Raw output of a process";
+    const DESCRIPTION: &'static str = "The bytes a process printed, escape sequences included, from \
+        an offset on: as text where they are UTF-8, else as base64. For reading, \
+        get_process_output is better.";
+    const HELP: &'static str = "Every byte has an offset that only grows, across restarts of the \
+        process and of patterm.";
+    const EFFECT: Effect = Effect::Reads;
+    type Args = Args;
+    type Answer = Answer;
+
+    async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
+        let (_, live) = life(&call, &args.process_id)?;
+        let since = args.since_offset.unwrap_or(0);
+        let most = usize::try_from(args.max_bytes.unwrap_or(STREAM_BYTES)).unwrap_or(usize::MAX);
+        // What would not fit into an answer anyway need not be copied.
+        let copied = live.log.copy(since, most.min(call.host.limits.answer_bytes));
+        let next_offset = copied.offset + copied.bytes.len() as u64;
+        let dropped = copied.offset.saturating_sub(since);
+        let (text, base64) = match String::from_utf8(copied.bytes) {
+            Ok(text) => (Some(text), None),
+            Err(bytes) => (None, Some(base64(bytes.as_bytes()))),
+        };
+        let dropped = (dropped > 0).then_some(dropped);
+        Ok(Answer { text, base64, offset: copied.offset, next_offset, dropped })
+    }
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let byte = |n: usize| u32::from(group.get(n).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for n in 0..4 {
+            let digit = DIGITS[(bits >> (18 - 6 * n) & 63) as usize];
+            text.push(if n <= group.len() { digit.into() } else { '=' });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_as_the_standard_has_it() {
+        let pairs =
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")];
+        for (plain, encoded) in pairs {
+            assert_eq!(base64(plain.as_bytes()), encoded);
+        }
+        assert_eq!(base64(&[0xff, 0xfe, 0xfd]), "//79");
+    }
+}

@@ -1,0 +1,105 @@
+//! `get_process_status`: everything that is known of one process.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::ToolError;
+use super::process::{Summary, find};
+use super::tool::{Call, Effect, Tool};
+use crate::tree;
+
+pub(super) struct GetProcessStatus;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// The process.
+    process_id: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Answer {
+    #[serde(flatten)]
+    summary: Summary,
+    /// The operating system's process id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<i32>,
+    /// What was started.
+    argv: Vec<String>,
+    /// Where.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    working_dir: Option<PathBuf>,
+    /// Its terminal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    terminal: Option<Terminal>,
+    /// How much of its output there was: offsets only grow.
+    output_offset: u64,
+    /// How often it was started.
+    runs: u64,
+    /// When it was last started, in milliseconds since 1970.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started_at: Option<u64>,
+    /// When it last ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<u64>,
+    /// What it and everything it started use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<tree::Usage>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Terminal {
+    /// Its size.
+    size: super::get_process_output::SizeAnswer,
+    /// Where the cursor stands.
+    cursor: super::get_process_output::CursorAnswer,
+    /// The title the program set.
+    title: String,
+    /// Whether a full-screen program is shown.
+    alternate_screen: bool,
+    /// Raised by every change of the screen.
+    screen_version: u64,
+}
+
+impl Tool for GetProcessStatus {
+    const NAME: &'static str = "get_process_status";
+    const TITLE: &'static str = "Status of a process";
+    const DESCRIPTION: &'static str = "Everything known of one process: status, activity and its \
+        reason, exit, pid, argv, folder, terminal size, cursor and title, whether a full-screen \
+        program is shown, output offset, times, and CPU and memory of all it started.";
+    const HELP: &'static str = "What it shows is in get_process_output. Compare terminal.\
+        screen_version or output_offset with an earlier answer to see whether anything happened.";
+    const EFFECT: Effect = Effect::Reads;
+    type Args = Args;
+    type Answer = Answer;
+
+    async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
+        let process = find(&call, &args.process_id)?;
+        let live = call.host.live(&process.id);
+        let status = live.as_ref().and_then(|live| live.status());
+        let alive = process.status.is_alive();
+        let terminal = live.as_ref().map(|live| {
+            let screen = live.screen();
+            Terminal {
+                size: screen.size().into(),
+                cursor: screen.cursor().into(),
+                title: screen.title().to_owned(),
+                alternate_screen: screen.modes().alternate_screen,
+                screen_version: screen.version(),
+            }
+        });
+        Ok(Answer {
+            summary: Summary::of(&process, &call.host),
+            pid: status.filter(|_| alive).map(|status| status.program),
+            usage: status.filter(|_| alive).map(|status| tree::usage(status.init)),
+            output_offset: live.as_ref().map_or(0, |live| live.log.end()),
+            argv: process.recipe.as_ref().map(|recipe| recipe.argv.clone()).unwrap_or_default(),
+            working_dir: process.recipe.map(|recipe| recipe.working_dir),
+            terminal,
+            runs: process.runs,
+            started_at: process.started_at,
+            ended_at: process.ended_at,
+        })
+    }
+}

@@ -1,0 +1,53 @@
+//! `get_project_status`: the whole project in one call.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::ToolError;
+use super::process::Summary;
+use super::tool::{Call, Effect, Tool};
+use super::whoami::CallerAnswer;
+
+pub(super) struct GetProjectStatus;
+
+/// Nothing is asked.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// The project's folder.
+    project: PathBuf,
+    /// Who you are.
+    caller: CallerAnswer,
+    /// Its processes.
+    processes: Vec<Summary>,
+    /// Its scratchpads; this version has none.
+    scratchpads: Vec<String>,
+    /// Your timers; this version has none.
+    timers: Vec<String>,
+}
+
+impl Tool for GetProjectStatus {
+    const NAME: &'static str = "get_project_status";
+    const TITLE: &'static str = "Status of the project";
+    const DESCRIPTION: &'static str = "The project in one call: who you are, all processes, \
+        scratchpads and timers. Good for a first look, or after you were away.";
+    const HELP: &'static str = "More about one process is in get_process_status.";
+    const EFFECT: Effect = Effect::Reads;
+    type Args = Args;
+    type Answer = Answer;
+
+    async fn call(_args: Args, call: Call) -> Result<Answer, ToolError> {
+        let processes = call.host.processes.all();
+        Ok(Answer {
+            project: call.host.project.root().to_owned(),
+            caller: CallerAnswer::of(&call),
+            processes: processes.iter().map(|p| Summary::of(p, &call.host)).collect(),
+            scratchpads: Vec::new(),
+            timers: Vec::new(),
+        })
+    }
+}

@@ -1,0 +1,158 @@
+//! What tools about processes share: finding one, who may touch it, and how it is described.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::error::{ErrorKind, ToolError};
+use super::tool::Call;
+use crate::caller::Caller;
+use crate::host::Host;
+use crate::life::no_such_process;
+use crate::plane::Live;
+use crate::process::{Exit, Kind, Process, ProcessId, Status};
+use std::sync::Arc;
+
+/// The process with this id.
+pub(super) fn find(call: &Call, id: &str) -> Result<Process, ToolError> {
+    let Ok(wanted) = id.parse::<ProcessId>();
+    call.host.processes.get(&wanted).ok_or_else(|| no_such_process(id, &call.host))
+}
+
+/// The process with this id, if the caller may act on it: on itself and on what stands below it.
+pub(super) fn own(call: &Call, id: &str) -> Result<Process, ToolError> {
+    let process = find(call, id)?;
+    let allowed = match &call.caller {
+        Caller::External => true,
+        Caller::Process(me) => process.id == *me || call.host.processes.is_below(&process, me),
+    };
+    if allowed {
+        return Ok(process);
+    }
+    let message = format!(
+        "{id} ({}) is neither you nor below you; ask its owner with send_message",
+        process.name
+    );
+    Err(ToolError::new(ErrorKind::NotOwner, message))
+}
+
+/// The present or last life of a process, whose output can be looked at.
+pub(super) fn life(call: &Call, id: &str) -> Result<(Process, Arc<Live>), ToolError> {
+    let process = find(call, id)?;
+    let live = call.host.live(&process.id).ok_or_else(|| {
+        let message = format!("{id} has no output: it was lost, or never started");
+        ToolError::new(ErrorKind::Unavailable, message)
+    })?;
+    Ok((process, live))
+}
+
+/// Whether a process works, and why that is said.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Activity {
+    /// `working`, `idle`, `blocked` or `unknown`.
+    state: &'static str,
+    /// What that was concluded from.
+    reason: String,
+}
+
+/// A process as lists show it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Summary {
+    /// Its id.
+    process_id: ProcessId,
+    /// Its label.
+    name: String,
+    /// What it runs.
+    kind: Kind,
+    /// Who started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_id: Option<ProcessId>,
+    /// How it stands.
+    status: Status,
+    /// Whether it works.
+    activity: Activity,
+    /// How it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit: Option<Exit>,
+    /// The ports it was seen to name in its output.
+    ports: Vec<u16>,
+}
+
+impl Summary {
+    pub(super) fn of(process: &Process, host: &Host) -> Self {
+        let ports = host.live(&process.id).map(|live| live.ports().seen_ports());
+        Self {
+            process_id: process.id.clone(),
+            name: process.name.clone(),
+            kind: process.kind,
+            parent_id: process.parent_id.clone(),
+            status: process.status,
+            activity: activity(process),
+            exit: process.exit,
+            ports: ports.unwrap_or_default(),
+        }
+    }
+}
+
+/// Nothing is watched for activity yet but the end.
+fn activity(process: &Process) -> Activity {
+    if process.status.is_alive() {
+        let reason = "this version does not watch activity";
+        return Activity { state: "unknown", reason: reason.to_owned() };
+    }
+    let reason = format!("the process is {}", status_name(process.status));
+    Activity { state: "idle", reason }
+}
+
+fn status_name(status: Status) -> &'static str {
+    match status {
+        Status::Starting => "starting",
+        Status::Running => "running",
+        Status::Exited => "exited",
+        Status::Failed => "failed",
+        Status::Stopped => "stopped",
+        Status::Lost => "lost",
+    }
+}
+
+/// The answer of tools that start something.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Started {
+    /// The id to use from here on.
+    process_id: ProcessId,
+    /// Its label.
+    name: String,
+    /// How it stands.
+    status: Status,
+}
+
+impl From<Process> for Started {
+    fn from(process: Process) -> Self {
+        Self { process_id: process.id, name: process.name, status: process.status }
+    }
+}
+
+/// The answer of a tool with nothing to say.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Done {
+    ok: bool,
+}
+
+impl Done {
+    pub(super) const OK: Self = Self { ok: true };
+}
+
+/// A signal as callers give it.
+pub(super) fn signal(number: Option<i64>) -> Result<i32, ToolError> {
+    const TERMINATE: i64 = 15;
+    let number = number.unwrap_or(TERMINATE);
+    let known = i32::try_from(number).ok().filter(|n| (1..=31).contains(n));
+    known.ok_or_else(|| ToolError::invalid("signal", format_args!("takes 1 to 31, not {number}")))
+}
+
+/// A folder as callers give it: relative to the project.
+pub(super) fn folder(call: &Call, given: Option<&str>) -> PathBuf {
+    let root = call.host.project.root();
+    given.map_or_else(|| root.to_owned(), |given| root.join(given))
+}

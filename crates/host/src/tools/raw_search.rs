@@ -1,0 +1,137 @@
+//! Searching a log's bytes in place, at the speed of the regular expression engine.
+
+use patterm_keeper::log::Reader;
+use regex::bytes::Regex;
+
+use super::search_output::Match;
+
+/// A line longer than this is shown cut.
+const SHOWN_BYTES: usize = 4 << 10;
+
+/// What was found so far.
+struct Search<'a> {
+    pattern: &'a Regex,
+    limit: usize,
+    context: usize,
+    matches: Vec<Match>,
+    total: u64,
+    /// Lines before the piece being looked at.
+    lines: u64,
+}
+
+/// Finds matching lines: the first `limit` of them, and how many there are.
+pub(super) fn search(
+    log: &Reader,
+    pattern: &Regex,
+    limit: usize,
+    context: usize,
+) -> (Vec<Match>, u64) {
+    let mut search = Search { pattern, limit, context, matches: Vec::new(), total: 0, lines: 0 };
+    let mut at = log.start();
+    // The end of a piece that is no whole line waits for the next.
+    let mut rest: Vec<u8> = Vec::new();
+    log.visit(0, usize::MAX, |piece| {
+        let begin = at - rest.len() as u64;
+        at += piece.len() as u64;
+        let Some(first) = memchr::memchr(b'\n', piece) else {
+            rest.extend_from_slice(piece);
+            return true;
+        };
+        let (head, body) = piece.split_at(first + 1);
+        let whole = memchr::memrchr(b'\n', body).map_or(0, |last| last + 1);
+        rest.extend_from_slice(head);
+        let body_begin = begin + rest.len() as u64;
+        search.look_at(&rest, begin);
+        search.look_at(&body[..whole], body_begin);
+        rest.clear();
+        rest.extend_from_slice(&body[whole..]);
+        true
+    });
+    let begin = at - rest.len() as u64;
+    search.look_at(&rest, begin);
+    (search.matches, search.total)
+}
+
+impl Search<'_> {
+    /// Looks at whole lines, the first of which begins at `begin`.
+    fn look_at(&mut self, text: &[u8], begin: u64) {
+        let (mut from, mut counted) = (0, 0);
+        while from < text.len() {
+            let Some(found) = self.pattern.find_at(text, from) else { break };
+            let start = memchr::memrchr(b'\n', &text[..found.start()]).map_or(0, |at| at + 1);
+            let end = memchr::memchr(b'\n', &text[start..]).map_or(text.len(), |at| start + at);
+            if found.start() > end || start >= text.len() {
+                break;
+            }
+            self.total += 1;
+            if self.matches.len() < self.limit {
+                self.lines += count_lines(&text[counted..start]);
+                counted = start;
+                let shown = around(text, start, end, self.context);
+                let offset = begin + start as u64;
+                self.matches.push(Match { line: self.lines, offset, text: show(shown) });
+            }
+            from = end + 1;
+        }
+        self.lines += count_lines(&text[counted..]);
+    }
+}
+
+/// A line with some before and after it.
+fn around(text: &[u8], mut start: usize, mut end: usize, context: usize) -> &[u8] {
+    for _ in 0..context {
+        if start > 0 {
+            start = memchr::memrchr(b'\n', &text[..start - 1]).map_or(0, |at| at + 1);
+        }
+        if end < text.len() {
+            let next = memchr::memchr(b'\n', &text[end + 1..]);
+            end = next.map_or(text.len(), |at| end + 1 + at);
+        }
+    }
+    &text[start..end]
+}
+
+fn show(line: &[u8]) -> String {
+    let shown = &line[..line.len().min(SHOWN_BYTES)];
+    String::from_utf8_lossy(shown).trim_end_matches(['\r', '\n']).to_owned()
+}
+
+fn count_lines(text: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', text).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use patterm_keeper::log::Log;
+
+    use super::*;
+
+    #[test]
+    fn lines_are_found_across_files_with_their_numbers_and_offsets() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut log = Log::open(dir.path(), 64 << 20).unwrap();
+        let text: String = (0..40_000).map(|n| format!("line {n}\r\n")).collect();
+        let source = dir.path().join("source");
+        std::fs::write(&source, &text).unwrap();
+        let file = std::fs::File::open(&source).unwrap();
+        while !log.read_from(&file, 16 << 10).unwrap().bytes().is_empty() {}
+        let reader = log.reader();
+        let check = |pattern: &str, limit: usize, context: usize| {
+            let pattern =
+                regex::bytes::RegexBuilder::new(pattern).multi_line(true).build().unwrap();
+            search(&reader, &pattern, limit, context)
+        };
+        let (found, total) = check("^line 777$|^line 31234\r$", 20, 0);
+        assert_eq!(total, 1, "the carriage return is part of the line");
+        assert_eq!(found[0].line, 31_234);
+        assert_eq!(found[0].text, "line 31234");
+        assert_eq!(found[0].offset as usize, text.find("line 31234\r").unwrap());
+        let (found, total) = check("7", 5, 0);
+        assert_eq!(total, (0..40_000).filter(|n| n.to_string().contains('7')).count() as u64);
+        assert_eq!(found.iter().map(|m| m.line).collect::<Vec<_>>(), [7, 17, 27, 37, 47]);
+        let (found, _) = check("line 100\r", 1, 1);
+        assert_eq!(found[0].text, "line 99\r\nline 100\r\nline 101");
+        assert_eq!(check("nothing like it", 5, 0), (vec![], 0));
+        assert_eq!(check("x*", 3, 0).1, 40_000, "an empty match is one for each line");
+    }
+}

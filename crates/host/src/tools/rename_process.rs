@@ -1,0 +1,54 @@
+//! `rename_process`: gives a process another label.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::ToolError;
+use super::process::own;
+use super::tool::{Call, Effect, Tool};
+use crate::life::no_such_process;
+
+pub(super) struct RenameProcess;
+
+/// A label must fit into a line.
+const NAME_CHARS: usize = 100;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// The process.
+    process_id: String,
+    /// The new label; one that is taken gets a number.
+    name: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// The label it has now.
+    name: String,
+}
+
+impl Tool for RenameProcess {
+    const NAME: &'static str = "rename_process";
+    const TITLE: &'static str = "Rename a process";
+    const DESCRIPTION: &'static str = "Gives a process another label, the one people and other \
+        agents see. A label that is taken gets a number; the answer says which it became.";
+    const HELP: &'static str = "Ids never change; use them, not labels, in calls.";
+    const EFFECT: Effect = Effect::Sets;
+    type Args = Args;
+    type Answer = Answer;
+
+    async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
+        let process = own(&call, &args.process_id)?;
+        let name = args.name.trim();
+        let fits = !name.is_empty()
+            && name.chars().count() <= NAME_CHARS
+            && !name.chars().any(char::is_control);
+        if !fits {
+            let why = format_args!("takes 1 to {NAME_CHARS} characters, none of them control");
+            return Err(ToolError::invalid("name", why));
+        }
+        let renamed = call.host.processes.rename(&process.id, name)?;
+        let renamed = renamed.ok_or_else(|| no_such_process(&args.process_id, &call.host))?;
+        Ok(Answer { name: renamed.name })
+    }
+}

@@ -1,0 +1,56 @@
+//! `restart_process`: ends a process and starts it again.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::ToolError;
+use super::process::{own, signal};
+use super::tool::{Call, Effect, Tool};
+use crate::process::{Exit, ProcessId, Status};
+
+pub(super) struct RestartProcess;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// The process.
+    process_id: String,
+    /// The first signal, by its number; SIGTERM (15) by default.
+    signal: Option<i64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// The same id as before.
+    process_id: ProcessId,
+    /// How it stands now.
+    status: Status,
+    /// How its last life ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended: Option<Exit>,
+}
+
+impl Tool for RestartProcess {
+    const NAME: &'static str = "restart_process";
+    const TITLE: &'static str = "Restart a process";
+    const DESCRIPTION: &'static str = "Ends a process as stop_process does, if it runs, and starts \
+        it again in the same entry on a fresh terminal. Says how the last life ended.";
+    const HELP: &'static str = "Its id, name and output offsets stay the same.";
+    const EFFECT: Effect = Effect::Destroys;
+    type Args = Args;
+    type Answer = Answer;
+
+    async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
+        let process = own(&call, &args.process_id)?;
+        let signal = signal(args.signal)?;
+        let work = call.detached(move |host| async move {
+            let ended = match process.status.is_alive() {
+                true => host.stop(&process, signal).await?,
+                false => process,
+            };
+            let started = host.start(&ended).await?;
+            Ok((ended.exit, started))
+        });
+        let (ended, started) = work.await?;
+        Ok(Answer { process_id: started.id, status: started.status, ended })
+    }
+}

@@ -1,0 +1,34 @@
+//! `select_process`: brings a process to the front in every attached view.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::error::ToolError;
+use super::process::{Done, find};
+use super::tool::{Call, Effect, Tool};
+
+pub(super) struct SelectProcess;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// The process.
+    process_id: String,
+}
+
+impl Tool for SelectProcess {
+    const NAME: &'static str = "select_process";
+    const TITLE: &'static str = "Show a process";
+    const DESCRIPTION: &'static str = "Brings a process to the front in every attached view, for \
+        the person to look at. It changes nothing about the process itself.";
+    const HELP: &'static str = "To call for the person, use request_human_attention; this only \
+        decides what is seen.";
+    const EFFECT: Effect = Effect::Sets;
+    type Args = Args;
+    type Answer = Done;
+
+    async fn call(args: Args, call: Call) -> Result<Done, ToolError> {
+        let process = find(&call, &args.process_id)?;
+        call.host.selected.send_replace(Some(process.id));
+        Ok(Done::OK)
+    }
+}

@@ -1,0 +1,118 @@
+//! `spawn_process`: starts a terminal or a command under the caller.
+
+use std::collections::BTreeMap;
+
+use patterm_keeper::Size;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::error::ToolError;
+use super::process::{Started, folder};
+use super::tool::{Call, Effect, Tool};
+use crate::caller::Caller;
+use crate::life::NewProcess;
+use crate::process::{Kind, Recipe};
+
+pub(super) struct SpawnProcess;
+
+/// The size of a terminal that nobody looks at yet.
+const SIZE: Size = Size { rows: 24, columns: 80 };
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum SpawnKind {
+    Terminal,
+    Command,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// `terminal` for an interactive shell, `command` for a program; by default `command` where
+    /// argv is given, else `terminal`.
+    kind: Option<SpawnKind>,
+    /// The name of a process preset of the project; this version has none.
+    preset: Option<String>,
+    /// The program and its arguments, for example ["npm", "run", "dev"].
+    argv: Option<Vec<String>>,
+    /// A label; one that is taken gets a number.
+    name: Option<String>,
+    /// Where it starts, relative to the project.
+    working_dir: Option<String>,
+    /// Environment variables beyond the usual ones.
+    env: Option<BTreeMap<String, String>>,
+    /// Run argv as a command line, through `sh -lc`.
+    #[serde(default)]
+    shell: bool,
+}
+
+impl Tool for SpawnProcess {
+    const NAME: &'static str = "spawn_process";
+    const TITLE: &'static str = "Start a process";
+    const DESCRIPTION: &'static str = "Starts a terminal or a command (dev server, test run, REPL, \
+        …) in a pane of its own, under you, and returns its id at once. It goes on until it ends or \
+        you close it: whoever spawns closes. For another agent use spawn_agent, never this. Read it \
+        with get_process_output, wait for a line with wait_for_pattern, type with send_input.";
+    const HELP: &'static str = "Without argv it is a terminal: your $SHELL, ready for send_input. A \
+        bad executable or a missing folder is an error, and no process is left behind. The process \
+        gets a real terminal of 24 rows and 80 columns.";
+    const EFFECT: Effect = Effect::Adds;
+    type Args = Args;
+    type Answer = Started;
+
+    async fn call(args: Args, call: Call) -> Result<Started, ToolError> {
+        if let Some(preset) = &args.preset {
+            let why =
+                format_args!("names `{preset}`, which does not exist: this project has no presets");
+            return Err(ToolError::invalid("preset", why));
+        }
+        let kind = match (&args.kind, &args.argv) {
+            (Some(SpawnKind::Terminal), _) | (None, None) => Kind::Terminal,
+            (Some(SpawnKind::Command), Some(_)) | (None, Some(_)) => Kind::Command,
+            (Some(SpawnKind::Command), None) => {
+                return Err(ToolError::invalid("argv", "is missing: a command needs a program"));
+            }
+        };
+        let env = args.env.unwrap_or_default();
+        let argv = args.argv.unwrap_or_else(|| vec![shell(&env, &call)]);
+        let Some(program) = argv.first().filter(|program| !program.is_empty()) else {
+            return Err(ToolError::invalid("argv", "names no program"));
+        };
+        let name = args.name.unwrap_or_else(|| label(program));
+        let argv = match args.shell {
+            true => vec!["sh".into(), "-lc".into(), argv.join(" ")],
+            false => argv,
+        };
+        let working_dir = folder(&call, args.working_dir.as_deref());
+        let parent_id = match &call.caller {
+            Caller::External => None,
+            Caller::Process(id) => Some(id.clone()),
+        };
+        let recipe = Recipe { argv, env, working_dir, size: SIZE };
+        let new = NewProcess { name, kind, parent_id, recipe };
+        call.detached(|host| async move { host.spawn(new).await }).await.map(Into::into)
+    }
+}
+
+/// The shell that the process itself would find.
+fn shell(env: &BTreeMap<String, String>, call: &Call) -> String {
+    let own = env.get("SHELL").or_else(|| call.host.environment.get("SHELL"));
+    own.cloned().unwrap_or_else(|| "/bin/sh".into())
+}
+
+/// The last part of a program's path, without blanks.
+fn label(program: &str) -> String {
+    let first = program.split_whitespace().next().unwrap_or(program);
+    first.rsplit('/').next().unwrap_or(first).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_short() {
+        assert_eq!(label("/usr/bin/python3"), "python3");
+        assert_eq!(label("npm run dev"), "npm");
+        assert_eq!(label("make"), "make");
+    }
+}

@@ -1,0 +1,34 @@
+//! `start_process`: starts a process that ended again, in its own entry.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::error::ToolError;
+use super::process::{Started, own};
+use super::tool::{Call, Effect, Tool};
+
+pub(super) struct StartProcess;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// The process.
+    process_id: String,
+}
+
+impl Tool for StartProcess {
+    const NAME: &'static str = "start_process";
+    const TITLE: &'static str = "Start a process again";
+    const DESCRIPTION: &'static str = "Starts a command or terminal that exited or was stopped \
+        again, in the same entry and on a fresh terminal. Its output offsets go on. One that runs \
+        is already_running: restart_process ends it first.";
+    const HELP: &'static str = "An agent is started again only where its preset says how its \
+        conversation is resumed; otherwise the answer is unavailable.";
+    const EFFECT: Effect = Effect::Adds;
+    type Args = Args;
+    type Answer = Started;
+
+    async fn call(args: Args, call: Call) -> Result<Started, ToolError> {
+        let process = own(&call, &args.process_id)?;
+        call.detached(|host| async move { host.start(&process).await }).await.map(Into::into)
+    }
+}

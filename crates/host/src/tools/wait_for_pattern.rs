@@ -1,0 +1,149 @@
+//! `wait_for_pattern`: until a line appears.
+
+use std::time::{Duration, Instant};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::error::{ErrorKind, ToolError};
+use super::pattern;
+use super::process::life;
+use super::tool::{Call, Effect, Tool};
+use crate::plane::{Found, visible_lines};
+
+pub(super) struct WaitForPattern;
+
+const TIMEOUT_SECONDS: f64 = 30.0;
+
+/// The longest wait: nobody waits a day for one line.
+const MOST_SECONDS: f64 = 86_400.0;
+
+/// How often a caller that asked for it hears that the wait goes on.
+const REPORT_EVERY: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Scope {
+    #[default]
+    Grid,
+    Scrollback,
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// The process.
+    process_id: String,
+    /// A regular expression (Rust syntax; no look-around, no back-references).
+    pattern: String,
+    /// How long to wait; 30 by default.
+    timeout_seconds: Option<f64>,
+    /// `grid` (default): the screen now and all that comes. `scrollback`: also what scrolled away
+    /// before.
+    #[serde(default)]
+    scope: Scope,
+}
+
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// Whether the pattern was seen.
+    matched: bool,
+    /// The line it was seen in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<String>,
+    /// How long it took.
+    elapsed_ms: u64,
+    /// The time was over first.
+    timed_out: bool,
+    /// The process ended first.
+    exited: bool,
+}
+
+impl Tool for WaitForPattern {
+    const NAME: &'static str = "wait_for_pattern";
+    const TITLE: &'static str = "Wait for a line";
+    const DESCRIPTION: &'static str = "Waits until a line that matches a regular expression appears \
+        in a process's output (a server's \"ready\", a test's summary), and returns it. Text already \
+        on the screen matches at once. A timeout is an answer, not an error; so is the process's \
+        end. Not for another agent's answer: that arrives in your own pane, so set an idle timer \
+        instead.";
+    const HELP: &'static str = "Nothing is missed, however fast it scrolls by; wrapped lines are \
+        one line. With scope scrollback, what scrolled away before the call counts too. Cancel the \
+        call to stop waiting.";
+    const EFFECT: Effect = Effect::Reads;
+    type Args = Args;
+    type Answer = Answer;
+
+    async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
+        let began = Instant::now();
+        let (process, live) = life(&call, &args.process_id)?;
+        let pattern = pattern::compile(&args.pattern)?;
+        let time = timeout(args.timeout_seconds)?;
+        let most = call.host.limits.waiters;
+        if live.waiter_count() >= most {
+            let message = format!("{most} calls wait for {} already", process.id);
+            return Err(ToolError::new(ErrorKind::Limit, message));
+        }
+        let elapsed_ms = || u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let matched = |line: String| Answer {
+            matched: true,
+            line: Some(line),
+            elapsed_ms: elapsed_ms(),
+            ..Answer::default()
+        };
+        // In line first, so that nothing falls between the look and the wait.
+        let from = live.watch().borrow().parsed;
+        let mut waiting = call.host.plane.wait(&live, pattern.clone(), from);
+        if let Some(line) = present(&live, &pattern, args.scope) {
+            return Ok(matched(line));
+        }
+        let over = tokio::time::sleep(time);
+        tokio::pin!(over);
+        let mut reports = interval(REPORT_EVERY);
+        reports.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        loop {
+            tokio::select! {
+                biased;
+                found = &mut waiting.found => return Ok(match found {
+                    Ok(Found::Line(line)) => matched(line),
+                    Ok(Found::Over) | Err(_) => {
+                        Answer { exited: true, elapsed_ms: elapsed_ms(), ..Answer::default() }
+                    }
+                }),
+                () = &mut over => {
+                    return Ok(Answer { timed_out: true, elapsed_ms: elapsed_ms(), ..Answer::default() });
+                }
+                () = call.ending.cancelled() => {
+                    let message = "the client ended its side while waiting; nothing was seen so far";
+                    return Err(ToolError::new(ErrorKind::Unavailable, message));
+                }
+                _ = reports.tick(), if call.progress.is_wanted() => {
+                    let waited = began.elapsed().as_secs_f64();
+                    call.progress.report(waited, Some(time.as_secs_f64()), "waiting for the pattern");
+                }
+            }
+        }
+    }
+}
+
+/// How long to wait, as callers give it.
+pub(super) fn timeout(seconds: Option<f64>) -> Result<Duration, ToolError> {
+    let seconds = seconds.unwrap_or(TIMEOUT_SECONDS);
+    if (0.0..=MOST_SECONDS).contains(&seconds) {
+        return Ok(Duration::from_secs_f64(seconds));
+    }
+    let why = format_args!("takes 0 to {MOST_SECONDS} seconds, not {seconds}");
+    Err(ToolError::invalid("timeout_seconds", why))
+}
+
+/// A matching line that is there already; the newest.
+fn present(live: &crate::plane::Live, pattern: &regex::Regex, scope: Scope) -> Option<String> {
+    let screen = live.screen();
+    let shown = visible_lines(&screen).into_iter().rev().find(|line| pattern.is_match(line));
+    let shown = shown.map(|line| line.trim_end().to_owned());
+    if shown.is_some() || scope == Scope::Grid {
+        return shown;
+    }
+    let lines: Vec<_> = screen.lines(0).filter(|line| pattern.is_match(&line.text)).collect();
+    lines.last().map(|line| line.text.trim_end().to_owned())
+}
