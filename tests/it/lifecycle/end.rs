@@ -94,6 +94,21 @@ fn a_call_that_does_not_end_is_answered_with_an_error_when_the_server_does() {
     assert_eq!(peer.try_receive(), None);
 }
 
+/// Its client has ended its side already, and waits for the answer only.
+#[test]
+fn a_client_that_ended_before_the_server_is_answered_too() {
+    let place = Place::new();
+    let mut server = place.serve_in_process();
+    let mut peer = server.connect(SOCKET);
+    peer.ask(1, "test_stuck", json!({}));
+    peer.ask(2, "test_wait", json!({}));
+    peer.end();
+    assert_eq!(peer.receive()["id"], 2, "the server has seen the client's end");
+    server.stop();
+    check_given_up(&peer.receive());
+    assert_eq!(peer.try_receive(), None);
+}
+
 fn check_given_up(answer: &Value) {
     assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(1), &json!(-32008)));
     let message = answer["error"]["message"].as_str().unwrap();

@@ -37,6 +37,8 @@ pub(super) struct Connection {
     notices: mpsc::Sender<Vec<u8>>,
     /// No more is read; when what is in flight must be done.
     ending: Option<Instant>,
+    /// The server ends.
+    leaving: bool,
 }
 
 /// Bytes on their way to the client.
@@ -59,6 +61,7 @@ impl Connection {
             calls: Calls::default(),
             notices,
             ending: None,
+            leaving: false,
             stream,
             host,
         };
@@ -98,7 +101,10 @@ impl Connection {
                     ready?;
                     self.read(&mut scratch)?;
                 }
-                () = shutdown.cancelled(), if self.ending.is_none() => self.end(SHUTDOWN_GRACE),
+                () = shutdown.cancelled(), if !self.leaving => {
+                    self.leaving = true;
+                    self.end(SHUTDOWN_GRACE);
+                }
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
                     if self.calls.is_empty() || self.ending.is_none() {
                         return Err(io::ErrorKind::TimedOut.into());
@@ -192,7 +198,9 @@ impl Connection {
 
     /// Reads no more; what is in flight has `grace` to finish, and what only waits is told so.
     fn end(&mut self, grace: Duration) {
-        self.ending = Some(Instant::now() + grace);
+        // A client that ended its side long ago has waited long enough already.
+        let deadline = Instant::now() + grace;
+        self.ending = Some(self.ending.map_or(deadline, |before| before.min(deadline)));
         if let Some(dispatch) = &self.dispatch {
             dispatch.end();
         }
