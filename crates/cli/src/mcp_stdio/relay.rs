@@ -152,15 +152,13 @@ impl Relay {
     /// Sends what is queued, finding a server first where there is none. `last`: nothing more
     /// will come.
     pub(super) fn send(&mut self, last: bool) {
-        if !self.queue.is_empty() {
-            match &self.link {
-                Link::Down => self.find(),
-                Link::Refused(why) => {
-                    let error = ErrorObject::new(GREETING_REFUSED, why.clone());
-                    self.fail_all(&error);
-                }
-                Link::Starting(_) | Link::Up(_) => {}
-            }
+        if !self.queue.is_empty() && matches!(self.link, Link::Down) {
+            self.find();
+        }
+        // What was found may be of no use to this caller.
+        if let Link::Refused(why) = &self.link {
+            let error = ErrorObject::new(GREETING_REFUSED, why.clone());
+            self.fail_all(&error);
         }
         let Link::Up(connection) = &mut self.link else { return };
         match connection.write(&mut self.queue) {
