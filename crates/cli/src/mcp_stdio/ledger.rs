@@ -21,6 +21,8 @@ const SAFE_TO_REPEAT: [&str; 9] = [
 
 #[derive(Debug)]
 struct Pending {
+    /// Its place among all that was asked.
+    number: u64,
     /// The whole request, where it may be sent again.
     repeat: Option<Vec<u8>>,
     /// The server has it.
@@ -32,6 +34,8 @@ struct Pending {
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     pending: HashMap<Id, Pending>,
+    /// How much was asked so far.
+    asked: u64,
     /// The parameters of the `initialize` that was answered.
     initialize: Option<String>,
     /// Those of one that is not answered yet.
@@ -42,9 +46,12 @@ pub(super) struct Ledger {
 /// What is to be done after a server died.
 #[derive(Debug, PartialEq)]
 pub(super) struct Lost {
-    /// Requests to send again.
+    /// Requests to send again, in the order they were asked.
     pub(super) repeat: Vec<(Id, Vec<u8>)>,
-    /// Requests that may or may not have been carried out.
+    /// Which of them is the client's `initialize`, if that was already followed by its word that
+    /// it is initialized, which must then be repeated too.
+    pub(super) initialized_after: Option<Id>,
+    /// Requests that may or may not have been carried out, in the order they were asked.
     pub(super) failed: Vec<Id>,
 }
 
@@ -61,7 +68,7 @@ impl Ledger {
                     self.initializing = Some(params.map_or("{}", |p| p.get()).to_owned());
                 }
                 let repeat = SAFE_TO_REPEAT.contains(&&**method).then(|| body.to_vec());
-                self.pending.insert(id.clone(), Pending { repeat, sent: false, is_initialize });
+                self.insert(id, repeat, is_initialize);
             }
             Message::Notification { method, params } => match &**method {
                 "notifications/initialized" => self.initialized = true,
@@ -99,12 +106,17 @@ impl Ledger {
     /// Notes a request that came in a batch, which is sent as a whole and never again. `false`
     /// if its id is still in use: the server will say so.
     pub(super) fn asked_in_batch(&mut self, id: &Id) -> bool {
-        let pending = Pending { repeat: None, sent: false, is_initialize: false };
         let fresh = !self.pending.contains_key(id);
         if fresh {
-            self.pending.insert(id.clone(), pending);
+            self.insert(id, None, false);
         }
         fresh
+    }
+
+    fn insert(&mut self, id: &Id, repeat: Option<Vec<u8>>, is_initialize: bool) {
+        self.asked += 1;
+        let pending = Pending { number: self.asked, repeat, sent: false, is_initialize };
+        self.pending.insert(id.clone(), pending);
     }
 
     /// Forgets a request that the server will not answer by its id.
@@ -126,25 +138,33 @@ impl Ledger {
     /// The server died: whatever it had and may have done is failed, whatever can be asked again
     /// will be.
     pub(super) fn lost(&mut self) -> Lost {
-        let mut lost = Lost { repeat: Vec::new(), failed: Vec::new() };
-        self.pending.retain(|id, pending| match (&pending.repeat, pending.sent) {
-            (_, false) => true,
-            (Some(body), true) => {
-                pending.sent = false;
-                lost.repeat.push((id.clone(), body.clone()));
-                true
+        let mut lost = Lost { repeat: Vec::new(), initialized_after: None, failed: Vec::new() };
+        let sent = self.pending.iter().filter(|(_, pending)| pending.sent);
+        let mut sent: Vec<_> = sent.map(|(id, pending)| (pending.number, id.clone())).collect();
+        sent.sort_unstable();
+        for (_, id) in sent {
+            match self.pending.get_mut(&id) {
+                Some(Pending { repeat: Some(body), sent, is_initialize, .. }) => {
+                    *sent = false;
+                    if *is_initialize && self.initialized {
+                        lost.initialized_after = Some(id.clone());
+                    }
+                    lost.repeat.push((id, body.clone()));
+                }
+                _ => {
+                    self.pending.remove(&id);
+                    lost.failed.push(id);
+                }
             }
-            (None, true) => {
-                lost.failed.push(id.clone());
-                false
-            }
-        });
+        }
         lost
     }
 
-    /// Gives every unanswered request up.
+    /// Gives every unanswered request up, in the order they were asked.
     pub(super) fn give_up(&mut self) -> Vec<Id> {
-        self.pending.drain().map(|(id, _)| id).collect()
+        let mut pending: Vec<_> = self.pending.drain().map(|(id, p)| (p.number, id)).collect();
+        pending.sort_unstable();
+        pending.into_iter().map(|(_, id)| id).collect()
     }
 
     /// What a new server must be told before anything else: the parameters of the client's
@@ -203,16 +223,27 @@ mod tests {
             }
         }
         let again = (Id::from_number(1), request(1, "tools/list").into_bytes());
-        let expected = Lost { repeat: vec![again], failed: vec![Id::from_number(2)] };
+        let failed = vec![Id::from_number(2)];
+        let expected = Lost { repeat: vec![again], initialized_after: None, failed };
         assert_eq!(ledger.lost(), expected);
-        assert_eq!(
-            ledger.lost(),
-            Lost { repeat: vec![], failed: vec![] },
-            "nothing was sent since"
-        );
-        let mut left = ledger.give_up();
-        left.sort();
-        assert_eq!(left, [1, 3].map(Id::from_number));
+        let nothing = Lost { repeat: vec![], initialized_after: None, failed: vec![] };
+        assert_eq!(ledger.lost(), nothing, "nothing was sent since");
+        assert_eq!(ledger.give_up(), [1, 3].map(Id::from_number));
+    }
+
+    #[test]
+    fn what_is_repeated_keeps_its_order() {
+        let mut ledger = Ledger::default();
+        let ids = || (1..=20).map(Id::from_number);
+        for id in 1..=20 {
+            let method = if id == 1 { "initialize" } else { "ping" };
+            assert!(ask(&mut ledger, &request(id, method)));
+        }
+        assert!(ask(&mut ledger, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#));
+        ids().for_each(|id| ledger.sent(&id));
+        let lost = ledger.lost();
+        assert!(lost.repeat.iter().map(|(id, _)| id.clone()).eq(ids()));
+        assert_eq!(lost.initialized_after, Some(Id::from_number(1)));
     }
 
     #[test]

@@ -35,7 +35,16 @@ pub(super) enum Link {
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) ids: Vec<Id>,
+    /// The client's word that the handshake is done.
+    pub(super) is_initialized: bool,
     pub(super) line: Vec<u8>,
+}
+
+impl Outgoing {
+    /// A message that expects answers with these ids.
+    pub(super) fn new(ids: Vec<Id>, line: Vec<u8>) -> Self {
+        Self { ids, is_initialized: false, line }
+    }
 }
 
 /// A connection to a server.

@@ -19,6 +19,9 @@ use super::link::{self, Connection, Found, Link, Outgoing};
 /// A server that ends this many connections in a row without a word is broken.
 const MUTE_CONNECTIONS: u32 = 3;
 
+/// What a client says when the handshake is done.
+const INITIALIZED: &str = "notifications/initialized";
+
 /// The bytes of a read from the server; larger than most answers.
 const READ_BYTES: usize = 64 << 10;
 
@@ -79,13 +82,15 @@ impl Relay {
         matches!(&self.link, Link::Up(connection) if connection.wants_to_write(&self.queue))
     }
 
-    /// Whether everything the client asked is answered and nobody will say more.
+    /// Whether the server has everything the client said, and everything that was asked is
+    /// answered.
     pub(super) fn is_done(&self) -> bool {
-        let quiet = match &self.link {
-            Link::Up(_) | Link::Starting(_) => false,
+        let sent = match &self.link {
+            Link::Starting(_) => false,
+            Link::Up(_) => !self.has_to_send(),
             Link::Down | Link::Refused(_) => self.queue.is_empty(),
         };
-        quiet && self.ledger.is_empty() && self.held.is_empty()
+        sent && self.ledger.is_empty() && self.held.is_empty() && self.batches.is_empty()
     }
 
     /// Takes one frame of the client.
@@ -102,13 +107,14 @@ impl Relay {
     }
 
     fn pass_on(&mut self, message: &Message<'_>, body: &[u8]) {
-        let id = match message {
-            Message::Request { id, .. } => Some(id),
-            Message::Notification { .. } | Message::Response { .. } => None,
+        let (id, is_initialized) = match message {
+            Message::Request { id, .. } => (Some(id), false),
+            Message::Notification { method, .. } => (None, method == INITIALIZED),
+            Message::Response { .. } => (None, false),
         };
         if self.ledger.asked(message, body) {
             let ids = id.into_iter().cloned().collect();
-            self.queue.push_back(Outgoing { ids, line: as_line(body) });
+            self.queue.push_back(Outgoing { ids, is_initialized, line: as_line(body) });
         } else {
             self.answer(reply::error(id, &ErrorObject::duplicate_id()));
         }
@@ -124,7 +130,7 @@ impl Relay {
                 ids.push(id);
             }
         }
-        self.queue.push_back(Outgoing { ids: ids.clone(), line: as_line(body) });
+        self.queue.push_back(Outgoing::new(ids.clone(), as_line(body)));
         let ping = self.ping();
         self.batches.sent(ids, ping);
     }
@@ -145,7 +151,7 @@ impl Relay {
     fn ping(&mut self) -> Id {
         let id = self.ledger.free_id(&mut self.own_ids);
         let line = as_line(&reply::request(&id, "ping", None));
-        self.queue.push_back(Outgoing { ids: vec![id.clone()], line });
+        self.queue.push_back(Outgoing::new(vec![id.clone()], line));
         id
     }
 
@@ -292,8 +298,9 @@ impl Relay {
         if let Some((params, initialized)) = self.ledger.handshake() {
             let id = self.ledger.free_id(&mut self.own_ids);
             connection.open_with(reply::request(&id, "initialize", Some(params)));
-            if initialized {
-                connection.open_with(reply::notification("notifications/initialized", None));
+            // Unless the client's own word has not been sent yet.
+            if initialized && !self.queue.iter().any(|message| message.is_initialized) {
+                connection.open_with(reply::notification(INITIALIZED, None));
             }
             self.replayed = Some(id);
         }
@@ -317,8 +324,13 @@ impl Relay {
         for id in lost.failed {
             self.answers.push(reply::error(Some(&id), &lost_in_flight()));
         }
+        let unsaid = self.queue.iter().any(|message| message.is_initialized);
         for (id, body) in lost.repeat.into_iter().rev() {
-            self.queue.push_front(Outgoing { ids: vec![id], line: as_line(&body) });
+            if !unsaid && lost.initialized_after.as_ref() == Some(&id) {
+                let line = as_line(&reply::notification(INITIALIZED, None));
+                self.queue.push_front(Outgoing { ids: Vec::new(), is_initialized: true, line });
+            }
+            self.queue.push_front(Outgoing::new(vec![id], as_line(&body)));
         }
         self.mute_connections += 1;
         if self.mute_connections >= MUTE_CONNECTIONS {
@@ -408,4 +420,78 @@ fn as_line(body: &[u8]) -> Vec<u8> {
         }
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader, Write};
+    use std::os::unix::net::{UnixListener, UnixStream};
+    use std::path::Path;
+
+    use serde_json::{Value, json};
+
+    use super::super::identity::Identity;
+    use super::*;
+
+    /// A relay that knows no server but the one at this socket.
+    fn relay_to(socket: &Path) -> Relay {
+        Relay::new(Wanted {
+            socket: Some(socket.to_owned()),
+            project_key: None,
+            identity: Identity::None,
+            project: None,
+            message_bytes: 1 << 20,
+        })
+    }
+
+    fn take(relay: &mut Relay, message: &Value) {
+        relay.take(Frame::Body(message.to_string().as_bytes()));
+    }
+
+    /// The methods of everything the server has been told so far.
+    fn methods(stream: &UnixStream) -> Vec<String> {
+        stream.set_nonblocking(true).unwrap();
+        let lines = BufReader::new(stream).lines().map_while(Result::ok);
+        let method = |line: String| {
+            let message: Value = serde_json::from_str(&line).unwrap();
+            message["method"].as_str().unwrap().to_owned()
+        };
+        lines.map(method).collect()
+    }
+
+    /// The client's word came while no server was to be found: the next one hears it once.
+    #[test]
+    fn what_the_client_could_not_say_yet_is_not_said_for_it_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("socket");
+        let mut relay = relay_to(&socket);
+
+        let listener = UnixListener::bind(&socket).unwrap();
+        take(&mut relay, &json!({"jsonrpc": "2.0", "id": 1, "method": "initialize"}));
+        relay.send(false);
+        let (mut server, _) = listener.accept().unwrap();
+        assert_eq!(methods(&server), ["initialize"]);
+        writeln!(server, "{}", json!({"jsonrpc": "2.0", "id": 1, "result": {}})).unwrap();
+        relay.hear_server();
+        assert_eq!(relay.take_answers().len(), 1);
+        drop((server, listener));
+        std::fs::remove_file(&socket).unwrap();
+        relay.hear_server();
+        assert!(matches!(relay.link, Link::Down));
+
+        take(&mut relay, &json!({"jsonrpc": "2.0", "method": INITIALIZED}));
+        take(&mut relay, &json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}));
+        let listener = UnixListener::bind(&socket).unwrap();
+        relay.send(false);
+        let (server, _) = listener.accept().unwrap();
+        assert_eq!(methods(&server), ["initialize", INITIALIZED, "tools/list"]);
+        drop(server);
+
+        // The next one is told everything again.
+        relay.hear_server();
+        relay.send(false);
+        let (server, _) = listener.accept().unwrap();
+        assert_eq!(methods(&server), ["initialize", INITIALIZED, "tools/list"]);
+        assert_eq!(relay.take_answers(), Vec::<Vec<u8>>::new());
+    }
 }
