@@ -15,6 +15,7 @@ mod fuzz_corpus;
 mod keeper;
 mod lifecycle;
 mod protocol;
+mod proxy;
 mod smoke;
 mod storm;
 mod tidy;

@@ -43,7 +43,7 @@ fn a_second_start_finds_the_first_server() {
 #[test]
 fn in_the_foreground_it_logs_to_stderr_until_it_is_told_to_end() {
     let place = Place::new();
-    let mut serve = foreground(&place);
+    let serve = foreground(&place);
     let running = Running::of(serve.id());
     let entry = Traces::of(&place).entry();
     assert_eq!(entry.pid, serve.id());

@@ -27,6 +27,14 @@ impl FakeServer {
         let (stream, _) = self.listener.accept().unwrap();
         Conversation { stream: BufReader::new(stream) }
     }
+
+    /// Whether nobody has connected since the last [`FakeServer::accept`].
+    pub(crate) fn nobody_came(&self) -> bool {
+        self.listener.set_nonblocking(true).unwrap();
+        let came = self.listener.accept();
+        self.listener.set_nonblocking(false).unwrap();
+        came.is_err_and(|e| e.kind() == std::io::ErrorKind::WouldBlock)
+    }
 }
 
 impl Drop for FakeServer {
@@ -48,13 +56,24 @@ impl Conversation {
 
     /// The next message, or `None` at the end of the stream.
     pub(crate) fn try_hear(&mut self) -> Option<Value> {
+        let line = self.hear_line();
+        (!line.is_empty()).then(|| serde_json::from_slice(&line).unwrap())
+    }
+
+    /// The next line as it stands; empty at the end of the stream.
+    pub(crate) fn hear_line(&mut self) -> Vec<u8> {
         let mut line = Vec::new();
         self.stream.read_until(b'\n', &mut line).unwrap();
-        (!line.is_empty()).then(|| serde_json::from_slice(&line).unwrap())
+        line
     }
 
     pub(crate) fn say(&mut self, message: &Value) {
         writeln!(self.stream.get_mut(), "{message}").unwrap();
+    }
+
+    /// The stream itself, to say less than a message.
+    pub(crate) fn stream(&mut self) -> &mut UnixStream {
+        self.stream.get_mut()
     }
 
     /// Answers a request well.

@@ -36,9 +36,7 @@ impl Place {
         place.user = Some(User::reserve());
         // The tests' own build may lie where only root can look.
         std::fs::copy(patterm_binary(), place.path("patterm")).unwrap();
-        for folder in ["", "run", "state", "home", "project"] {
-            place.give_to_user(&place.path(folder));
-        }
+        place.give_to_user(place.top.path());
         place
     }
 
@@ -55,9 +53,14 @@ impl Place {
         path
     }
 
-    fn give_to_user(&self, path: &Path) {
+    /// Gives a file or folder, and all that is in it, to the user of this place.
+    pub(crate) fn give_to_user(&self, path: &Path) {
         let uid = self.user.as_ref().map(|user| user.uid);
-        std::os::unix::fs::chown(path, uid, uid).unwrap();
+        std::os::unix::fs::lchown(path, uid, uid).unwrap();
+        if path.is_dir() {
+            let within = std::fs::read_dir(path).unwrap();
+            within.for_each(|entry| self.give_to_user(&entry.unwrap().path()));
+        }
     }
 
     /// A folder or file of the place.

@@ -1,0 +1,316 @@
+//! What a new server hears when the old one is gone, and what the client hears meanwhile: seen
+//! from the server's side, which the test speaks for.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{NOTHING, client, initialize_params};
+use crate::support::{Conversation, FakeServer, Peer, Place};
+
+const TOKEN: &str = "abababababababababababababababababababababababababababababababab";
+
+struct Stage {
+    /// First, so that the proxy is gone before what it speaks to.
+    peer: Peer,
+    server: FakeServer,
+    _place: Place,
+}
+
+/// A client with an identity, before its first word.
+fn stage() -> Stage {
+    let place = Place::new();
+    let server = FakeServer::at(&place.path("fake.sock"));
+    let variables = [("PATTERM_SOCKET", server.socket()), ("PATTERM_IDENTITY", Path::new(TOKEN))];
+    let peer = client(&place, &variables);
+    Stage { peer, server, _place: place }
+}
+
+impl Stage {
+    /// The next connection, greeted.
+    fn accept(&self) -> Conversation {
+        let mut conversation = self.server.accept();
+        assert_eq!(conversation.hear(), json!({"patterm_identity": TOKEN}), "first of all");
+        conversation
+    }
+
+    /// A connection on which the client has done what clients do first.
+    fn shake_hands(&mut self) -> Conversation {
+        self.peer.ask("hello", "initialize", initialize_params());
+        let mut conversation = self.accept();
+        let initialize = conversation.hear();
+        assert_eq!(initialize["id"], "hello");
+        conversation.answer(&initialize, json!({"first": true}));
+        assert_eq!(self.peer.receive()["result"], json!({"first": true}));
+        self.peer.notify("notifications/initialized", json!({}));
+        assert_eq!(conversation.hear()["method"], "notifications/initialized");
+        conversation
+    }
+
+    /// The next connection, on which the handshake was repeated for the client.
+    fn accept_again(&self) -> Conversation {
+        let mut conversation = self.accept();
+        let initialize = conversation.hear();
+        assert_eq!(initialize["method"], "initialize");
+        assert_eq!(initialize["params"], initialize_params());
+        assert_ne!(initialize["id"], "hello", "an id of its own");
+        assert_eq!(conversation.hear()["method"], "notifications/initialized");
+        conversation.answer(&initialize, json!({"again": true}));
+        conversation
+    }
+
+    /// The client ends; it must have heard everything already.
+    fn finish(mut self, mut conversation: Conversation) {
+        self.peer.end();
+        assert_eq!(conversation.try_hear(), None);
+        drop(conversation);
+        assert_eq!(self.peer.finish(), NOTHING);
+    }
+}
+
+fn call() -> Value {
+    json!({"name": "spawn_agent", "arguments": {}})
+}
+
+#[track_caller]
+fn check_lost(answer: &Value, id: impl Into<Value>) {
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&id.into(), &json!(-32008)));
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("the patterm server restarted while this call was in flight"));
+}
+
+#[test]
+fn while_idle_the_handshake_is_repeated_and_the_client_hears_nothing() {
+    let mut stage = stage();
+    drop(stage.shake_hands());
+    let mut conversation = stage.accept_again();
+    stage.peer.ask(1, "tools/call", call());
+    let request = conversation.hear();
+    assert_eq!(request["id"], 1);
+    conversation.answer(&request, json!({"ok": 1}));
+    assert_eq!(stage.peer.receive(), json!({"jsonrpc": "2.0", "id": 1, "result": {"ok": 1}}));
+    stage.finish(conversation);
+}
+
+#[test]
+fn the_clients_own_words_are_repeated_to_the_byte() {
+    let mut stage = stage();
+    let params =
+        r#"{"protocolVersion" : "2025-11-25","x":[1.50, 10000000000000000000000,"\u00fc"]}"#;
+    let initialize =
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{params}}}"#);
+    stage.peer.send_body(initialize.as_bytes());
+    let mut conversation = stage.accept();
+    assert_eq!(conversation.hear_line(), format!("{initialize}\n").as_bytes());
+    conversation.answer(&json!({"id": 1}), json!({}));
+    stage.peer.receive();
+    drop(conversation);
+    let mut conversation = stage.accept();
+    let again = String::from_utf8(conversation.hear_line()).unwrap();
+    assert!(again.contains(&format!(r#""params":{params}"#)), "{again}");
+    stage.finish(conversation);
+}
+
+#[test]
+fn a_call_in_flight_is_told_and_a_read_is_asked_again() {
+    let mut stage = stage();
+    let mut conversation = stage.shake_hands();
+    stage.peer.ask(1, "tools/call", call());
+    stage.peer.ask(2, "tools/list", json!({"cursor": "x"}));
+    stage.peer.ask("three", "whoami", json!({}));
+    stage.peer.ask(4, "ping", json!({}));
+    let asked: Vec<Value> = (0..4).map(|_| conversation.hear()).collect();
+    drop(conversation);
+
+    let mut lost = [stage.peer.receive(), stage.peer.receive()];
+    lost.sort_by_key(|answer| answer["id"].is_string());
+    check_lost(&lost[0], 1);
+    check_lost(&lost[1], "three");
+    let mut conversation = stage.accept_again();
+    for at in [1, 3] {
+        let again = conversation.hear();
+        assert_eq!(again, asked[at]);
+        conversation.answer(&again, json!({"at": at}));
+        assert_eq!(stage.peer.receive()["result"], json!({"at": at}));
+    }
+    // Their ids are free again.
+    stage.peer.ask(1, "tools/call", call());
+    let request = conversation.hear();
+    conversation.answer(&request, json!({}));
+    assert_eq!(stage.peer.receive(), json!({"jsonrpc": "2.0", "id": 1, "result": {}}));
+    stage.finish(conversation);
+}
+
+#[test]
+fn of_hundreds_in_flight_each_is_answered_once() {
+    let mut stage = stage();
+    let mut conversation = stage.shake_hands();
+    for id in 0..200 {
+        let method = if id % 2 == 0 { "tools/call" } else { "ping" };
+        stage.peer.ask(id, method, call());
+    }
+    for id in 0..200 {
+        assert_eq!(conversation.hear()["id"], id);
+    }
+    drop(conversation);
+    let mut lost: Vec<_> = (0..100).map(|_| stage.peer.receive()).collect();
+    lost.sort_by_key(|answer| answer["id"].as_u64());
+    for (n, answer) in lost.iter().enumerate() {
+        check_lost(answer, 2 * n);
+    }
+    let mut conversation = stage.accept_again();
+    for n in 0..100 {
+        let ping = conversation.hear();
+        assert_eq!(ping["id"], 2 * n + 1, "in the order they were asked");
+        conversation.answer(&ping, json!({}));
+        assert_eq!(stage.peer.receive()["id"], 2 * n + 1);
+    }
+    stage.finish(conversation);
+}
+
+#[test]
+fn a_batch_in_flight_is_told_element_by_element() {
+    let mut stage = stage();
+    let mut conversation = stage.shake_hands();
+    let element = |id: u64| json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
+    let batch = json!([element(1), element(2)]);
+    stage.peer.send_body(batch.to_string().as_bytes());
+    assert_eq!(conversation.hear(), batch);
+    drop(conversation);
+    let mut lost = [stage.peer.receive(), stage.peer.receive()];
+    lost.sort_by_key(|answer| answer["id"].as_u64());
+    check_lost(&lost[0], 1);
+    check_lost(&lost[1], 2);
+    let conversation = stage.accept_again();
+    stage.finish(conversation);
+}
+
+#[test]
+fn a_handshake_that_was_not_answered_is_asked_again_as_it_was() {
+    let mut stage = stage();
+    stage.peer.ask("hello", "initialize", initialize_params());
+    for _ in 0..2 {
+        let mut conversation = stage.accept();
+        assert_eq!(conversation.hear()["id"], "hello");
+    }
+    let mut conversation = stage.accept();
+    let initialize = conversation.hear();
+    assert_eq!((&initialize["id"], &initialize["params"]), (&json!("hello"), &initialize_params()));
+    conversation.answer(&initialize, json!({}));
+    assert_eq!(stage.peer.receive()["id"], "hello");
+    stage.peer.notify("notifications/initialized", json!({}));
+    assert_eq!(conversation.hear()["method"], "notifications/initialized", "and no second one");
+    stage.finish(conversation);
+}
+
+#[test]
+fn a_whole_handshake_in_one_write_is_repeated_in_its_order() {
+    let mut stage = stage();
+    stage.peer.ask("hello", "initialize", initialize_params());
+    stage.peer.notify("notifications/initialized", json!({}));
+    let reads = ["tools/list", "ping", "resources/list", "prompts/list"];
+    for (id, method) in reads.iter().enumerate() {
+        stage.peer.ask(id, method, json!({}));
+    }
+    let mut first = stage.accept();
+    let hear_all = |conversation: &mut Conversation| -> Vec<Value> {
+        (0..2 + reads.len()).map(|_| conversation.hear()["method"].take()).collect()
+    };
+    let said = hear_all(&mut first);
+    assert_eq!(said[..2], ["initialize", "notifications/initialized"]);
+    drop(first);
+    let mut second = stage.accept();
+    assert_eq!(hear_all(&mut second), said);
+    second.answer(&json!({"id": "hello"}), json!({}));
+    for id in 0..reads.len() {
+        second.answer(&json!({"id": id}), json!({}));
+    }
+    for id in [json!("hello"), json!(0), json!(1), json!(2), json!(3)] {
+        assert_eq!(stage.peer.receive()["id"], id);
+    }
+    stage.finish(second);
+}
+
+#[test]
+fn between_the_two_steps_of_the_handshake_only_the_first_is_repeated() {
+    let mut stage = stage();
+    stage.peer.ask("hello", "initialize", initialize_params());
+    let mut conversation = stage.accept();
+    let initialize = conversation.hear();
+    conversation.answer(&initialize, json!({}));
+    assert_eq!(stage.peer.receive()["id"], "hello");
+    drop(conversation);
+    let mut conversation = stage.accept();
+    assert_eq!(conversation.hear()["params"], initialize_params());
+    stage.peer.notify("notifications/initialized", json!({}));
+    assert_eq!(conversation.hear()["method"], "notifications/initialized");
+    stage.peer.ask(1, "ping", json!({}));
+    let ping = conversation.hear();
+    assert_eq!(ping["id"], 1, "initialized was said once");
+    conversation.answer(&ping, json!({}));
+    assert_eq!(stage.peer.receive()["id"], 1);
+    stage.finish(conversation);
+}
+
+#[test]
+fn half_an_answer_never_reaches_the_client() {
+    use std::io::Write;
+    let mut stage = stage();
+    let mut conversation = stage.shake_hands();
+    stage.peer.ask(1, "tools/list", json!({}));
+    stage.peer.ask(2, "tools/call", call());
+    let (list, _call) = (conversation.hear(), conversation.hear());
+    conversation.stream().write_all(br#"{"jsonrpc":"2.0","id":2,"res"#).unwrap();
+    drop(conversation);
+    check_lost(&stage.peer.receive(), 2);
+    let mut conversation = stage.accept_again();
+    assert_eq!(conversation.hear(), list);
+    conversation.answer(&list, json!({}));
+    assert_eq!(stage.peer.receive(), json!({"jsonrpc": "2.0", "id": 1, "result": {}}));
+    stage.finish(conversation);
+}
+
+#[test]
+fn an_answer_that_came_with_the_end_counts() {
+    let mut stage = stage();
+    let mut conversation = stage.shake_hands();
+    stage.peer.ask(1, "tools/call", call());
+    let request = conversation.hear();
+    conversation.answer(&request, json!({"done": true}));
+    drop(conversation);
+    assert_eq!(stage.peer.receive()["result"], json!({"done": true}));
+    let conversation = stage.accept_again();
+    stage.finish(conversation);
+}
+
+#[test]
+fn what_the_new_server_says_by_itself_reaches_the_client() {
+    let mut stage = stage();
+    drop(stage.shake_hands());
+    let mut conversation = stage.accept_again();
+    let notice = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+    conversation.say(&notice);
+    assert_eq!(stage.peer.receive(), notice);
+    stage.finish(conversation);
+}
+
+#[test]
+fn a_server_that_ends_every_connection_is_not_asked_for_ever() {
+    let mut stage = stage();
+    stage.peer.ask(1, "tools/list", json!({}));
+    for _ in 0..3 {
+        assert_eq!(stage.accept().hear()["id"], 1);
+    }
+    let answer = stage.peer.receive();
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(1), &json!(-32008)));
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(message.contains("ends every connection at once"), "{message}");
+    assert!(stage.server.nobody_came());
+    // It may be better by the next request.
+    stage.peer.ask(2, "tools/list", json!({}));
+    let mut conversation = stage.accept();
+    let request = conversation.hear();
+    conversation.answer(&request, json!({}));
+    assert_eq!(stage.peer.receive()["id"], 2);
+    stage.finish(conversation);
+}

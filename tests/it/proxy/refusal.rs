@@ -1,0 +1,137 @@
+//! A caller whose identity does not hold is told so at each request, and never served as a
+//! stranger.
+
+use std::path::Path;
+
+use patterm_wire::Framing;
+use serde_json::{Value, json};
+
+use super::{NOTHING, client};
+use crate::support::{FakeServer, Peer, Place};
+
+/// Asks three things. Each must be answered with an error that holds these words, a notification
+/// with nothing, and the proxy must exit with 1.
+#[track_caller]
+fn check_refused(mut peer: Peer, words: &str) {
+    for (id, method) in [(1, "initialize"), (2, "tools/list"), (3, "tools/call")] {
+        let answer = peer.answer(id, method, json!({"name": "whoami"}));
+        assert_eq!(answer["error"]["code"], -32000, "{answer}");
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(message.contains(words), "{message}");
+        peer.notify("notifications/initialized", json!({}));
+    }
+    // One more that is still on its way when the input ends.
+    peer.ask("last", "ping", json!({}));
+    let (left, status) = peer.exit();
+    let ids: Vec<&Value> = left.iter().map(|answer| &answer["id"]).collect();
+    assert_eq!(ids, ["last"]);
+    assert_eq!(left[0]["error"]["code"], -32000);
+    assert_eq!(status.code(), Some(1));
+}
+
+#[test]
+fn an_identity_that_cannot_be_read_is_told_at_each_request() {
+    let place = Place::new();
+    let server = FakeServer::at(&place.path("fake.sock"));
+    let write = |name: &str, text: &[u8]| {
+        std::fs::write(place.path(name), text).unwrap();
+        place.path(name)
+    };
+    let (none, garbage) = ("cannot read the identity file", "holds no identity token");
+    let token = "0".repeat(64);
+    for (file, words) in [
+        (place.path("missing"), none),
+        (place.path("home"), none),
+        (write("binary", b"\xff\xfe"), none),
+        (write("empty", b""), garbage),
+        (write("garbage", b"garbage"), garbage),
+        (write("short", &token.as_bytes()[1..]), garbage),
+        (write("two", format!("{token}\n{token}\n").as_bytes()), garbage),
+    ] {
+        let variables = [("PATTERM_SOCKET", server.socket()), ("PATTERM_IDENTITY_FILE", &file)];
+        check_refused(client(&place, &variables), words);
+        assert_eq!(server.accept().try_hear(), None, "nothing was sent");
+        assert!(server.nobody_came(), "nor tried again");
+    }
+    let variables =
+        [("PATTERM_SOCKET", server.socket()), ("PATTERM_IDENTITY", Path::new("garbage"))];
+    check_refused(client(&place, &variables), "PATTERM_IDENTITY holds no identity token");
+    assert_eq!(server.accept().try_hear(), None);
+    assert!(server.nobody_came());
+}
+
+#[test]
+fn a_greeting_that_the_server_refuses_is_not_tried_again() {
+    let place = Place::new();
+    let _server = place.serve();
+    let forged = "ab".repeat(32);
+    for (refusals, framing) in [(1, Framing::Newline), (2, Framing::Headers)] {
+        let mut command = place.patterm(&["mcp-stdio"]);
+        let peer = Peer::through(command.env("PATTERM_IDENTITY", &forged), framing);
+        check_refused(peer, "the identity token is unknown or revoked");
+        let log = std::fs::read_to_string(place.state().file("server.log")).unwrap();
+        assert_eq!(log.matches("a connection was refused").count(), refusals, "{log}");
+    }
+}
+
+#[test]
+fn another_projects_key_is_refused_likewise() {
+    let place = Place::new();
+    let mut issuing = place.serve_in_process();
+    let (_, token) = issuing.agent("lead", None);
+    issuing.stop();
+    let server = place.serve();
+    let (token, socket) = (token.reveal(), server.socket());
+    let key = Path::new("0123456789abcdef");
+    let variables = [
+        ("PATTERM_SOCKET", &*socket),
+        ("PATTERM_PROJECT_KEY", key),
+        ("PATTERM_IDENTITY", Path::new(&token)),
+    ];
+    check_refused(client(&place, &variables), "this server serves another project");
+}
+
+/// Requests that are written together with the greeting are answered, each once.
+#[test]
+fn requests_on_their_way_when_the_refusal_comes_are_answered() {
+    let place = Place::new();
+    let server = FakeServer::at(&place.path("fake.sock"));
+    let token = "ab".repeat(32);
+    let variables = [("PATTERM_SOCKET", server.socket()), ("PATTERM_IDENTITY", Path::new(&token))];
+    let mut peer = client(&place, &variables);
+    for id in 1..=3 {
+        peer.ask(id, "tools/call", json!({"name": "whoami"}));
+    }
+    let mut conversation = server.accept();
+    assert_eq!(conversation.hear(), json!({"patterm_identity": token}));
+    for id in 1..=3 {
+        assert_eq!(conversation.hear()["id"], id);
+    }
+    conversation.say(&json!({"jsonrpc": "2.0", "id": null,
+        "error": {"code": -32000, "message": "greeting refused: as the test likes"}}));
+    drop(conversation);
+    let (left, status) = peer.exit();
+    let mut ids: Vec<_> = left.iter().map(|answer| answer["id"].as_u64()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, [1, 2, 3].map(Some));
+    for answer in &left {
+        assert_eq!(answer["error"]["message"], "greeting refused: as the test likes");
+    }
+    assert_eq!(status.code(), Some(1));
+    assert!(server.nobody_came());
+}
+
+/// Revoked while connected: the process is closed, and its calls are refused one by one.
+#[test]
+fn a_process_that_is_removed_is_refused_from_then_on() {
+    let place = Place::new();
+    let server = place.serve_in_process();
+    let (lead, token) = server.agent("lead", None);
+    let token = token.reveal();
+    let variables = [("PATTERM_SOCKET", server.socket()), ("PATTERM_IDENTITY", Path::new(&token))];
+    let mut peer = client(&place, &variables);
+    assert_eq!(peer.call(1, "whoami", json!({}))["caller"]["name"], "lead");
+    server.host().processes.remove(&lead.id).unwrap();
+    assert_eq!(peer.answer(2, "whoami", json!({}))["error"]["code"], -32000);
+    assert_eq!(peer.finish(), NOTHING);
+}
