@@ -85,24 +85,23 @@ impl Connection {
         self.opening.push_back(line);
     }
 
-    /// Writes what the server takes now; returns the ids of requests that it has whole.
-    pub(super) fn write(&mut self, queue: &mut VecDeque<Outgoing>) -> io::Result<Vec<Id>> {
-        let mut sent = Vec::new();
+    /// Writes what the server takes now, and says of each request that it has whole that it is
+    /// `sent`. A server that is gone takes nothing; the stream's end says so to whoever reads.
+    pub(super) fn write(&mut self, queue: &mut VecDeque<Outgoing>, mut sent: impl FnMut(&Id)) {
         loop {
             let opening = self.opening.front();
             let Some(line) = opening.or_else(|| queue.front().map(|next| &next.line)) else {
-                return Ok(sent);
+                return;
             };
             match self.stream.write(&line[self.written..]) {
                 Ok(bytes) => self.written += bytes,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(sent),
-                Err(e) => return Err(e),
+                Err(_) => return,
             }
             if self.written == line.len() {
                 self.written = 0;
                 if self.opening.pop_front().is_none() {
-                    sent.extend(queue.pop_front().into_iter().flat_map(|done| done.ids));
+                    queue.pop_front().iter().flat_map(|done| &done.ids).for_each(&mut sent);
                 }
             }
         }

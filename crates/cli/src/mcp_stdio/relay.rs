@@ -167,11 +167,7 @@ impl Relay {
             self.fail_all(&error);
         }
         let Link::Up(connection) = &mut self.link else { return };
-        match connection.write(&mut self.queue) {
-            Ok(sent) => sent.iter().for_each(|id| self.ledger.sent(id)),
-            // The stream's end says why; it is read in any case.
-            Err(_) => return,
-        }
+        connection.write(&mut self.queue, |id| self.ledger.sent(id));
         if last && !connection.wants_to_write(&self.queue) {
             connection.end();
         }
