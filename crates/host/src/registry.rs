@@ -4,8 +4,11 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::{Deserialize, Serialize};
 
 use crate::project::Project;
@@ -61,7 +64,17 @@ pub enum ClaimError {
         /// Why.
         source: io::Error,
     },
+    /// A server holds the project, but cannot be reached.
+    #[error(
+        "the server of {} (pid {}) lives, but its socket {} is gone; end it with `kill {}`",
+        .0.project.display(), .0.pid, .0.socket.display(), .0.pid
+    )]
+    Unreachable(Entry),
 }
+
+/// How long a server that was killed may take to be gone: the kernel closes its socket before it
+/// releases its locks, and on a busy machine that takes a moment.
+const DYING_PATIENCE: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
 
 /// The right to serve a project, held as long as this value lives. The kernel releases its locks
 /// however the process ends.
@@ -94,12 +107,21 @@ impl Seat {
         let mut held = [None, None];
         for ((held, path), entry) in held.iter_mut().zip(&lock_files).zip(&entry_files) {
             *held = lock(path, Patience::Refuse)?;
-            if held.is_none() {
-                match read_entry(entry) {
-                    Some(entry) => return Ok(Claim::Running(entry)),
-                    // Locked without an entry: that server is on its way out.
-                    None => *held = lock(path, Patience::Wait)?,
+            if held.is_some() {
+                continue;
+            }
+            match read_entry(entry) {
+                Some(entry) if is_listening(&entry) => return Ok(Claim::Running(entry)),
+                // It was killed a moment ago.
+                Some(entry) => {
+                    wait_for_end(entry.pid);
+                    *held = lock(path, Patience::Refuse)?;
+                    if held.is_none() {
+                        return Err(ClaimError::Unreachable(entry));
+                    }
                 }
+                // Locked without an entry: that server is on its way out.
+                None => *held = lock(path, Patience::Wait)?,
             }
         }
         let seat = Self { entry_files, _locks: held, starting };
@@ -167,6 +189,19 @@ fn read_entry(path: &Path) -> Option<Entry> {
     serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
 
+fn is_listening(entry: &Entry) -> bool {
+    UnixStream::connect(&entry.socket).is_ok()
+}
+
+/// Waits for the end of a process, as long as one that is dying may take.
+fn wait_for_end(pid: u32) {
+    let process = Pid::from_raw(pid.cast_signed());
+    if let Some(Ok(process)) = process.map(|pid| pidfd_open(pid, PidfdFlags::empty())) {
+        // Whatever comes of it, the lock is looked at again.
+        let _ = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&DYING_PATIENCE));
+    }
+}
+
 #[derive(Clone, Copy, PartialEq)]
 enum Patience {
     Wait,
@@ -196,6 +231,8 @@ fn lock(path: &Path, patience: Patience) -> Result<Option<File>, ClaimError> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixListener;
+
     use super::*;
 
     struct Place {
@@ -229,6 +266,14 @@ mod tests {
             }
         }
 
+        /// Becomes the server with this id: it listens, and says so.
+        fn serve(&self, mut seat: Seat, pid: u32) -> (Seat, UnixListener) {
+            let entry = self.entry(pid);
+            let listener = UnixListener::bind(&entry.socket).unwrap();
+            seat.publish(&entry).unwrap();
+            (seat, listener)
+        }
+
         fn find(&self) -> Vec<u32> {
             self.find_beside(&self.runtime)
         }
@@ -249,8 +294,8 @@ mod tests {
     #[test]
     fn the_second_claim_finds_the_first() {
         let place = place();
-        let Claim::Ours(mut seat) = place.claim() else { panic!("nobody else is there") };
-        seat.publish(&place.entry(7)).unwrap();
+        let Claim::Ours(seat) = place.claim() else { panic!("nobody else is there") };
+        let (seat, _listener) = place.serve(seat, 7);
         assert!(matches!(place.claim(), Claim::Running(entry) if entry.pid == 7));
         assert_eq!(place.find(), [7]);
         assert_eq!(list(std::slice::from_ref(&place.runtime)).len(), 1);
@@ -273,8 +318,8 @@ mod tests {
     #[test]
     fn another_runtime_folder_does_not_hide_a_server_from_its_rival() {
         let place = place();
-        let Claim::Ours(mut seat) = place.claim() else { panic!("nobody else is there") };
-        seat.publish(&place.entry(7)).unwrap();
+        let Claim::Ours(seat) = place.claim() else { panic!("nobody else is there") };
+        let _server = place.serve(seat, 7);
         let other = place.elsewhere();
         let claim = Seat::claim(&place.project, &other, &place.state).unwrap();
         assert!(matches!(claim, Claim::Running(entry) if entry.pid == 7));
@@ -296,16 +341,34 @@ mod tests {
     #[test]
     fn a_start_in_another_runtime_folder_waits_only_for_the_entry() {
         let place = place();
-        let Claim::Ours(mut seat) = place.claim() else { panic!("nobody else is there") };
+        let Claim::Ours(seat) = place.claim() else { panic!("nobody else is there") };
         std::thread::scope(|scope| {
             let other = place.elsewhere();
             let (project, state) = (&place.project, &place.state);
             let rival = scope.spawn(move || Seat::claim(project, &other, state).unwrap());
             // Before or after the rival's look: both must end well.
-            seat.publish(&place.entry(7)).unwrap();
+            let _server = place.serve(seat, 7);
             let claim = rival.join().unwrap();
             assert!(matches!(claim, Claim::Running(entry) if entry.pid == 7));
         });
+    }
+
+    #[test]
+    fn a_server_that_is_dying_is_waited_for_and_replaced() {
+        let place = place();
+        let Claim::Ours(mut seat) = place.claim() else { panic!("nobody else is there") };
+        #[expect(clippy::disallowed_methods, reason = "a process that ends when it is told")]
+        let mut dying =
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        // Its socket is closed already, its locks are not released yet.
+        seat.publish(&place.entry(dying.id())).unwrap();
+        std::thread::scope(|scope| {
+            let next = scope.spawn(|| place.claim());
+            drop(seat);
+            drop(dying.stdin.take());
+            assert!(matches!(next.join().unwrap(), Claim::Ours(_)));
+        });
+        dying.wait().unwrap();
     }
 
     #[test]
@@ -341,10 +404,9 @@ mod tests {
                 .map(|n| {
                     let (place, wins) = (&place, &wins);
                     scope.spawn(move || match place.claim() {
-                        Claim::Ours(mut seat) => {
+                        Claim::Ours(seat) => {
                             wins.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-                            seat.publish(&place.entry(n)).unwrap();
-                            Some(seat)
+                            Some(place.serve(seat, n))
                         }
                         Claim::Running(_) => None,
                     })

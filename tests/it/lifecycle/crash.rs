@@ -93,3 +93,17 @@ fn a_damaged_or_lost_entry_of_a_dead_server_stands_in_nobodys_way() {
         assert_eq!(traces.entry(), next.entry, "after {damage:?}");
     }
 }
+
+/// Somebody tidied up in `/tmp`. The server cannot be reached, but it holds the project.
+#[test]
+fn a_living_server_whose_socket_was_removed_is_named() {
+    let place = Place::new();
+    let server = place.serve();
+    std::fs::remove_file(server.socket()).unwrap();
+    let output = place.patterm(&["serve"]).output().unwrap();
+    assert_eq!((output.status.code(), &*output.stdout), (Some(1), &b""[..]));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains(&format!("end it with `kill {}`", server.pid())), "{said}");
+    server.end_with(Signal::TERM);
+    assert_ne!(place.serve().pid(), server.pid());
+}

@@ -176,6 +176,8 @@ fn a_batch_in_flight_is_told_element_by_element() {
     let batch = json!([element(1), element(2)]);
     stage.peer.send_body(batch.to_string().as_bytes());
     assert_eq!(conversation.hear(), batch);
+    // The proxy's own, to learn whether the batch is refused.
+    assert_eq!(conversation.hear()["method"], "ping");
     drop(conversation);
     let mut lost = [stage.peer.receive(), stage.peer.receive()];
     lost.sort_by_key(|answer| answer["id"].as_u64());
