@@ -38,7 +38,7 @@ pub(crate) struct Engine {
     pub(crate) blinking: bool,
     /// Index of the character set in use.
     pub(crate) charset: usize,
-    /// The last character printed, for REP.
+    /// The character just printed, if nothing came after it, for REP.
     pub(crate) last_character: Option<char>,
     /// A wide character was printed at some time, so halves may have to be mended.
     pub(crate) wide: bool,
@@ -201,6 +201,10 @@ impl Engine {
         self.modes.origin = self.page.saved_origin;
         self.charset = self.page.saved_charset;
         self.changed = true;
+        let row = self.page.row();
+        if self.modes.origin && !(self.top..=self.bottom).contains(&row) {
+            self.page.go(row.clamp(self.top, self.bottom), self.page.column());
+        }
     }
 
     /// Shows the alternate page, empty, with the cursor where it was.

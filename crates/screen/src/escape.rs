@@ -25,6 +25,7 @@ impl Actions for Engine {
     }
 
     fn control(&mut self, byte: u8) {
+        self.last_character = None;
         match byte {
             0x07 => self.notice(Notice::Bell),
             0x08 => self.go_column(self.page.column().saturating_sub(1)),
@@ -43,6 +44,7 @@ impl Actions for Engine {
     }
 
     fn escape(&mut self, intermediates: &[u8], last: u8) {
+        self.last_character = None;
         match (intermediates, last) {
             ([], b'7') => self.save_cursor(),
             ([], b'8') => self.restore_cursor(),
@@ -73,6 +75,7 @@ impl Actions for Engine {
 
     fn csi(&mut self, sequence: &Csi) {
         self.control_sequence(sequence);
+        self.last_character = None;
     }
 
     fn osc(&mut self, text: &[u8], by_bell: bool) {

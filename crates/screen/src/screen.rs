@@ -3,12 +3,15 @@
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use alacritty_terminal::term::cell::Flags;
+
 use crate::engine::Engine;
 use crate::history::{self, History, Line, RowText};
 use crate::modes::Modes;
 use crate::notice::Notice;
 use crate::page::Page;
 use crate::parser::Parser;
+use crate::record;
 use crate::resize;
 use crate::size::{Cursor, Size};
 use crate::snapshot;
@@ -249,7 +252,11 @@ pub(crate) fn styled(page: &Page, row: usize) -> StyledRow {
     while let Some(first) = rest.first() {
         let length = rest.iter().position(|cell| !same_look(first, cell)).unwrap_or(rest.len());
         let mut text = String::new();
-        crate::record::push_text(&mut text, &rest[..length]);
+        record::push_text(&mut text, &rest[..length]);
+        // Left out of a line's text, but a column of its row.
+        if rest[length - 1].flags.contains(Flags::LEADING_WIDE_CHAR_SPACER) {
+            text.push(' ');
+        }
         if !text.is_empty() {
             runs.push(Run { text, style: Style::from(first) });
         }
