@@ -16,6 +16,8 @@ mod parser;
 mod paste;
 mod print;
 mod record;
+#[cfg(test)]
+mod recording_tests;
 mod reply;
 mod resize;
 mod screen;
