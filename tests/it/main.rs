@@ -16,6 +16,7 @@ mod keeper;
 mod lifecycle;
 mod protocol;
 mod proxy;
+mod screen_reference;
 mod smoke;
 mod storm;
 mod tidy;

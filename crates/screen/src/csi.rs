@@ -118,16 +118,12 @@ impl Engine {
             1048 if on => self.save_cursor(),
             1048 => self.restore_cursor(),
             1049 if on => {
-                if self.parked.is_none() {
-                    self.save_cursor();
-                }
+                self.save_cursor();
                 self.enter_alternate();
             }
             1049 => {
-                if self.parked.is_some() {
-                    self.leave_alternate();
-                    self.restore_cursor();
-                }
+                self.leave_alternate();
+                self.restore_cursor();
             }
             _ => {
                 if let Some(switch) = self.modes.switch(number) {

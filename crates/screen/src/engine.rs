@@ -217,7 +217,10 @@ impl Engine {
         page.grid.cursor.input_needs_wrap = false;
         let rows = page.rows();
         page.blank_rows(0..rows);
-        self.parked = Some(mem::replace(&mut self.page, page));
+        let mut main = mem::replace(&mut self.page, page);
+        main.margins = (self.top, self.bottom);
+        (self.top, self.bottom) = (0, rows - 1);
+        self.parked = Some(main);
         self.keyboard.swap();
         self.modes.alternate_screen = true;
         self.changed = true;
@@ -228,6 +231,7 @@ impl Engine {
         let Some(main) = self.parked.take() else { return };
         let alternate = mem::replace(&mut self.page, main);
         let point = alternate.grid.cursor.point;
+        (self.top, self.bottom) = self.page.margins;
         self.page.grid.cursor = alternate.grid.cursor;
         self.page.go(usize::try_from(point.line.0).unwrap_or(0), point.column.0);
         self.keyboard.swap();

@@ -30,6 +30,8 @@ pub(crate) struct Page {
     pub(crate) saved_origin: bool,
     /// The character set that the saved cursor had in use.
     pub(crate) saved_charset: usize,
+    /// The scroll region of a page that is not shown.
+    pub(crate) margins: (usize, usize),
 }
 
 impl Page {
@@ -40,6 +42,7 @@ impl Page {
             info: std::iter::repeat_n(RowInfo::default(), rows).collect(),
             saved_origin: false,
             saved_charset: 0,
+            margins: (0, rows - 1),
         }
     }
 

@@ -20,39 +20,75 @@ const PUSHED_OUT: usize = 4_000_000;
 
 pub(crate) fn resize(engine: &mut Engine, size: Size) {
     let (rows, columns) = (usize::from(size.rows), usize::from(size.columns));
-    let old = engine.size();
     if let Some(main) = &mut engine.parked {
-        resize_page(&mut engine.page, false, rows, columns);
-        take_back(main, &mut engine.history, old, size);
-        resize_page(main, true, rows, columns);
-        give_out(main, &mut engine.history);
+        engine.page.grid.resize(false, rows, columns);
         forget_rows(&mut engine.page);
+        resize_main(main, &mut engine.history, rows, columns);
     } else {
-        take_back(&mut engine.page, &mut engine.history, old, size);
-        resize_page(&mut engine.page, true, rows, columns);
-        give_out(&mut engine.page, &mut engine.history);
+        resize_main(&mut engine.page, &mut engine.history, rows, columns);
     }
     (engine.top, engine.bottom) = (0, rows - 1);
     engine.tabs.resize(columns);
 }
 
-/// Puts the last rows of the history back above the page, where it may need them.
-fn take_back(page: &mut Page, history: &mut History, old: Size, size: Size) {
-    let grows = size.rows > old.rows || size.columns > old.columns;
+fn resize_main(page: &mut Page, history: &mut History, rows: usize, columns: usize) {
+    let taken = take_back(page, history, rows, columns);
+    // A program on the alternate screen goes back to where the cursor was saved.
+    let saved_here = page.grid.saved_cursor.point == page.grid.cursor.point;
+    page.grid.update_history(PUSHED_OUT);
+    page.grid.resize(true, rows, columns);
+    if saved_here {
+        page.grid.saved_cursor.point = page.grid.cursor.point;
+    }
+    let above = page.grid.history_size();
+    let down = pull_down(page, above.saturating_sub(taken));
+    give_out(page, history, above - down);
+    page.margins = (0, rows - 1);
+}
+
+/// Puts the last rows of the history back above the page, where it may need them; returns how many.
+fn take_back(page: &mut Page, history: &mut History, rows: usize, columns: usize) -> usize {
+    let full = page.used_rows().max(page.row() + 1) == page.rows();
+    let grows = full && (rows > page.rows() || columns > page.columns());
     if !grows && !history.is_open() {
-        return;
+        return 0;
     }
     // Wider rows take in several of the old ones.
-    let ratio = usize::from(size.columns).div_ceil(usize::from(old.columns));
-    let wanted = if grows { usize::from(size.rows) * ratio } else { 1 };
-    let rows = history.take_back(wanted.min(TAKEN_BACK), usize::from(old.columns));
+    let ratio = columns.div_ceil(page.columns());
+    let wanted = if grows { rows * ratio } else { 1 };
+    let taken = history.take_back(wanted.min(TAKEN_BACK), page.columns());
     let grid = &mut page.grid;
-    grid.update_history(rows.len());
+    grid.update_history(taken.len());
     grid.initialize_all();
-    for (index, row) in rows.iter().enumerate() {
-        let line = Line(index as i32 - rows.len() as i32);
-        fill(grid, line, row);
+    for (index, row) in taken.iter().enumerate() {
+        fill(grid, above(taken.len(), index), row);
     }
+    taken.len()
+}
+
+/// The line of the row at `index` among `count` rows above the page.
+fn above(count: usize, index: usize) -> Line {
+    Line(index as i32 - count as i32)
+}
+
+/// The engine pushes rows out at the top even where there are blank ones below. Brings as many back,
+/// at most `count`; returns how many.
+fn pull_down(page: &mut Page, count: usize) -> usize {
+    page.info.resize(page.rows(), RowInfo::default());
+    page.info.iter_mut().for_each(|info| info.extent = usize::MAX);
+    let blank = page.rows() - page.used_rows().max(page.row() + 1);
+    let (count, height) = (count.min(blank) as i32, page.rows() as i32);
+    if count == 0 {
+        return 0;
+    }
+    let top = -(page.grid.history_size() as i32);
+    for line in (top + count..height).rev() {
+        page.grid[Line(line)] = page.grid[Line(line - count)].clone();
+    }
+    page.grid.cursor.point.line += count;
+    let saved = &mut page.grid.saved_cursor.point;
+    saved.line = (saved.line + count).min(Line(height - 1));
+    count as usize
 }
 
 /// Writes a row of the history into the grid.
@@ -108,20 +144,12 @@ fn template(style: &Style) -> Cell {
     cell
 }
 
-fn resize_page(page: &mut Page, reflow: bool, rows: usize, columns: usize) {
-    if reflow {
-        page.grid.update_history(PUSHED_OUT);
-    }
-    page.grid.resize(reflow, rows, columns);
-}
-
 /// Moves what stands above the page into the history, and gives its memory back. Where in the
 /// output these rows began is not known any more, only that it was not before those above.
-fn give_out(page: &mut Page, history: &mut History) {
-    let above = page.grid.history_size();
+fn give_out(page: &mut Page, history: &mut History, count: usize) {
     let columns = page.columns();
-    for index in 0..above {
-        let row = &page.grid[Line(index as i32 - above as i32)];
+    for index in 0..count {
+        let row = &page.grid[above(count, index)];
         let wraps = row[Column(columns - 1)].flags.contains(Flags::WRAPLINE);
         let cells = &row[..];
         let end = cells.iter().rposition(|cell| !style::is_blank(cell)).map_or(0, |i| i + 1);
@@ -134,6 +162,7 @@ fn give_out(page: &mut Page, history: &mut History) {
 /// Rows were moved about: what is still known is that none was begun before the first.
 fn forget_rows(page: &mut Page) {
     page.grid.truncate();
-    let info = RowInfo { offset: page.info[0].offset, extent: page.columns() };
+    let offset = page.info.front().map_or(0, |info| info.offset);
+    let info = RowInfo { offset, extent: page.columns() };
     page.info = std::iter::repeat_n(info, page.rows()).collect();
 }

@@ -23,6 +23,7 @@ pub(crate) fn snapshot(engine: &Engine) -> Vec<u8> {
         pen.page(main);
         pen.saved_cursor(main);
         pen.keyboard(other);
+        pen.margins(main.margins, main.rows());
         pen.look(&Cell::default()); // The other screen begins in the background in force.
         pen.add(format_args!("\x1b[?1047h"));
     }
@@ -144,6 +145,12 @@ impl Pen {
         }
     }
 
+    fn margins(&mut self, (top, bottom): (usize, usize), rows: usize) {
+        if (top, bottom) != (0, rows - 1) {
+            self.add(format_args!("\x1b[{};{}r", top + 1, bottom + 1));
+        }
+    }
+
     fn settings(&mut self, engine: &Engine) {
         if let Some(stops) = engine.tabs.changed() {
             self.add(format_args!("\x1b[3g"));
@@ -151,9 +158,7 @@ impl Pen {
                 self.add(format_args!("\x1b[{}G\x1bH", column + 1));
             }
         }
-        if (engine.top, engine.bottom) != (0, engine.page.rows() - 1) {
-            self.add(format_args!("\x1b[{};{}r", engine.top + 1, engine.bottom + 1));
-        }
+        self.margins((engine.top, engine.bottom), engine.page.rows());
         for (number, on) in engine.modes.changed() {
             self.add(format_args!("\x1b[?{number}{}", if on { 'h' } else { 'l' }));
         }
