@@ -53,6 +53,7 @@ impl Engine {
         let (row, column, columns) = (self.page.row(), self.page.column(), self.page.columns());
         let count = count.min(columns - column);
         self.page.touch(row);
+        self.page.cut(row, column);
         self.page.grid[line(row)][..][column..].rotate_right(count);
         self.page.blank(row, column..column + count);
         self.edited(row);
@@ -62,6 +63,8 @@ impl Engine {
     pub(crate) fn delete_characters(&mut self, count: usize) {
         let (row, column, columns) = (self.page.row(), self.page.column(), self.page.columns());
         let count = count.min(columns - column);
+        self.page.cut(row, column);
+        self.page.cut(row, column + count);
         self.page.grid[line(row)][..][column..].rotate_left(count);
         self.page.blank(row, columns - count..columns);
         self.edited(row);

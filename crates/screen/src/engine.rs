@@ -145,6 +145,7 @@ impl Engine {
     /// Up one row; at the top margin the region scrolls.
     pub(crate) fn reverse_line_feed(&mut self) {
         self.changed = true;
+        self.page.grid.cursor.input_needs_wrap = false;
         if self.page.row() == self.top {
             self.page.scroll_down(self.top, self.bottom + 1, 1);
         } else {
@@ -214,7 +215,6 @@ impl Engine {
         }
         let mut page = Page::new(self.size());
         page.grid.cursor = self.page.grid.cursor.clone();
-        page.grid.cursor.input_needs_wrap = false;
         let rows = page.rows();
         page.blank_rows(0..rows);
         let mut main = mem::replace(&mut self.page, page);

@@ -169,6 +169,17 @@ impl Page {
         }
     }
 
+    /// Blanks a wide character that stands on both sides of a place where the row is cut.
+    pub(crate) fn cut(&mut self, row: usize, column: usize) {
+        let cells = &mut self.grid[line(row)][..];
+        if column > 0
+            && cells.get(column).is_some_and(|c| c.flags.contains(Flags::WIDE_CHAR_SPACER))
+        {
+            tear(&mut cells[column - 1]);
+            tear(&mut cells[column]);
+        }
+    }
+
     /// Blanks halves of wide characters that an edit left behind in a row.
     pub(crate) fn mend(&mut self, row: usize) {
         let columns = self.columns();
@@ -183,6 +194,9 @@ impl Page {
             };
             if torn {
                 tear(&mut cells[column]);
+            }
+            if column + 1 < columns {
+                cells[column].flags.remove(Flags::LEADING_WIDE_CHAR_SPACER);
             }
         }
     }

@@ -23,6 +23,7 @@ pub(crate) fn resize(engine: &mut Engine, size: Size) {
     if let Some(main) = &mut engine.parked {
         engine.page.grid.resize(false, rows, columns);
         forget_rows(&mut engine.page);
+        (0..rows).for_each(|row| engine.page.mend(row));
         resize_main(main, &mut engine.history, rows, columns);
     } else {
         resize_main(&mut engine.page, &mut engine.history, rows, columns);
