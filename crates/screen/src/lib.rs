@@ -7,8 +7,12 @@ mod edit;
 mod engine;
 mod escape;
 mod history;
+#[cfg(test)]
+mod history_tests;
 mod keyboard;
 pub mod keys;
+#[cfg(test)]
+mod keys_tests;
 mod modes;
 mod notice;
 mod page;
@@ -19,6 +23,8 @@ mod record;
 #[cfg(test)]
 mod recording_tests;
 mod reply;
+#[cfg(test)]
+mod reply_tests;
 mod resize;
 mod screen;
 #[cfg(test)]
@@ -27,6 +33,8 @@ mod sgr;
 mod size;
 mod snapshot;
 mod stripper;
+#[cfg(test)]
+mod stripper_tests;
 mod style;
 mod tabs;
 mod title;
