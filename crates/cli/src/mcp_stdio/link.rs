@@ -147,24 +147,11 @@ pub(super) enum Found {
 
 /// Connects to the server that is meant, or begins to start it.
 pub(super) fn find(wanted: &Wanted) -> anyhow::Result<Found> {
-    if let Some(socket) = &wanted.socket
-        && let Some(stream) = start::connect(socket)?
-    {
+    let (found, left_behind) = look(wanted)?;
+    if let Some(stream) = found {
         return Ok(Found::Server(stream));
     }
-    let own_key = wanted.project.as_ref().map(Project::key);
-    let Some(key) = wanted.project_key.as_deref().or(own_key) else {
-        anyhow::bail!("no project: the working directory is gone, and no project key is given");
-    };
-    let folders = RuntimeDir::candidates(wanted.socket.as_deref());
-    let state = StateDir::from_env(key).ok();
-    let entries = registry::find(key, &folders, state.as_ref());
-    for entry in &entries {
-        if let Some(stream) = start::connect(&entry.socket)? {
-            return Ok(Found::Server(stream));
-        }
-    }
-    let left_behind = entries.iter().find_map(|entry| Project::of(&entry.project).ok());
+    let key = key_of(wanted)?;
     let project = [wanted.project.as_ref(), left_behind.as_ref()]
         .into_iter()
         .flatten()
@@ -177,6 +164,37 @@ pub(super) fn find(wanted: &Wanted) -> anyhow::Result<Found> {
     };
     let limit = format!("--max-message-bytes={}", wanted.message_bytes);
     Ok(Found::Starter(start::begin_serve(project.root(), &[limit])?))
+}
+
+/// Connects to the server that is meant, if it runs.
+pub(super) fn find_running(wanted: &Wanted) -> Option<UnixStream> {
+    look(wanted).ok()?.0
+}
+
+/// The server that is meant, and the project of one that died.
+fn look(wanted: &Wanted) -> anyhow::Result<(Option<UnixStream>, Option<Project>)> {
+    if let Some(socket) = &wanted.socket
+        && let Some(stream) = start::connect(socket)?
+    {
+        return Ok((Some(stream), None));
+    }
+    let key = key_of(wanted)?;
+    let folders = RuntimeDir::candidates(wanted.socket.as_deref());
+    let state = StateDir::from_env(key).ok();
+    let entries = registry::find(key, &folders, state.as_ref());
+    for entry in &entries {
+        if let Some(stream) = start::connect(&entry.socket)? {
+            return Ok((Some(stream), None));
+        }
+    }
+    Ok((None, entries.iter().find_map(|entry| Project::of(&entry.project).ok())))
+}
+
+fn key_of(wanted: &Wanted) -> anyhow::Result<&str> {
+    let own_key = wanted.project.as_ref().map(Project::key);
+    wanted.project_key.as_deref().or(own_key).ok_or_else(|| {
+        anyhow::anyhow!("no project: the working directory is gone, and no project key is given")
+    })
 }
 
 /// What became of a start whose output has ended.

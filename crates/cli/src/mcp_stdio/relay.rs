@@ -332,9 +332,12 @@ impl Relay {
         if self.mute_connections >= MUTE_CONNECTIONS {
             self.mute_connections = 0;
             self.fail_all(&unavailable("the patterm server ends every connection at once"));
-        } else {
-            // Not only when the client asks next: it may be listening for notices.
+        } else if !self.queue.is_empty() {
             self.find();
+        } else if let Some(stream) = link::find_running(&self.wanted) {
+            // A new server is greeted at once: the client may listen for notices. But one that a
+            // person ended is not started again as long as nobody asks it anything.
+            let _ = self.open(stream);
         }
     }
 
