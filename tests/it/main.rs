@@ -20,3 +20,4 @@ mod screen_reference;
 mod smoke;
 mod storm;
 mod tidy;
+mod view;

@@ -47,6 +47,8 @@ pub(crate) enum Verb {
     Restart(One),
     /// End a process with all it started and remove it
     Close(One),
+    /// Show a process on this terminal; ctrl+b d leaves
+    Attach(Attach),
     /// Call any tool and print its result
     Call(Call),
     /// Speak MCP on standard input and output, for an agent's CLI
@@ -177,6 +179,15 @@ pub(crate) struct Stop {
 pub(crate) struct One {
     /// An id, a name, or the start of one
     pub(crate) process: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Attach {
+    /// An id, a name, or the start of one
+    pub(crate) process: String,
+    /// Full screen, its bytes as they come
+    #[arg(long)]
+    pub(crate) raw: bool,
 }
 
 #[derive(Debug, Args)]

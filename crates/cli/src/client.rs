@@ -30,6 +30,11 @@ impl Client {
         Ok(Self { stream: BufReader::new(stream) })
     }
 
+    /// The connection itself, for something else.
+    pub(crate) fn into_stream(self) -> UnixStream {
+        self.stream.into_inner()
+    }
+
     /// Calls a tool and waits for its result.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Value> {
         let request = reply::request(&Id::from_number(1), tool, Some(&arguments.to_string()));

@@ -1,6 +1,7 @@
 //! `patterm`: the one binary. It reads the arguments and hands over to the verb.
 
 mod args;
+mod attach;
 mod client;
 mod kill;
 mod ls;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         Some(Verb::Stop(options)) => verbs::stop(&options),
         Some(Verb::Restart(options)) => verbs::restart(&options),
         Some(Verb::Close(options)) => verbs::close(&options),
+        Some(Verb::Attach(options)) => attach::run(&options),
         Some(Verb::Call(options)) => verbs::call(&options),
         None => overview::run(),
     };

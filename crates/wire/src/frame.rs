@@ -170,6 +170,13 @@ impl Decoder {
         }
     }
 
+    /// Takes everything that was fed and not handed out: the stream goes on as something else.
+    pub fn take_rest(&mut self) -> Vec<u8> {
+        let rest = self.waiting().to_vec();
+        self.take(rest.len());
+        rest
+    }
+
     /// What is left when the stream ends: a last line without a line feed is served, a frame
     /// that was cut off is bad. Call after [`Decoder::next_frame`] has returned `None`.
     pub fn finish(&mut self) -> Option<Frame<'_>> {

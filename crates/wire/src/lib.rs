@@ -7,6 +7,7 @@ pub mod id;
 pub mod message;
 mod nesting;
 pub mod reply;
+pub mod view;
 
 pub use error::ErrorObject;
 pub use frame::{BadFrame, Decoder, Frame, Framing};

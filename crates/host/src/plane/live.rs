@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use patterm_keeper::Pane;
 use patterm_keeper::log;
-use patterm_screen::Screen;
+use patterm_screen::{Screen, Size};
 use tokio::sync::watch;
 
 use super::input::{Input, InputFull};
 use super::matcher::Waiters;
+use super::views::Views;
 use crate::ports::Ports;
 use crate::process::{Exit, ProcessId};
 
@@ -48,6 +49,8 @@ pub(crate) struct Live {
     pub(super) waiters: Mutex<Waiters>,
     /// Addresses it printed; looked for when asked.
     ports: Mutex<Ports>,
+    /// Who looks at it.
+    views: Mutex<Views>,
     /// In the matcher's line already.
     pub(super) matching: AtomicBool,
     pub(super) progress: watch::Sender<Progress>,
@@ -82,6 +85,7 @@ impl Live {
             input: Mutex::default(),
             waiters: Mutex::default(),
             ports: Mutex::default(),
+            views: Mutex::default(),
             matching: AtomicBool::new(false),
             progress: watch::Sender::new(Progress { parsed, ..Progress::default() }),
             parsed: AtomicU64::new(parsed),
@@ -103,6 +107,26 @@ impl Live {
         let mut ports = lock(&self.ports);
         ports.look(&self.log);
         ports
+    }
+
+    /// Who looks at it.
+    pub(crate) fn views(&self) -> MutexGuard<'_, Views> {
+        lock(&self.views)
+    }
+
+    /// Gives its terminal another size.
+    pub(crate) fn resize(&self, size: Option<Size>) {
+        let Some(size) = size else { return };
+        let mut screen = self.screen();
+        if screen.size() == size {
+            return;
+        }
+        screen.resize(size);
+        // The program hears of it while nobody sees the screen in between.
+        if let Some(pane) = &self.pane {
+            let (rows, columns) = (size.rows, size.columns);
+            let _ = pane.resize(patterm_keeper::Size { rows, columns });
+        }
     }
 
     /// How many wait for something on it.

@@ -7,6 +7,7 @@ mod live;
 mod matcher;
 mod parser;
 mod reader;
+mod views;
 
 use std::io;
 use std::sync::Arc;

@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::calls::Calls;
 use super::dispatch::Dispatch;
+use super::view::Wish;
 use crate::caller::Caller;
 use crate::greeting::{self, FirstLine};
 use crate::host::Host;
@@ -39,6 +40,8 @@ pub(super) struct Connection {
     ending: Option<Instant>,
     /// The server ends.
     leaving: bool,
+    /// The client wants to be a view from here on.
+    view: Option<Wish>,
 }
 
 /// Bytes on their way to the client.
@@ -62,10 +65,16 @@ impl Connection {
             notices,
             ending: None,
             leaving: false,
+            view: None,
             stream,
             host,
         };
-        if let Err(error) = connection.run(&mut incoming).await {
+        let mut served = connection.run(&mut incoming).await;
+        let Self { view, stream, mut decoder, host, .. } = connection;
+        if let (Ok(()), Some(wish)) = (&served, view) {
+            served = wish.serve(stream, decoder.take_rest(), host).await;
+        }
+        if let Err(error) = served {
             // A client that went away is no event.
             tracing::debug!(%error, "a connection broke");
         }
@@ -79,6 +88,9 @@ impl Connection {
             let room = self.outbox.len() < OUTBOX_BYTES;
             if room && self.waiting && self.ending.is_none() {
                 self.serve_waiting();
+                if self.view.is_some() {
+                    return Ok(());
+                }
                 tokio::task::consume_budget().await;
                 continue;
             }
@@ -141,7 +153,8 @@ impl Connection {
     /// has enough to read.
     fn serve_waiting(&mut self) {
         for _ in 0..FAIR_TURN {
-            if self.ending.is_some() || self.outbox.len() >= OUTBOX_BYTES {
+            let enough = self.outbox.len() >= OUTBOX_BYTES;
+            if self.ending.is_some() || self.view.is_some() || enough {
                 return;
             }
             let Some(frame) = self.decoder.next_frame() else {
@@ -182,7 +195,13 @@ impl Connection {
                 self.ending = Some(Instant::now() + LAST_WORDS);
                 return;
             }
-            FirstLine::Message => Caller::External,
+            FirstLine::Message => match Wish::read(body) {
+                None => Caller::External,
+                wish => {
+                    self.view = wish;
+                    return;
+                }
+            },
         };
         let dispatch = self.dispatch_for(caller);
         let served = serve_body(body, &dispatch, &mut self.calls);

@@ -4,6 +4,7 @@ mod calls;
 mod connection;
 mod dispatch;
 mod listener;
+mod view;
 
 pub use dispatch::SHUTDOWN_METHOD;
 pub(crate) use listener::Listener;

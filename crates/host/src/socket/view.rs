@@ -1,0 +1,263 @@
+//! A view of a process: its screen as it is, then its output as it comes. Nothing is queued for a
+//! view: it reads the log at its own pace, and one that falls too far behind begins anew from a
+//! snapshot.
+
+use std::io;
+use std::sync::Arc;
+
+use patterm_screen::Size;
+use patterm_wire::view::{self, FromView, ToView, ViewDecoder, ViewSize};
+use patterm_wire::{ErrorObject, Framing, Id, Incoming, Message, reply};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::net::UnixStream;
+
+use crate::host::Host;
+use crate::life::no_such_process;
+use crate::plane::Live;
+use crate::process::ProcessId;
+use crate::tools::{ErrorKind, ToolError};
+
+/// Bytes of output in one frame.
+const OUTPUT_BYTES: usize = 64 << 10;
+
+/// A view this far behind is better served by a picture of the screen than by what led to it.
+const LAG_BYTES: u64 = 1 << 20;
+
+/// Bytes read from a view in one go.
+const READ_BYTES: usize = 16 << 10;
+
+/// A connection's wish to be a view.
+#[derive(Debug)]
+pub(super) struct Wish {
+    id: Id,
+    params: Result<Params, String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Params {
+    version: u32,
+    process_id: String,
+    rows: Option<u16>,
+    columns: Option<u16>,
+}
+
+impl Wish {
+    /// Whether a message is such a wish.
+    pub(super) fn read(body: &[u8]) -> Option<Self> {
+        match Incoming::parse(body) {
+            Ok(Incoming::One(Message::Request { id, method, params }))
+                if method == view::METHOD =>
+            {
+                let text = params.map_or("{}", |params| params.get());
+                Some(Self { id, params: serde_json::from_str(text).map_err(|e| e.to_string()) })
+            }
+            _ => None,
+        }
+    }
+
+    /// Attaches the view, or says why not, and serves it to its end.
+    pub(super) async fn serve(
+        self,
+        stream: UnixStream,
+        rest: Vec<u8>,
+        host: Arc<Host>,
+    ) -> io::Result<()> {
+        let mut line = Vec::new();
+        match self.check(&host) {
+            Ok((live, size)) => {
+                let result = json!({"version": view::VERSION, "process_id": live.id}).to_string();
+                Framing::Newline.encode(&reply::result(&self.id, &result), &mut line);
+                let mut attached = Attached::new(stream, host, live, line);
+                attached.resize(size);
+                attached.decoder.feed(&rest);
+                attached.run().await
+            }
+            Err(error) => {
+                Framing::Newline.encode(&reply::error(Some(&self.id), &error), &mut line);
+                stream.writable().await?;
+                stream.try_write(&line).map(drop)
+            }
+        }
+    }
+
+    fn check(&self, host: &Host) -> Result<(Arc<Live>, Option<Size>), ErrorObject> {
+        let params = self.params.as_ref().map_err(|why| {
+            ErrorObject::invalid_params(format!("`params` take version and process_id: {why}"))
+        })?;
+        if params.version != view::VERSION {
+            let message = format!(
+                "this server speaks version {} of views and you speak {}; use the same patterm on \
+                 both sides (`patterm --version`, `patterm ls`)",
+                view::VERSION,
+                params.version
+            );
+            return Err(ToolError::new(ErrorKind::Unavailable, message).into_rpc());
+        }
+        let Ok(id) = params.process_id.parse::<ProcessId>();
+        let live = host.live(&id).ok_or_else(|| no_such_process(id.as_str(), host).into_rpc())?;
+        let size = params.rows.zip(params.columns).map(|(rows, columns)| Size::new(rows, columns));
+        Ok((live, size))
+    }
+}
+
+struct Attached {
+    stream: UnixStream,
+    host: Arc<Host>,
+    live: Arc<Live>,
+    decoder: ViewDecoder,
+    /// One frame on its way, at the most; the next is made when it is gone.
+    outbox: Vec<u8>,
+    sent: usize,
+    /// The offset after the last byte that the view has; `None` before its first picture.
+    at: Option<u64>,
+    /// The size its last picture had.
+    shown: Option<Size>,
+    told_end: bool,
+    /// Its number among the views of this process.
+    number: u64,
+}
+
+impl Attached {
+    fn new(stream: UnixStream, host: Arc<Host>, live: Arc<Live>, outbox: Vec<u8>) -> Self {
+        let number = live.views().enter();
+        Self {
+            stream,
+            host,
+            live,
+            decoder: ViewDecoder::default(),
+            outbox,
+            sent: 0,
+            at: None,
+            shown: None,
+            told_end: false,
+            number,
+        }
+    }
+
+    async fn run(&mut self) -> io::Result<()> {
+        let mut progress = self.live.watch();
+        let mut sizes = self.live.views().watch();
+        let shutdown = self.host.shutdown.clone();
+        let mut scratch = vec![0; READ_BYTES];
+        loop {
+            self.hear()?;
+            self.flush()?;
+            if self.outbox.is_empty() && self.next_frame() {
+                tokio::task::consume_budget().await;
+                continue;
+            }
+            let idle = self.outbox.is_empty();
+            tokio::select! {
+                biased;
+                ready = self.stream.readable() => {
+                    ready?;
+                    match self.stream.try_read(&mut scratch) {
+                        Ok(0) => return Ok(()),
+                        Ok(bytes) => self.decoder.feed(&scratch[..bytes]),
+                        Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                        Err(e) => return Err(e),
+                    }
+                }
+                ready = self.stream.writable(), if !idle => ready?,
+                changed = progress.changed(), if idle => drop(changed),
+                changed = sizes.changed(), if idle => drop(changed),
+                () = shutdown.cancelled() => return Ok(()),
+            }
+        }
+    }
+
+    /// Takes what the view said.
+    fn hear(&mut self) -> io::Result<()> {
+        loop {
+            match self.decoder.next_from_view() {
+                Ok(Some(FromView::Input(bytes))) => {
+                    // A program that does not read loses what is typed into it, as on any terminal.
+                    if self.live.push(&bytes).is_ok() {
+                        self.host.plane.write(&self.live);
+                    }
+                }
+                Ok(Some(FromView::Size(ViewSize { rows, columns }))) => {
+                    self.resize(Some(Size::new(rows, columns)));
+                }
+                Ok(None) => return Ok(()),
+                Err(_) => return Err(io::ErrorKind::InvalidData.into()),
+            }
+        }
+    }
+
+    fn resize(&self, size: Option<Size>) {
+        let agreed = self.live.views().set(self.number, size);
+        self.live.resize(agreed);
+    }
+
+    /// Makes the next frame, if there is anything to say.
+    fn next_frame(&mut self) -> bool {
+        let progress = *self.live.watch().borrow();
+        let size = self.live.views().agreed();
+        let behind = self.at.map(|at| progress.parsed.saturating_sub(at));
+        let anew = self.shown != size || behind.is_none_or(|behind| behind > LAG_BYTES);
+        let frame = match self.at {
+            Some(at) if !anew => {
+                let wanted = usize::try_from(progress.parsed.saturating_sub(at)).unwrap_or(0);
+                if wanted == 0 {
+                    return self.end_frame();
+                }
+                let copied = self.live.log.copy(at, wanted.min(OUTPUT_BYTES));
+                if copied.offset > at {
+                    // The log dropped what the view has not seen: begin anew.
+                    self.snapshot(size)
+                } else {
+                    self.at = Some(at + copied.bytes.len() as u64);
+                    ToView::Output { offset: at, bytes: copied.bytes }
+                }
+            }
+            _ => self.snapshot(size),
+        };
+        frame.encode(&mut self.outbox);
+        true
+    }
+
+    fn snapshot(&mut self, agreed: Option<Size>) -> ToView {
+        let screen = self.live.screen();
+        let (offset, size) = (screen.offset(), screen.size());
+        let bytes = screen.snapshot();
+        drop(screen);
+        self.at = Some(offset);
+        self.shown = agreed;
+        let size = ViewSize { rows: size.rows, columns: size.columns };
+        ToView::Snapshot { offset, size, bytes }
+    }
+
+    /// Tells the end, once.
+    fn end_frame(&mut self) -> bool {
+        let progress = *self.live.watch().borrow();
+        if !progress.is_over() || self.told_end {
+            return false;
+        }
+        self.told_end = true;
+        let (code, signal) = progress.exit.map_or((None, None), |exit| (exit.code, exit.signal));
+        ToView::Ended { code, signal }.encode(&mut self.outbox);
+        true
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        while self.sent < self.outbox.len() {
+            match self.stream.try_write(&self.outbox[self.sent..]) {
+                Ok(bytes) => self.sent += bytes,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(e) => return Err(e),
+            }
+        }
+        self.outbox = Vec::new();
+        self.sent = 0;
+        Ok(())
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        let agreed = self.live.views().leave(self.number);
+        self.live.resize(agreed);
+    }
+}

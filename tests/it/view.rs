@@ -1,0 +1,195 @@
+//! Views: a picture of the screen, then the output as it comes; several of them, of any size, at any
+//! pace.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+
+use patterm_screen::{Screen, Size};
+use patterm_wire::Framing;
+use patterm_wire::view::{self, FromView, ToView, ViewDecoder, ViewSize};
+use serde_json::{Value, json};
+
+use crate::support::{Door, Peer, Place, Serving};
+
+const SOCKET: Door = Door::Socket(Framing::Newline);
+
+/// A view with a screen of its own, as the TUI and the browser have.
+struct View {
+    stream: UnixStream,
+    decoder: ViewDecoder,
+    screen: Screen,
+    /// Snapshots that came.
+    snapshots: usize,
+    ended: Option<(Option<i32>, Option<i32>)>,
+}
+
+impl View {
+    /// Asks to be attached; the answer, and the stream behind it.
+    fn ask(server: &Serving, params: &Value) -> (Value, UnixStream) {
+        let mut stream = UnixStream::connect(server.socket()).unwrap();
+        let request = json!({"jsonrpc": "2.0", "id": 1, "method": view::METHOD, "params": params});
+        stream.write_all(format!("{request}\n").as_bytes()).unwrap();
+        let mut line = Vec::new();
+        let mut byte = [0];
+        while !line.ends_with(b"\n") {
+            assert_eq!(stream.read(&mut byte).unwrap(), 1, "an answer comes first");
+            line.push(byte[0]);
+        }
+        (serde_json::from_slice(&line).unwrap(), stream)
+    }
+
+    fn attach(server: &Serving, id: &str, rows: u16, columns: u16) -> Self {
+        let params =
+            json!({"version": view::VERSION, "process_id": id, "rows": rows, "columns": columns});
+        let (answer, stream) = Self::ask(server, &params);
+        assert_eq!(answer["result"]["version"], view::VERSION, "{answer}");
+        Self {
+            stream,
+            decoder: ViewDecoder::default(),
+            screen: Screen::new(Size::new(rows, columns)),
+            snapshots: 0,
+            ended: None,
+        }
+    }
+
+    /// Takes frames until the own screen is as wanted.
+    fn until(&mut self, wanted: impl Fn(&Self) -> bool) {
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            while let Some(frame) = self.decoder.next_to_view().unwrap() {
+                self.take(frame);
+            }
+            if wanted(self) {
+                return;
+            }
+            let bytes = self.stream.read(&mut buffer).unwrap();
+            assert!(bytes > 0, "the server ended the view");
+            self.decoder.feed(&buffer[..bytes]);
+        }
+    }
+
+    fn take(&mut self, frame: ToView) {
+        match frame {
+            ToView::Snapshot { offset, size, bytes } => {
+                self.screen = Screen::new(Size::new(size.rows, size.columns));
+                self.screen.feed(&bytes);
+                self.screen.set_offset(offset);
+                self.snapshots += 1;
+            }
+            ToView::Output { offset, bytes } => {
+                assert_eq!(offset, self.screen.offset(), "not a byte is missing or doubled");
+                self.screen.feed(&bytes);
+            }
+            ToView::Ended { code, signal } => self.ended = Some((code, signal)),
+        }
+    }
+
+    fn shows(&self, text: &str) -> bool {
+        self.screen.rows().iter().any(|row| row.contains(text))
+    }
+
+    fn say(&mut self, frame: &FromView) {
+        let mut bytes = Vec::new();
+        frame.encode(&mut bytes);
+        self.stream.write_all(&bytes).unwrap();
+    }
+}
+
+fn spawn(peer: &mut Peer, argv: &[&str]) -> String {
+    let answer = peer.answer(1, "spawn_process", json!({"argv": argv}));
+    answer["result"]["process_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+}
+
+fn grid(peer: &mut Peer, id: &str) -> Value {
+    peer.answer(2, "get_process_output", json!({"process_id": id}))["result"].take()
+}
+
+fn rows(grid: &Value) -> Vec<String> {
+    let rows = grid["rows"].as_array().unwrap();
+    rows.iter().map(|row| row.as_str().unwrap().to_owned()).collect()
+}
+
+fn wait(peer: &mut Peer, id: &str, pattern: &str) {
+    let arguments = json!({"process_id": id, "pattern": pattern});
+    let answer = peer.answer(3, "wait_for_pattern", arguments);
+    assert_eq!(answer["result"]["matched"], true, "{answer}");
+}
+
+#[test]
+fn a_view_shows_what_was_there_and_what_comes_and_types() {
+    let place = Place::new();
+    let server = place.serve_in_process();
+    let mut peer = server.connect(SOCKET);
+    let id = spawn(&mut peer, &["sh", "-c", "echo before; cat; exit 4"]);
+    wait(&mut peer, &id, "before");
+    let mut view = View::attach(&server, &id, 24, 80);
+    view.until(|view| view.shows("before"));
+    view.say(&FromView::Input(b"typed here\r".to_vec()));
+    view.until(|view| view.screen.rows().iter().filter(|row| *row == "typed here").count() == 2);
+    let shown: Vec<_> = view.screen.rows().iter().map(|row| row.trim_end().to_owned()).collect();
+    assert_eq!(rows(&grid(&mut peer, &id)), shown);
+    view.say(&FromView::Input(b"\x04".to_vec()));
+    view.until(|view| view.ended.is_some());
+    assert_eq!(view.ended, Some((Some(4), None)));
+    assert_eq!(view.snapshots, 1, "one picture, then only output");
+}
+
+#[test]
+fn the_smallest_view_decides_the_size_and_the_program_is_told() {
+    let place = Place::new();
+    let server = place.serve_in_process();
+    let mut peer = server.connect(SOCKET);
+    let script = "trap 'stty size' WINCH; echo up; while :; do sleep 0.01; done";
+    let id = spawn(&mut peer, &["sh", "-c", script]);
+    wait(&mut peer, &id, "up");
+    let mut large = View::attach(&server, &id, 50, 120);
+    large.until(|view| view.shows("50 120"));
+    let mut small = View::attach(&server, &id, 30, 100);
+    large.until(|view| view.screen.size() == Size::new(30, 100) && view.shows("30 100"));
+    small.say(&FromView::Size(ViewSize { rows: 40, columns: 60 }));
+    large.until(|view| view.screen.size() == Size::new(40, 60) && view.shows("40 60"));
+    drop(small);
+    large.until(|view| view.screen.size() == Size::new(50, 120));
+    let size = grid(&mut peer, &id)["size"].take();
+    assert_eq!(size, json!({"rows": 50, "columns": 120}));
+}
+
+#[test]
+fn a_view_that_does_not_read_is_no_burden_and_begins_anew_when_it_does() {
+    let place = Place::new();
+    let server = place.serve_in_process();
+    let mut peer = server.connect(SOCKET);
+    let script = "read go; seq 1 2000000; echo the end; read stay";
+    let id = spawn(&mut peer, &["sh", "-c", script]);
+    let mut lazy = View::attach(&server, &id, 24, 80);
+    let mut keen = View::attach(&server, &id, 24, 80);
+    keen.until(|view| view.snapshots > 0);
+    keen.say(&FromView::Input(b"go\r".to_vec()));
+    keen.until(|view| view.shows("the end"));
+    let shown: Vec<_> = keen.screen.rows().iter().map(|row| row.trim_end().to_owned()).collect();
+    assert_eq!(rows(&grid(&mut peer, &id)), shown);
+    // What the lazy one has not read was 15 MB; it gets a picture instead.
+    lazy.until(|view| view.shows("the end"));
+    assert_eq!(lazy.screen.rows(), keen.screen.rows());
+    assert!(lazy.snapshots >= 2, "{} pictures", lazy.snapshots);
+}
+
+#[test]
+fn who_cannot_be_a_view_is_told_why() {
+    let place = Place::new();
+    let server = place.serve_in_process();
+    for (params, code, reason) in [
+        (
+            json!({"version": 999, "process_id": "p1"}),
+            -32008,
+            "version 1 of views and you speak 999",
+        ),
+        (json!({"version": view::VERSION, "process_id": "p1"}), -32001, "no process `p1`"),
+        (json!({"version": view::VERSION}), -32602, "process_id"),
+    ] {
+        let (answer, mut stream) = View::ask(&server, &params);
+        assert_eq!(answer["error"]["code"], code, "{answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains(reason), "{answer}");
+        assert_eq!(stream.read(&mut [0]).unwrap(), 0, "and closed");
+    }
+}
