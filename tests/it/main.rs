@@ -20,4 +20,5 @@ mod screen_reference;
 mod smoke;
 mod storm;
 mod tidy;
+mod upgrade;
 mod view;

@@ -19,6 +19,8 @@ pub(crate) enum Verb {
     Serve(Serve),
     /// End this project's server and everything in it
     Kill(Kill),
+    /// Replace this project's running server by this binary, losing nothing
+    Upgrade,
     /// List your servers with their projects
     Ls(Ls),
     /// Start a program in a pane of its own and print its id

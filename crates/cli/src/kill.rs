@@ -31,7 +31,7 @@ pub(crate) fn run(options: &Kill) -> anyhow::Result<()> {
     for entry in &entries {
         // An entry whose server died by itself has nobody behind it.
         if let Some(stream) = start::connect(&entry.socket)? {
-            end(entry, stream)?;
+            end(entry, stream, SHUTDOWN_METHOD)?;
             say(&format!("ended the server of {} (pid {})", entry.project.display(), entry.pid));
             ended += 1;
         }
@@ -42,14 +42,19 @@ pub(crate) fn run(options: &Kill) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn end(entry: &Entry, mut stream: std::os::unix::net::UnixStream) -> anyhow::Result<()> {
+/// Ends a server by one of its methods and waits until it is gone.
+pub(crate) fn end(
+    entry: &Entry,
+    mut stream: std::os::unix::net::UnixStream,
+    method: &str,
+) -> anyhow::Result<()> {
     let what = || format!("cannot end the server with pid {}", entry.pid);
     // The kernel knows whose connection it is; the entry may be old.
     let pid = rustix::net::sockopt::socket_peercred(&stream).with_context(what)?.pid;
     let process = Pid::from_raw(pid.as_raw_nonzero().get())
         .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     let mut line = Vec::new();
-    let request = reply::request(&Id::from_number(1), SHUTDOWN_METHOD, None);
+    let request = reply::request(&Id::from_number(1), method, None);
     Framing::Newline.encode(&request, &mut line);
     stream.set_read_timeout(Some(PATIENCE)).with_context(what)?;
     stream.write_all(&line).with_context(what)?;

@@ -9,6 +9,7 @@ mod mcp_stdio;
 mod overview;
 mod serve;
 mod start;
+mod upgrade;
 mod verbs;
 
 use std::process::ExitCode;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
             patterm_keeper::run(Options { socket, server }).map_err(Into::into)
         }
         Some(Verb::Kill(options)) => kill::run(&options),
+        Some(Verb::Upgrade) => upgrade::run(),
         Some(Verb::Ls(options)) => ls::run(&options),
         Some(Verb::Run(options)) => verbs::run(&options),
         Some(Verb::Shell(options)) => verbs::shell(&options),

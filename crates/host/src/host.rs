@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -37,6 +38,8 @@ pub struct Host {
     pub limits: Limits,
     /// Cancelled when the server is to end.
     pub(crate) shutdown: CancellationToken,
+    /// What runs is to be left to the next server.
+    pub(crate) handover: AtomicBool,
     pub(crate) state: StateDir,
     pub(crate) keeping: Keeping,
     pub(crate) plane: Plane,
@@ -61,13 +64,14 @@ impl Host {
     /// Reads the project's state; returns what the data plane will tell of.
     pub(crate) fn load(parts: Parts) -> Result<(Self, mpsc::Receiver<Event>), StateError> {
         let Parts { project, socket, state, tools, limits, keeping } = parts;
-        let (plane, events) =
-            Plane::start().map_err(crate::state::failed("start threads for", project.root()))?;
+        let (plane, events) = Plane::start(limits.history_bytes)
+            .map_err(crate::state::failed("start threads for", project.root()))?;
         let host = Self {
             processes: Processes::load(&state)?,
             identities: Identities::load(&state)?,
             started_at: now_ms() / 1000,
             shutdown: CancellationToken::new(),
+            handover: AtomicBool::new(false),
             environment: crate::environment::of_this_process(),
             selected: watch::Sender::new(None),
             lives: RwLock::default(),

@@ -29,7 +29,7 @@ pub use greeting::{GREETING_REFUSED, Greeting};
 pub use host::Host;
 pub use project::Project;
 pub use server::{Server, Settings, StartError};
-pub use socket::SHUTDOWN_METHOD;
+pub use socket::{HANDOVER_METHOD, SHUTDOWN_METHOD};
 
 /// The version this server and the binary around it report.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

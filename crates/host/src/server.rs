@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use thiserror::Error;
 use tokio::sync::mpsc;
@@ -123,11 +124,13 @@ impl Server {
         let follower = host.clone();
         let following = tokio::spawn(async move { follower.follow(events).await });
         let served = listener.run(host.clone(), || seat.retire()).await;
-        // A server that ends on purpose takes everything in it along.
-        let keeping = host.keeping.clone();
-        let _ = tokio::task::spawn_blocking(move || keeping.end()).await;
-        following.abort();
-        host.note_shutdown();
+        // A server that ends on purpose takes everything in it along, unless another follows.
+        if !host.handover.load(Ordering::Acquire) {
+            let keeping = host.keeping.clone();
+            let _ = tokio::task::spawn_blocking(move || keeping.end()).await;
+            following.abort();
+            host.note_shutdown();
+        }
         tracing::info!("ended");
         served
     }

@@ -2,6 +2,7 @@
 //! so that no flood keeps the control plane from answering. One thread reads PTYs into their logs;
 //! one parses the logs into screens; one looks for what callers wait for.
 
+mod budget;
 mod input;
 mod live;
 mod matcher;
@@ -17,6 +18,7 @@ use patterm_keeper::log::Log;
 use regex::Regex;
 use tokio::sync::mpsc;
 
+use budget::Budget;
 pub(crate) use input::INPUT_BYTES;
 pub(crate) use live::{Live, Progress};
 use matcher::Matcher;
@@ -46,25 +48,29 @@ pub(crate) enum Event {
 pub(crate) struct Plane {
     reader: Arc<Reader>,
     matcher: Arc<Matcher>,
+    parser: Arc<Parser>,
 }
 
 impl Plane {
     /// Starts the threads.
-    pub(crate) fn start() -> io::Result<(Self, mpsc::Receiver<Event>)> {
+    pub(crate) fn start(history_bytes: usize) -> io::Result<(Self, mpsc::Receiver<Event>)> {
         let (events, receiver) = mpsc::channel(EVENTS);
         let reader = Arc::new(Reader::new()?);
         let matcher = Arc::new(Matcher::default());
-        let parser = Arc::new(Parser::new(reader.clone(), matcher.clone(), events.clone()));
+        let budget = Budget::new(history_bytes);
+        let parser = Arc::new(Parser::new(reader.clone(), matcher.clone(), budget, events.clone()));
         let (for_reader, to_parse) = (reader.clone(), parser.clone());
         thread("patterm-read", move || for_reader.run(&to_parse, &events))?;
-        thread("patterm-parse", move || parser.run())?;
+        let parsing = parser.clone();
+        thread("patterm-parse", move || parsing.run())?;
         let to_match = matcher.clone();
         thread("patterm-match", move || to_match.run())?;
-        Ok((Self { reader, matcher }, receiver))
+        Ok((Self { reader, matcher, parser }, receiver))
     }
 
     /// Takes a pane in: from here on its output is read.
     pub(crate) fn add(&self, live: Arc<Live>, pane: Arc<Pane>, log: Log) {
+        self.parser.add(&live);
         self.reader.add(live, pane, log);
     }
 

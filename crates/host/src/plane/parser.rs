@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use tokio::sync::mpsc;
 
 use super::Event;
+use super::budget::Budget;
 use super::live::{Live, lock};
 use super::matcher::Matcher;
 use super::reader::Reader;
@@ -27,6 +28,7 @@ pub(super) struct Parser {
     came: Condvar,
     reader: Arc<Reader>,
     matcher: Arc<Matcher>,
+    budget: Budget,
     events: mpsc::Sender<Event>,
 }
 
@@ -34,9 +36,15 @@ impl Parser {
     pub(super) fn new(
         reader: Arc<Reader>,
         matcher: Arc<Matcher>,
+        budget: Budget,
         events: mpsc::Sender<Event>,
     ) -> Self {
-        Self { line: Mutex::default(), came: Condvar::new(), reader, matcher, events }
+        Self { line: Mutex::default(), came: Condvar::new(), reader, matcher, budget, events }
+    }
+
+    /// A pane whose history counts from here on.
+    pub(super) fn add(&self, live: &Arc<Live>) {
+        self.budget.add(live);
     }
 
     /// Puts a pane in line, once.
@@ -72,6 +80,7 @@ impl Parser {
     fn turn(&self, live: &Arc<Live>) -> bool {
         let from = live.parsed.load(Ordering::Acquire);
         let mut replies = Vec::new();
+        live.screen().history_mut().set_stamp(self.budget.stamp());
         let parsed = live.log.visit(from, TURN_BYTES, |bytes| {
             for piece in bytes.chunks(PIECE_BYTES) {
                 let mut screen = live.screen();
@@ -81,6 +90,7 @@ impl Parser {
             true
         });
         live.parsed.store(parsed, Ordering::Release);
+        self.budget.settle(live);
         if !replies.is_empty() && live.push(&replies).is_ok() {
             self.reader.write(live);
         }

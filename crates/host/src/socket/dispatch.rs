@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -26,6 +27,10 @@ use crate::tools::{Call, ErrorKind, Progress, ToolError};
 
 /// The request with which a person's `patterm kill` ends the server.
 pub const SHUTDOWN_METHOD: &str = "patterm/shutdown";
+
+/// The request with which `patterm upgrade` ends the server and nothing in it: the next one takes
+/// over.
+pub const HANDOVER_METHOD: &str = "patterm/handover";
 
 /// One caller's connection, as far as its messages mean something.
 pub(super) struct Dispatch {
@@ -190,8 +195,8 @@ impl Dispatch {
         params: Option<&RawValue>,
         cancel: &CancellationToken,
     ) -> Result<Answer, ErrorObject> {
-        if method == SHUTDOWN_METHOD {
-            return Ok(self.shutdown());
+        if method == SHUTDOWN_METHOD || method == HANDOVER_METHOD {
+            return Ok(self.shutdown(method == HANDOVER_METHOD));
         }
         let mut params = Params::read(params)?;
         // Taken, as the contract asks, though this server sends no log messages. The stateless
@@ -247,7 +252,7 @@ impl Dispatch {
     }
 
     /// Ends the server; only people may.
-    fn shutdown(&self) -> Answer {
+    fn shutdown(&self, handover: bool) -> Answer {
         let host = self.host.clone();
         let allowed = self.caller == Caller::External;
         Box::pin(async move {
@@ -255,7 +260,8 @@ impl Dispatch {
                 let message = "only a person ends the server; ask for attention instead";
                 return Err(ToolError::new(ErrorKind::NotOwner, message).into_rpc());
             }
-            tracing::info!("asked to end");
+            tracing::info!(handover, "asked to end");
+            host.handover.store(handover, Ordering::Release);
             host.shutdown.cancel();
             Ok("{}".into())
         })

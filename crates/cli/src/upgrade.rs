@@ -1,0 +1,37 @@
+//! `patterm upgrade`: replaces this project's running server by this binary. Programs go on; the new
+//! server takes them from the keeper.
+
+use patterm_host::registry;
+use patterm_host::runtime::RuntimeDir;
+use patterm_host::state::StateDir;
+use patterm_host::{HANDOVER_METHOD, Project, Settings, VERSION};
+
+use crate::start::{self, Report};
+use crate::{kill, say};
+
+pub(crate) fn run() -> anyhow::Result<()> {
+    let project = Project::of(&std::env::current_dir()?)?;
+    let state = StateDir::from_env(project.key()).ok();
+    let entries = registry::find(project.key(), &RuntimeDir::candidates(None), state.as_ref());
+    let mut replaced = None;
+    for entry in entries {
+        if let Some(stream) = start::connect(&entry.socket)? {
+            kill::end(&entry, stream, HANDOVER_METHOD)?;
+            replaced = Some(entry);
+            break;
+        }
+    }
+    let settings = Settings::from_env(project)?;
+    let entry = match start::start_detached(&settings, &[])? {
+        Report::Serving(entry) => entry,
+        Report::Failed(why) => anyhow::bail!(why),
+    };
+    say(&match replaced {
+        Some(old) => format!(
+            "replaced patterm {} (pid {}) by {VERSION} (pid {}); everything goes on",
+            old.patterm, old.pid, entry.pid
+        ),
+        None => format!("no server ran; started {VERSION} (pid {})", entry.pid),
+    });
+    Ok(())
+}
