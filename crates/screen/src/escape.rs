@@ -151,8 +151,9 @@ impl Engine {
         let link = (!address.is_empty() && address.len() <= LINK_LIMIT).then(|| {
             let mut ids = parameters.split(|&byte| byte == b':');
             let id = ids.find_map(|pair| pair.strip_prefix(b"id="));
-            let id = id.map(|id| clean(id, LINK_LIMIT));
-            Hyperlink::new(id, clean(address, LINK_LIMIT))
+            // Always one, if empty: the engine would make one up from a counter of all screens.
+            let id = clean(id.unwrap_or_default(), LINK_LIMIT);
+            Hyperlink::new(Some(id), clean(address, LINK_LIMIT))
         });
         self.page.grid.cursor.template.set_hyperlink(link);
     }

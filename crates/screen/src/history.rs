@@ -205,20 +205,32 @@ impl History {
 
     /// Appends a row that left the screen.
     pub(crate) fn push(&mut self, cells: &[Cell], wraps: bool, offset: u64) {
+        let step = self.begin_row(wraps, offset);
+        if let Some(Block { text, meta, .. }) = self.blocks.back_mut() {
+            record::write(text, meta, &mut self.scratch, cells, wraps, step);
+        }
+    }
+
+    /// Appends a row of printable ASCII in the terminal's own colours.
+    pub(crate) fn push_plain(&mut self, line: &[u8], offset: u64) {
+        let step = self.begin_row(false, offset);
+        if let Some(Block { text, meta, .. }) = self.blocks.back_mut() {
+            record::write_plain(text, meta, line, step);
+        }
+    }
+
+    /// Makes room for a row; returns how far its offset is from that of the row before.
+    fn begin_row(&mut self, wraps: bool, offset: u64) -> u64 {
         if self.blocks.back().is_none_or(Block::is_full) {
             self.begin_block(offset);
         }
-        if !self.open {
-            self.next_line += 1;
-        }
+        self.next_line += u64::from(!self.open);
         self.open = wraps;
-        if let Some(block) = self.blocks.back_mut() {
-            let step = offset.saturating_sub(block.last_offset);
-            block.last_offset += step;
-            block.stamp = self.stamp;
-            let Block { text, meta, .. } = block;
-            record::write(text, meta, &mut self.scratch, cells, wraps, step);
-        }
+        let Some(block) = self.blocks.back_mut() else { return 0 };
+        let step = offset.saturating_sub(block.last_offset);
+        block.last_offset += step;
+        block.stamp = self.stamp;
+        step
     }
 
     fn begin_block(&mut self, mut offset: u64) {

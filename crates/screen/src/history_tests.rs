@@ -1,5 +1,7 @@
 //! The history's numbers, its bytes, and what is dropped first.
 
+use arbtest::arbtest;
+
 use crate::{Colour, Screen, Size};
 
 fn flooded(lines: usize) -> Screen {
@@ -95,4 +97,49 @@ fn an_idle_screen_is_small() {
         screen.feed(b"a\r\n");
     }
     assert!(screen.history().bytes() < 2_048, "{}", screen.history().bytes());
+}
+
+#[test]
+fn lines_of_a_flood_know_where_they_began() {
+    let text: String = (0..500).map(|line| format!("{line}\r\n")).collect();
+    let mut screen = Screen::new(Size::DEFAULT);
+    screen.feed(text.as_bytes());
+    for (index, line) in screen.lines(0).enumerate() {
+        let at = usize::try_from(line.offset).unwrap();
+        assert!(text[at..].starts_with(&format!("{index}\r")), "{line:?}");
+    }
+}
+
+/// Plain lines in one piece take a way around the grid; byte by byte they do not.
+#[test]
+fn a_flood_in_one_piece_is_the_same_as_byte_by_byte() {
+    arbtest(|u| {
+        let size = Size { rows: u.int_in_range(1..=6)?, columns: u.int_in_range(2..=12)? };
+        let mut bytes = Vec::new();
+        while !u.is_empty() && bytes.len() < 3_000 {
+            match u.int_in_range(0..=40)? {
+                0 => bytes.extend_from_slice(&crate::screen_tests::soup(u)?),
+                1 => bytes.extend_from_slice(b"\x1b[31mred\x1b[0m\r\n"),
+                2 => bytes.extend_from_slice(b"\n"),
+                length => {
+                    let text = b"abc defghij   k  ";
+                    bytes.extend_from_slice(&text[..length as usize % text.len()]);
+                    bytes.extend_from_slice(b"\r\n");
+                }
+            }
+        }
+        let (mut whole, mut single) = (Screen::new(size), Screen::new(size));
+        let cut = u.int_in_range(0..=bytes.len())?;
+        whole.feed(&bytes[..cut]);
+        whole.feed(&bytes[cut..]);
+        bytes.chunks(1).for_each(|byte| single.feed(byte));
+        assert_eq!(whole.snapshot(), single.snapshot());
+        // Offsets are not compared: those of rows that begin with broken UTF-8 depend on the piece.
+        let lines = |screen: &Screen| -> Vec<_> {
+            screen.lines(0).map(|line| (line.number, line.text.into_owned())).collect()
+        };
+        assert_eq!(lines(&whole), lines(&single));
+        Ok(())
+    })
+    .budget_ms(500);
 }

@@ -2,6 +2,7 @@
 //! off in a compact history, answers a program's queries from a fixed list, and encodes keys and
 //! pastes. Nothing here does I/O or reads a clock.
 
+mod bulk;
 mod csi;
 mod edit;
 mod engine;

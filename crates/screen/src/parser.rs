@@ -179,6 +179,11 @@ impl Parser {
         }
     }
 
+    /// Whether the next byte begins something new.
+    pub(crate) fn is_ground(&self) -> bool {
+        self.state == State::Ground && self.partial_len == 0
+    }
+
     /// Reads one piece to its end.
     pub(crate) fn advance(&mut self, bytes: &[u8], actions: &mut impl Actions) {
         let mut at = 0;
@@ -199,7 +204,7 @@ impl Parser {
     fn ground(&mut self, bytes: &[u8], at: usize, actions: &mut impl Actions) -> usize {
         let rest = &bytes[at..];
         if self.partial_len > 0 {
-            return self.complete(rest, actions);
+            return self.complete(rest, at, actions);
         }
         let plain = printable_ascii(rest);
         if plain > 0 {
@@ -255,13 +260,14 @@ impl Parser {
     }
 
     /// Goes on with a character that an earlier piece began; returns the bytes used.
-    fn complete(&mut self, bytes: &[u8], actions: &mut impl Actions) -> usize {
+    fn complete(&mut self, bytes: &[u8], at: usize, actions: &mut impl Actions) -> usize {
         for (used, &byte) in bytes.iter().enumerate() {
             self.partial[self.partial_len] = byte;
             let tried = self.partial;
             match str::from_utf8(&tried[..=self.partial_len]) {
                 Ok(text) => {
                     self.partial_len = 0;
+                    actions.reached(at + used + 1);
                     actions.unicode(text);
                     return used + 1;
                 }
@@ -271,6 +277,7 @@ impl Parser {
                 Err(_) => {
                     // The new byte does not belong to it and is read again.
                     self.partial_len = 0;
+                    actions.reached(at + used);
                     actions.unicode("\u{fffd}");
                     return used;
                 }

@@ -18,12 +18,19 @@ impl Engine {
         let Some(&last) = text.last() else { return };
         let charset = self.page.grid.cursor.charsets[CHARSETS[self.charset]];
         if self.modes.insert || charset != StandardCharset::Ascii {
-            return text.iter().for_each(|&byte| self.print(char::from(byte)));
+            let end = self.offset;
+            for (index, &byte) in text.iter().enumerate() {
+                self.offset = end.saturating_sub((text.len() - index) as u64);
+                self.print(char::from(byte));
+            }
+            return;
         }
         self.last_character = Some(char::from(last));
         self.changed = true;
+        let end = self.offset;
         while !text.is_empty() {
             if self.page.grid.cursor.input_needs_wrap && self.modes.wrap {
+                self.offset = end.saturating_sub(text.len() as u64);
                 self.wrap();
             }
             let (column, columns) = (self.page.column(), self.page.columns());
@@ -82,7 +89,11 @@ impl Engine {
 
     /// Any text.
     pub(crate) fn print_unicode(&mut self, text: &str) {
-        text.chars().for_each(|character| self.print(character));
+        let end = self.offset;
+        for (index, character) in text.char_indices() {
+            self.offset = end.saturating_sub((text.len() - index) as u64);
+            self.print(character);
+        }
     }
 
     /// One character.

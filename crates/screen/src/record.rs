@@ -48,26 +48,41 @@ pub(crate) fn write(
     offset_step: u64,
 ) {
     let start = text.len();
-    let mut run_count = 0;
+    let (mut run_count, mut run_start) = (0, start);
     runs.clear();
-    let mut rest = cells;
-    while let Some(first) = rest.first() {
-        let run_start = text.len();
-        let length =
-            rest.iter().position(|cell| !style::same_look(first, cell)).unwrap_or(rest.len());
-        push_text(text, &rest[..length]);
-        rest = &rest[length..];
-        if rest.is_empty() && is_plain(first) {
-            break; // What no run covers is plain.
+    if let Some((mut first, rest)) = cells.split_first() {
+        push_cell(text, first);
+        for cell in rest {
+            if !style::same_look(first, cell) {
+                put_number(runs, (text.len() - run_start) as u64);
+                put_style(runs, first);
+                run_count += 1;
+                (first, run_start) = (cell, text.len());
+            }
+            push_cell(text, cell);
         }
-        put_number(runs, (text.len() - run_start) as u64);
-        put_style(runs, &Style::from(first));
-        run_count += 1;
+        // What no run covers is plain.
+        if !is_plain(first) {
+            put_number(runs, (text.len() - run_start) as u64);
+            put_style(runs, first);
+            run_count += 1;
+        }
     }
     put_number(meta, ((text.len() - start) as u64) << 1 | u64::from(wraps));
     put_number(meta, offset_step);
     put_number(meta, run_count);
     meta.extend_from_slice(runs);
+}
+
+/// Appends a row of printable ASCII without any style.
+pub(crate) fn write_plain(text: &mut String, meta: &mut Vec<u8>, line: &[u8], offset_step: u64) {
+    let line = line.trim_ascii_end();
+    if let Ok(line) = std::str::from_utf8(line) {
+        text.push_str(line);
+    }
+    put_number(meta, (line.len() as u64) << 1);
+    put_number(meta, offset_step);
+    put_number(meta, 0);
 }
 
 /// Reads the row at the beginning of `meta`, whose text begins `text`. `offset` is that of the row
@@ -88,14 +103,17 @@ pub(crate) fn read<'a>(text: &'a str, meta: &'a [u8], offset: u64) -> Option<Rec
 }
 
 pub(crate) fn push_text(text: &mut String, cells: &[Cell]) {
-    for cell in cells {
-        if cell.flags.intersects(style::SPACER) {
-            continue;
-        }
-        text.push(cell.c);
-        if cell.extra.is_some() {
-            text.extend(cell.zerowidth().unwrap_or_default());
-        }
+    cells.iter().for_each(|cell| push_cell(text, cell));
+}
+
+#[inline]
+fn push_cell(text: &mut String, cell: &Cell) {
+    if cell.flags.intersects(style::SPACER) {
+        return;
+    }
+    text.push(cell.c);
+    if cell.extra.is_some() {
+        text.extend(cell.zerowidth().unwrap_or_default());
     }
 }
 
@@ -162,24 +180,27 @@ fn take_colour(bytes: &mut &[u8], kind: u8) -> Colour {
     }
 }
 
-fn put_style(out: &mut Vec<u8>, style: &Style) {
-    let mut head = colour_kind(style.foreground) | colour_kind(style.background) << 2;
-    head |= if style.attributes == Attributes::default() { 0 } else { HAS_ATTRIBUTES };
-    head |= if style.underline.is_some() { HAS_UNDERLINE } else { 0 };
-    head |= if style.link.is_some() { HAS_LINK } else { 0 };
+fn put_style(out: &mut Vec<u8>, cell: &Cell) {
+    let (foreground, background) = (Colour::from(cell.fg), Colour::from(cell.bg));
+    let attributes = style::attributes(cell.flags);
+    let (underline, link) = (cell.underline_color().map(Colour::from), cell.hyperlink());
+    let mut head = colour_kind(foreground) | colour_kind(background) << 2;
+    head |= if attributes == Attributes::default() { 0 } else { HAS_ATTRIBUTES };
+    head |= if underline.is_some() { HAS_UNDERLINE } else { 0 };
+    head |= if link.is_some() { HAS_LINK } else { 0 };
     out.push(head);
-    put_colour(out, style.foreground);
-    put_colour(out, style.background);
+    put_colour(out, foreground);
+    put_colour(out, background);
     if head & HAS_ATTRIBUTES != 0 {
-        put_number(out, u64::from(style.attributes.bits()));
+        put_number(out, u64::from(attributes.bits()));
     }
-    if let Some(colour) = style.underline {
+    if let Some(colour) = underline {
         out.push(colour_kind(colour));
         put_colour(out, colour);
     }
-    if let Some(link) = &style.link {
-        put_number(out, link.len() as u64);
-        out.extend_from_slice(link.as_bytes());
+    if let Some(link) = link {
+        put_number(out, link.uri().len() as u64);
+        out.extend_from_slice(link.uri().as_bytes());
     }
 }
 

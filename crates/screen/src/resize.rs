@@ -140,7 +140,7 @@ fn template(style: &Style) -> Cell {
         cell.set_underline_color(Some(colour.to_engine(DEFAULT_FOREGROUND)));
     }
     if let Some(link) = &style.link {
-        cell.set_hyperlink(Some(Hyperlink::new(Some(link), link.to_string())));
+        cell.set_hyperlink(Some(Hyperlink::new(Some(""), link.to_string())));
     }
     cell
 }

@@ -37,11 +37,10 @@ impl Screen {
 
     /// Reads output of the program: any bytes, cut anywhere.
     pub fn feed(&mut self, bytes: &[u8]) {
-        self.guarded(|parser, engine| {
-            parser.advance(bytes, engine);
-        });
-        self.engine.base_offset += bytes.len() as u64;
-        self.engine.offset = self.engine.base_offset;
+        let end = self.engine.base_offset + bytes.len() as u64;
+        self.guarded(|parser, engine| read(parser, engine, bytes));
+        self.engine.base_offset = end;
+        self.engine.offset = end;
         self.note_change();
     }
 
@@ -227,6 +226,24 @@ impl Screen {
     pub fn take_notices(&mut self) -> Vec<Notice> {
         self.engine.notices.take()
     }
+}
+
+/// Reads a piece, plain lines in bulk where there are many.
+fn read(parser: &mut Parser, engine: &mut Engine, bytes: &[u8]) {
+    // A piece mostly begins inside a line.
+    let (head, rest) = match memchr::memchr(b'\n', bytes) {
+        Some(end) => bytes.split_at(end + 1),
+        None => (bytes, &[][..]),
+    };
+    let mut rest = rest;
+    parser.advance(head, engine);
+    engine.base_offset += head.len() as u64;
+    if parser.is_ground() {
+        let used = engine.take_plain_lines(rest);
+        engine.base_offset += used as u64;
+        rest = &rest[used..];
+    }
+    parser.advance(rest, engine);
 }
 
 /// Lines that end on a page, its blank rows at the end left out.

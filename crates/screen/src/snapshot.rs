@@ -101,6 +101,9 @@ impl Pen {
             let link = cell.hyperlink();
             if link != self.link {
                 match &link {
+                    Some(link) if link.id().is_empty() => {
+                        self.add(format_args!("\x1b]8;;{}\x1b\\", link.uri()));
+                    }
                     Some(link) => {
                         self.add(format_args!("\x1b]8;id={};{}\x1b\\", link.id(), link.uri()));
                     }

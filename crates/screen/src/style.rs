@@ -115,6 +115,9 @@ pub(crate) const DEFAULT_FOREGROUND: Color = Color::Named(NamedColor::Foreground
 pub(crate) const DEFAULT_BACKGROUND: Color = Color::Named(NamedColor::Background);
 
 pub(crate) fn attributes(flags: Flags) -> Attributes {
+    if flags.difference(LAYOUT).is_empty() {
+        return Attributes::default();
+    }
     let mut bits = 0;
     for (attribute, flag) in ATTRIBUTES {
         bits |= u16::from(flags.contains(flag)) * attribute.0;
@@ -161,17 +164,21 @@ impl From<&Cell> for Style {
 }
 
 /// Whether two cells look the same, without building their styles.
+#[inline]
 pub(crate) fn same_look(a: &Cell, b: &Cell) -> bool {
     a.fg == b.fg
         && a.bg == b.bg
-        && a.flags.difference(LAYOUT) == b.flags.difference(LAYOUT)
-        && match (&a.extra, &b.extra) {
-            (None, None) => true,
-            _ => a.underline_color() == b.underline_color() && a.hyperlink() == b.hyperlink(),
-        }
+        && a.flags.symmetric_difference(b.flags).difference(LAYOUT).is_empty()
+        && ((a.extra.is_none() && b.extra.is_none()) || same_extra(a, b))
+}
+
+#[cold]
+fn same_extra(a: &Cell, b: &Cell) -> bool {
+    a.underline_color() == b.underline_color() && a.hyperlink() == b.hyperlink()
 }
 
 /// Whether a cell shows nothing at all: no character and the terminal's own background.
+#[inline]
 pub(crate) fn is_blank(cell: &Cell) -> bool {
     const SEEN: Flags = Flags::ALL_UNDERLINES.union(Flags::INVERSE).union(Flags::STRIKEOUT);
     cell.c == ' '

@@ -1,0 +1,66 @@
+//! A way around the grid for floods of plain lines. Of a piece with more such lines than the screen
+//! has rows, most are scrolled off again before anyone can look; they go straight into the history.
+//! What is then to be seen, and what the history holds, is the same as without this file.
+
+use alacritty_terminal::term::cell::Cell;
+use alacritty_terminal::vte::ansi::StandardCharset;
+
+use crate::engine::{CHARSETS, Engine};
+
+/// Lines beyond a screenful for which the detour begins to pay.
+const GAIN: usize = 4;
+
+impl Engine {
+    /// Takes the plain lines that `bytes` begin with into the history, as far as they do not stay
+    /// on the screen; returns the bytes used. The rest is to be read as ever.
+    pub(crate) fn take_plain_lines(&mut self, bytes: &[u8]) -> usize {
+        if !self.takes_plain_lines() {
+            return 0;
+        }
+        let (rows, columns) = (self.page.rows(), self.page.columns());
+        let count = plain_lines(bytes, columns).count();
+        // The last row stays blank for the cursor.
+        let staying = rows - 1;
+        if count < rows + GAIN {
+            return 0;
+        }
+        self.remember(staying);
+        let mut used = 0;
+        for line in plain_lines(bytes, columns).take(count - staying) {
+            self.history.push_plain(line, self.base_offset + used as u64);
+            used += line.len() + 2;
+        }
+        self.page.blank_rows(0..rows);
+        self.page.go(0, 0);
+        self.page.info[0].offset = self.base_offset + used as u64;
+        (self.changed, self.last_character) = (true, None);
+        used
+    }
+
+    /// Whether plain lines would each be printed into a blank last row and scrolled up.
+    fn takes_plain_lines(&self) -> bool {
+        let (cursor, last) = (&self.page.grid.cursor, self.page.rows() - 1);
+        self.parked.is_none()
+            && (self.top, self.bottom) == (0, last)
+            && (self.page.row(), self.page.column()) == (last, 0)
+            && self.page.info[last].extent == 0
+            && !self.page.wraps(last)
+            && !cursor.input_needs_wrap
+            && cursor.template == Cell::default()
+            && cursor.charsets[CHARSETS[self.charset]] == StandardCharset::Ascii
+            && self.modes.wrap
+            && !self.modes.insert
+    }
+}
+
+/// The lines of printable ASCII that `bytes` begin with, each with `\r\n` behind it (left out here)
+/// and none longer than a row.
+fn plain_lines(bytes: &[u8], columns: usize) -> impl Iterator<Item = &[u8]> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let end = rest.iter().take(columns + 1).position(|byte| !matches!(byte, 0x20..0x7f))?;
+        let (line, behind) = rest.split_at(end);
+        rest = behind.strip_prefix(b"\r\n")?;
+        Some(line)
+    })
+}
