@@ -202,6 +202,11 @@ impl Engine {
         self.modes.origin = self.page.saved_origin;
         self.charset = self.page.saved_charset;
         self.changed = true;
+        self.keep_in_margins();
+    }
+
+    /// With the origin mode on, the cursor is never outside the margins.
+    fn keep_in_margins(&mut self) {
         let row = self.page.row();
         if self.modes.origin && !(self.top..=self.bottom).contains(&row) {
             self.page.go(row.clamp(self.top, self.bottom), self.page.column());
@@ -237,6 +242,7 @@ impl Engine {
         self.keyboard.swap();
         self.modes.alternate_screen = false;
         self.changed = true;
+        self.keep_in_margins();
     }
 
     // Resets.

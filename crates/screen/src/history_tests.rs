@@ -141,5 +141,5 @@ fn a_flood_in_one_piece_is_the_same_as_byte_by_byte() {
         assert_eq!(lines(&whole), lines(&single));
         Ok(())
     })
-    .budget_ms(500);
+    .budget_ms(crate::screen_tests::budget());
 }

@@ -260,6 +260,11 @@ fn a_replay_is_silent() {
     assert_eq!(screen.take_replies(), b"\x1b[0n");
 }
 
+/// How long a property is tested, in milliseconds.
+pub(crate) fn budget() -> u64 {
+    if std::env::var_os("PATTERM_LONG").is_some() { 60_000 } else { 500 }
+}
+
 /// Bytes that look like terminal output, with some that do not.
 pub(crate) fn soup(u: &mut Unstructured<'_>) -> arbtest::arbitrary::Result<Vec<u8>> {
     const PIECES: [&str; 44] = [
@@ -345,7 +350,8 @@ fn no_bytes_and_no_sizes_make_it_fail() {
         let numbers: Vec<_> = screen.lines(0).map(|line| line.number).collect();
         assert!(numbers.is_sorted(), "{numbers:?}");
         Ok(())
-    });
+    })
+    .budget_ms(budget());
 }
 
 #[test]
@@ -364,7 +370,8 @@ fn a_snapshot_draws_the_same_screen() {
         copy.feed(&more);
         assert_same_text(&screen, &copy);
         Ok(())
-    });
+    })
+    .budget_ms(budget());
 }
 
 fn assert_same_text(a: &Screen, b: &Screen) {
