@@ -6,8 +6,11 @@ use alacritty_terminal::term::cell::Cell;
 use alacritty_terminal::vte::ansi::StandardCharset;
 
 use crate::engine::{CHARSETS, Engine};
+use crate::parser::printable_ascii;
 
-/// Lines beyond a screenful for which the detour begins to pay.
+const LINE_END: &[u8] = b"\r\n";
+
+/// Rows beyond a screenful for which the detour begins to pay.
 const GAIN: usize = 4;
 
 impl Engine {
@@ -18,7 +21,7 @@ impl Engine {
             return 0;
         }
         let (rows, columns) = (self.page.rows(), self.page.columns());
-        let count = plain_lines(bytes, columns).count();
+        let count = plain_rows(bytes, columns).count();
         // The last row stays blank for the cursor.
         let staying = rows - 1;
         if count < rows + GAIN {
@@ -26,9 +29,9 @@ impl Engine {
         }
         self.remember(staying);
         let mut used = 0;
-        for line in plain_lines(bytes, columns).take(count - staying) {
-            self.history.push_plain(line, self.base_offset + used as u64);
-            used += line.len() + 2;
+        for (text, wraps) in plain_rows(bytes, columns).take(count - staying) {
+            self.history.push_plain(text, wraps, self.base_offset + used as u64);
+            used += text.len() + if wraps { 0 } else { LINE_END.len() };
         }
         self.page.blank_rows(0..rows);
         self.page.go(0, 0);
@@ -53,14 +56,19 @@ impl Engine {
     }
 }
 
-/// The lines of printable ASCII that `bytes` begin with, each with `\r\n` behind it (left out here)
-/// and none longer than a row.
-fn plain_lines(bytes: &[u8], columns: usize) -> impl Iterator<Item = &[u8]> {
+/// The rows that `bytes` begin with: lines of printable ASCII with their ends, cut for the width,
+/// each with whether its line goes on.
+fn plain_rows(bytes: &[u8], columns: usize) -> impl Iterator<Item = (&[u8], bool)> {
     let mut rest = bytes;
+    let mut line: &[u8] = &[];
     std::iter::from_fn(move || {
-        let end = rest.iter().take(columns + 1).position(|byte| !matches!(byte, 0x20..0x7f))?;
-        let (line, behind) = rest.split_at(end);
-        rest = behind.strip_prefix(b"\r\n")?;
-        Some(line)
+        if line.is_empty() {
+            let end = printable_ascii(rest);
+            let behind = rest[end..].strip_prefix(LINE_END)?;
+            (line, rest) = (&rest[..end], behind);
+        }
+        let (row, behind) = line.split_at(columns.min(line.len()));
+        line = behind;
+        Some((row, !line.is_empty()))
     })
 }

@@ -212,10 +212,10 @@ impl History {
     }
 
     /// Appends a row of printable ASCII in the terminal's own colours.
-    pub(crate) fn push_plain(&mut self, line: &[u8], offset: u64) {
-        let step = self.begin_row(false, offset);
+    pub(crate) fn push_plain(&mut self, row: &[u8], wraps: bool, offset: u64) {
+        let step = self.begin_row(wraps, offset);
         if let Some(Block { text, meta, .. }) = self.blocks.back_mut() {
-            record::write_plain(text, meta, line, step);
+            record::write_plain(text, meta, row, wraps, step);
         }
     }
 

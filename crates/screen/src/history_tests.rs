@@ -122,7 +122,7 @@ fn a_flood_in_one_piece_is_the_same_as_byte_by_byte() {
                 1 => bytes.extend_from_slice(b"\x1b[31mred\x1b[0m\r\n"),
                 2 => bytes.extend_from_slice(b"\n"),
                 length => {
-                    let text = b"abc defghij   k  ";
+                    let text = b"abc defghij   k  lmnopqrst";
                     bytes.extend_from_slice(&text[..length as usize % text.len()]);
                     bytes.extend_from_slice(b"\r\n");
                 }

@@ -431,7 +431,7 @@ impl Parser {
 }
 
 /// How many bytes at the beginning are printable ASCII.
-fn printable_ascii(bytes: &[u8]) -> usize {
+pub(crate) fn printable_ascii(bytes: &[u8]) -> usize {
     // Sixteen at a time without a branch inside, which compiles to vector instructions.
     const STEP: usize = 16;
     let plain = |byte: &u8| byte.wrapping_sub(0x20) < 0x5f;

@@ -48,6 +48,7 @@ pub(crate) fn write(
     offset_step: u64,
 ) {
     let start = text.len();
+    text.reserve(cells.len());
     let (mut run_count, mut run_start) = (0, start);
     runs.clear();
     if let Some((mut first, rest)) = cells.split_first() {
@@ -75,12 +76,18 @@ pub(crate) fn write(
 }
 
 /// Appends a row of printable ASCII without any style.
-pub(crate) fn write_plain(text: &mut String, meta: &mut Vec<u8>, line: &[u8], offset_step: u64) {
-    let line = line.trim_ascii_end();
-    if let Ok(line) = std::str::from_utf8(line) {
-        text.push_str(line);
+pub(crate) fn write_plain(
+    text: &mut String,
+    meta: &mut Vec<u8>,
+    row: &[u8],
+    wraps: bool,
+    offset_step: u64,
+) {
+    let row = if wraps { row } else { row.trim_ascii_end() };
+    if let Ok(row) = std::str::from_utf8(row) {
+        text.push_str(row);
     }
-    put_number(meta, (line.len() as u64) << 1);
+    put_number(meta, (row.len() as u64) << 1 | u64::from(wraps));
     put_number(meta, offset_step);
     put_number(meta, 0);
 }
