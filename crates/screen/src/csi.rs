@@ -165,8 +165,11 @@ impl Engine {
     /// Forward to tab stops.
     pub(crate) fn tab(&mut self, count: usize) {
         let mut column = self.page.column();
-        for _ in 0..count.min(self.page.columns()) {
-            column = self.tabs.after(column);
+        for _ in 0..count {
+            match self.tabs.after(column) {
+                stop if stop == column => break,
+                stop => column = stop,
+            }
         }
         // A tab at the end of a full row stays there.
         if column != self.page.column() {
@@ -176,8 +179,11 @@ impl Engine {
 
     fn tab_back(&mut self, count: usize) {
         let mut column = self.page.column();
-        for _ in 0..count.min(self.page.columns()) {
-            column = self.tabs.before(column);
+        for _ in 0..count {
+            match self.tabs.before(column) {
+                stop if stop == column => break,
+                stop => column = stop,
+            }
         }
         self.go_column(column);
     }

@@ -31,7 +31,7 @@ impl Engine {
             2 => {
                 // Erased by the program, but a person may still want to read it.
                 if self.parked.is_none() {
-                    self.remember(self.page.used_rows());
+                    self.remember(self.page.text_rows());
                 }
                 self.page.blank_rows(0..rows);
             }

@@ -249,8 +249,13 @@ impl Engine {
 
     /// RIS. History, title and what waits to be taken stay.
     pub(crate) fn reset(&mut self) {
-        let fresh = Self::new(self.size());
-        let old = mem::replace(self, fresh);
+        let tiny = Size::new(1, 1);
+        let mut old = mem::replace(self, Self::new(tiny));
+        // The page is blanked and used again: a new one would cost more than most programs print.
+        self.page = old.parked.take().unwrap_or(old.page);
+        self.page.reset();
+        self.bottom = self.page.rows() - 1;
+        self.tabs = Tabs::new(self.page.columns());
         self.history = old.history;
         self.title = old.title;
         self.replies = old.replies;

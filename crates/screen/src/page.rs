@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use alacritty_terminal::grid::{Dimensions, Grid, GridCell};
+use alacritty_terminal::grid::{Cursor, Dimensions, Grid, GridCell};
 use alacritty_terminal::index::{Column, Line};
 use alacritty_terminal::term::cell::{Cell, Flags};
 
@@ -44,6 +44,15 @@ impl Page {
             saved_charset: 0,
             margins: (0, rows - 1),
         }
+    }
+
+    /// Makes it as new.
+    pub(crate) fn reset(&mut self) {
+        let rows = self.rows();
+        self.grid.cursor = Cursor::default();
+        self.grid.saved_cursor = Cursor::default();
+        (self.saved_origin, self.saved_charset, self.margins) = (false, 0, (0, rows - 1));
+        self.blank_rows(0..rows);
     }
 
     pub(crate) fn rows(&self) -> usize {
@@ -105,6 +114,12 @@ impl Page {
     /// Rows up to the last that shows something.
     pub(crate) fn used_rows(&self) -> usize {
         (0..self.rows()).rev().find(|&row| !self.shown(row).is_empty()).map_or(0, |row| row + 1)
+    }
+
+    /// Rows up to the last with a character in it; colour alone does not count.
+    pub(crate) fn text_rows(&self) -> usize {
+        let has_text = |row: &usize| self.shown(*row).iter().any(|cell| cell.c != ' ');
+        (0..self.rows()).rev().find(has_text).map_or(0, |row| row + 1)
     }
 
     /// Notes that any cell of a row may show something now.

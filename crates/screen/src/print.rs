@@ -173,10 +173,11 @@ impl Engine {
     /// REP: the last character again.
     pub(crate) fn repeat(&mut self, count: usize) {
         let Some(character) = self.last_character else { return };
-        // More than fills the screen changes nothing but the time it takes.
-        let most = self.page.rows() * self.page.columns();
-        for _ in 0..count.min(most) {
-            self.print(character);
+        // A row at most, as in tmux: a few bytes must not cost a screenful of work.
+        let count = count.min(self.page.columns());
+        match u8::try_from(character) {
+            Ok(byte) if byte.is_ascii() => self.print_ascii(&vec![byte; count]),
+            _ => (0..count).for_each(|_| self.print(character)),
         }
     }
 }

@@ -249,6 +249,18 @@ fn marks_without_end_stay_in_bounds() {
 }
 
 #[test]
+fn colour_alone_is_nothing_to_remember() {
+    let screen = fed(4, 10, "\x1b[41m\x1b[2J\x1b[2J\x1b[2J");
+    assert!(screen.history().is_empty());
+}
+
+#[test]
+fn a_screen_may_move_between_threads() {
+    fn check<T: Send + Sync>(_: T) {}
+    check(Screen::new(Size::DEFAULT));
+}
+
+#[test]
 fn a_replay_is_silent() {
     let mut screen = Screen::new(Size::DEFAULT);
     screen.set_replay(true);
