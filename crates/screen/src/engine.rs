@@ -193,6 +193,8 @@ impl Engine {
 
     pub(crate) fn save_cursor(&mut self) {
         self.page.grid.saved_cursor = self.page.grid.cursor.clone();
+        // As in xterm.js; a snapshot could not bring it back.
+        self.page.grid.saved_cursor.input_needs_wrap = false;
         self.page.saved_origin = self.modes.origin;
         self.page.saved_charset = self.charset;
     }
