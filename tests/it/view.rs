@@ -3,6 +3,7 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 use patterm_screen::{Screen, Size};
 use patterm_wire::Framing;
@@ -25,8 +26,8 @@ struct View {
 
 impl View {
     /// Asks to be attached; the answer, and the stream behind it.
-    fn ask(server: &Serving, params: &Value) -> (Value, UnixStream) {
-        let mut stream = UnixStream::connect(server.socket()).unwrap();
+    fn ask(socket: &Path, params: &Value) -> (Value, UnixStream) {
+        let mut stream = UnixStream::connect(socket).unwrap();
         let request = json!({"jsonrpc": "2.0", "id": 1, "method": view::METHOD, "params": params});
         stream.write_all(format!("{request}\n").as_bytes()).unwrap();
         let mut line = Vec::new();
@@ -41,7 +42,7 @@ impl View {
     fn attach(server: &Serving, id: &str, rows: u16, columns: u16) -> Self {
         let params =
             json!({"version": view::VERSION, "process_id": id, "rows": rows, "columns": columns});
-        let (answer, stream) = Self::ask(server, &params);
+        let (answer, stream) = Self::ask(server.socket(), &params);
         assert_eq!(answer["result"]["version"], view::VERSION, "{answer}");
         Self {
             stream,
@@ -155,6 +156,23 @@ fn the_smallest_view_decides_the_size_and_the_program_is_told() {
 }
 
 #[test]
+fn the_next_server_shows_the_screen_in_the_size_it_had() {
+    let place = Place::new();
+    let server = place.serve();
+    let id = place.run(&["run", "--", "sh", "-c", "seq 1 100; cat"]);
+    let id = id.trim();
+    place.run(&["wait", id, "^100"]);
+    let params = json!({"version": view::VERSION, "process_id": id, "rows": 10, "columns": 30});
+    let (answer, stream) = View::ask(&server.socket(), &params);
+    assert_eq!(answer["result"]["version"], view::VERSION, "{answer}");
+    drop(stream);
+    let screen = place.run(&["screen", id]);
+    assert_eq!(screen.lines().count(), 9, "{screen}");
+    place.run(&["upgrade"]);
+    assert_eq!(place.run(&["screen", id]), screen);
+}
+
+#[test]
 fn a_view_that_does_not_read_is_no_burden_and_begins_anew_when_it_does() {
     let place = Place::new();
     let server = place.serve_in_process();
@@ -187,7 +205,7 @@ fn who_cannot_be_a_view_is_told_why() {
         (json!({"version": view::VERSION, "process_id": "p1"}), -32001, "no process `p1`"),
         (json!({"version": view::VERSION}), -32602, "process_id"),
     ] {
-        let (answer, mut stream) = View::ask(&server, &params);
+        let (answer, mut stream) = View::ask(server.socket(), &params);
         assert_eq!(answer["error"]["code"], code, "{answer}");
         assert!(answer["error"]["message"].as_str().unwrap().contains(reason), "{answer}");
         assert_eq!(stream.read(&mut [0]).unwrap(), 0, "and closed");

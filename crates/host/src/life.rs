@@ -168,6 +168,26 @@ impl Host {
         self.plane.add(live, pane, log);
     }
 
+    /// Remembers the size a terminal was given, so that the next server shows the same screen.
+    pub(crate) fn note_size(&self, id: &ProcessId, size: Option<Size>) {
+        let Some(size) =
+            size.map(|size| patterm_keeper::Size { rows: size.rows, columns: size.columns })
+        else {
+            return;
+        };
+        let known = self.processes.get(id).and_then(|process| process.recipe);
+        if known.is_some_and(|recipe| recipe.size != size) {
+            let noted = self.update(id, |process| {
+                if let Some(recipe) = &mut process.recipe {
+                    recipe.size = size;
+                }
+            });
+            if let Err(error) = noted {
+                tracing::error!(%id, error = error.message, "a size could not be written down");
+            }
+        }
+    }
+
     /// Finds a process again after the server died.
     pub(crate) fn recover_process(&self, process: &Process, pane: Option<Pane>) {
         match (pane, self.open_log(&process.id)) {

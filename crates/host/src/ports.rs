@@ -20,7 +20,7 @@ const LINE_BYTES: usize = 16 << 10;
 pub(crate) struct Seen {
     pub(crate) url: String,
     pub(crate) port: u16,
-    /// Where in the output its line was printed first, to within a piece.
+    /// Where in the output its port was printed first.
     pub(crate) offset: u64,
 }
 
@@ -51,18 +51,18 @@ impl Ports {
                 return;
             }
             let text = self.stripper.feed(&copied.bytes);
-            let begin = copied.offset;
+            let piece_of_log = (copied.offset, &copied.bytes[..]);
             self.looked = copied.offset + copied.bytes.len() as u64;
             for piece in text.split_inclusive('\n') {
                 self.line.push_str(piece);
                 if piece.ends_with('\n') || self.line.len() > LINE_BYTES {
                     let line = std::mem::take(&mut self.line);
-                    self.look_at(&line, begin);
+                    self.look_at(&line, piece_of_log);
                 }
             }
             // A line that is not ended yet is looked at as it is, too, and again when it is.
             let line = self.line.clone();
-            self.look_at(&line, begin);
+            self.look_at(&line, piece_of_log);
         }
     }
 
@@ -78,14 +78,17 @@ impl Ports {
         ports
     }
 
-    fn look_at(&mut self, line: &str, offset: u64) {
+    /// Looks at a line that was printed in a piece of the log, given with its offset.
+    fn look_at(&mut self, line: &str, (begin, piece): (u64, &[u8])) {
         let Some(address) = &*ADDRESS else { return };
         for found in address.captures_iter(line) {
             let port = found.get(1).or_else(|| found.get(2)).and_then(|p| p.as_str().parse().ok());
             let Some(port) = port.filter(|port| *port > 0) else { continue };
             let url = found.get(0).map_or("", |url| url.as_str()).trim_end_matches(['.', ',', ';']);
             if self.seen.len() < MOST_SEEN && !self.seen.iter().any(|seen| seen.url == url) {
-                self.seen.push(Seen { url: url.to_owned(), port, offset });
+                // Colours may stand between the parts of an address, but not within a port.
+                let at = memchr::memmem::find(piece, format!("{port}").as_bytes()).unwrap_or(0);
+                self.seen.push(Seen { url: url.to_owned(), port, offset: begin + at as u64 });
             }
         }
     }
@@ -98,7 +101,7 @@ mod tests {
     #[track_caller]
     fn check(line: &str, expected: &[(&str, u16)]) {
         let mut ports = Ports::default();
-        ports.look_at(line, 0);
+        ports.look_at(line, (0, line.as_bytes()));
         let seen: Vec<_> = ports.seen.iter().map(|seen| (seen.url.as_str(), seen.port)).collect();
         assert_eq!(seen, expected, "{line}");
     }
@@ -118,5 +121,15 @@ mod tests {
         );
         check("at 12:30:45 in file.rs:123:4", &[]);
         check("localhost:99999 localhost:0 localhost:5", &[]);
+    }
+
+    #[test]
+    fn the_place_is_where_the_port_was_printed() {
+        let mut ports = Ports::default();
+        ports.look_at(
+            "up at http://localhost:5173/",
+            (1_000, b"up at \x1b[1mhttp://localhost:\x1b[36m5173/"),
+        );
+        assert_eq!(ports.seen[0].offset, 1_000 + 32);
     }
 }

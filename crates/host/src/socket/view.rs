@@ -189,6 +189,7 @@ impl Attached {
     fn resize(&self, size: Option<Size>) {
         let agreed = self.live.views().set(self.number, size);
         self.live.resize(agreed);
+        self.host.note_size(&self.live.id, agreed);
     }
 
     /// Makes the next frame, if there is anything to say.
@@ -259,5 +260,6 @@ impl Drop for Attached {
     fn drop(&mut self) {
         let agreed = self.live.views().leave(self.number);
         self.live.resize(agreed);
+        self.host.note_size(&self.live.id, agreed);
     }
 }
