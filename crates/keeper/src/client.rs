@@ -57,6 +57,12 @@ impl Keeper {
         match self.ask(&request, None).map_err(gone)? {
             (Reply::Pane { .. }, Some(pane)) => Ok(pane),
             (Reply::Failed(error), _) => Err(error),
+            (Reply::Pane { pane }, None) => {
+                // The kernel drops descriptors for which this process has no room.
+                self.forget(&pane).map_err(gone)?;
+                let message = "cannot take a terminal: this server has no descriptor left";
+                Err(SpawnError::new(SpawnFault::Exhausted, message))
+            }
             (other, _) => Err(gone(io::Error::other(format!("it said {other:?}")))),
         }
     }
@@ -84,9 +90,26 @@ impl Keeper {
         self.ask(&Request::Forget { pane: name.to_owned() }, None).map(drop)
     }
 
-    /// Tells the keeper that the server ends on purpose. It ends everything, then itself.
+    /// Tells the keeper that the server ends on purpose. It ends everything, then itself; this
+    /// returns when it is gone.
     pub fn end(&mut self) -> io::Result<()> {
-        self.ask(&Request::End, None).map(drop)
+        self.ask(&Request::End, None)?;
+        self.stream.read_to_end(&mut Vec::new()).map(drop)
+    }
+
+    /// Waits, on a descriptor of its own, until the keeper is gone.
+    pub fn until_gone(&self) -> io::Result<impl FnOnce() + Send + 'static> {
+        let stream = self.stream.try_clone()?;
+        Ok(move || {
+            let gone = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+            loop {
+                let mut watched = [PollFd::new(&stream, PollFlags::RDHUP)];
+                let seen = poll(&mut watched, None);
+                if seen.is_ok() && watched[0].revents().intersects(gone) {
+                    return;
+                }
+            }
+        })
     }
 
     fn ask(&mut self, request: &Request, pane: Option<&Pane>) -> io::Result<(Reply, Option<Pane>)> {

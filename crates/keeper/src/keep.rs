@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, wait};
 
 use crate::init::children;
 use crate::message::{Reply, Request, receive, send};
@@ -65,15 +65,16 @@ struct Keep {
     pause: Duration,
     /// When to start the server, if it is to be started.
     start_at: Option<Instant>,
-    started: Option<Pid>,
+    /// The server that was started last and its life, until it is reaped.
+    started: Option<(Pid, OwnedFd)>,
 }
 
 /// What happened.
 enum Event {
     Server,
     Connection,
-    /// An init ended.
-    Init,
+    /// A child ended: an init, or a server that was started here.
+    Child,
 }
 
 /// Keeps panes until told to end. Must be called in a process with a single thread.
@@ -104,16 +105,16 @@ impl Keep {
     fn run(&mut self) -> io::Result<()> {
         loop {
             let events = self.wait()?;
-            if self.strays || events.iter().any(|event| matches!(event, Event::Init)) {
+            if self.strays || events.iter().any(|event| matches!(event, Event::Child)) {
                 self.reap();
             }
             for event in events {
                 match event {
                     Event::Connection => self.accept(),
-                    Event::Init => {}
+                    Event::Child => {}
                     Event::Server => {
                         if self.serve() {
-                            return self.end_all();
+                            return Ok(());
                         }
                     }
                 }
@@ -131,15 +132,10 @@ impl Keep {
             watched.push(PollFd::new(server, PollFlags::IN));
             events.push(Event::Server);
         }
-        for kept in self.panes.values() {
-            if let Some((_, life)) = &kept.init {
-                watched.push(PollFd::new(life, PollFlags::IN));
-                events.push(Event::Init);
-            }
-        }
-        for (_, life) in &self.ending {
+        let inits = self.panes.values().filter_map(|kept| kept.init.as_ref());
+        for (_, life) in inits.chain(&self.ending).chain(&self.started) {
             watched.push(PollFd::new(life, PollFlags::IN));
-            events.push(Event::Init);
+            events.push(Event::Child);
         }
         let start = self.start_at.map(|at| at.saturating_duration_since(Instant::now()));
         let strays = self.strays.then_some(STRAYS_AGAIN);
@@ -172,6 +168,8 @@ impl Keep {
         let Some(server) = self.server.take() else { return false };
         match receive::<Request>(&server) {
             Ok(Some((Request::End, _))) => {
+                // Answered when it is done: whoever ended the server may count on it.
+                let _ = self.end_all();
                 let _ = send(&server, &Reply::Done, &[]);
                 return true;
             }
@@ -250,7 +248,9 @@ impl Keep {
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
         if let Ok(child) = command.spawn() {
-            self.started = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+            let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+            self.started =
+                pid.and_then(|pid| Some((pid, pidfd_open(pid, PidfdFlags::empty()).ok()?)));
         }
     }
 
@@ -261,13 +261,14 @@ impl Keep {
             ended.push(child);
         }
         let gone = |child: &Pid| ended.contains(child);
-        self.started = self.started.filter(|child| !gone(child));
+        self.started.take_if(|(child, _)| gone(child));
         self.ending.retain(|(init, _)| !gone(init));
         for kept in self.panes.values_mut() {
             kept.init.take_if(|(init, _)| gone(init));
         }
-        let inits = self.panes.values().filter_map(|kept| kept.init.as_ref()).chain(&self.ending);
-        let known: Vec<Pid> = inits.map(|(init, _)| *init).chain(self.started).collect();
+        let inits = self.panes.values().filter_map(|kept| kept.init.as_ref());
+        let known = inits.chain(&self.ending).chain(&self.started);
+        let known: Vec<Pid> = known.map(|(child, _)| *child).collect();
         let strays = children().into_iter().filter(|child| !known.contains(child));
         self.strays = strays.fold(false, |_, stray| {
             let _ = kill_process(stray, Signal::KILL);
@@ -277,18 +278,27 @@ impl Keep {
 
     /// Ends everything in every pane and waits for it.
     fn end_all(&mut self) -> io::Result<()> {
+        let mut adopted = Vec::new();
         for (_, kept) in std::mem::take(&mut self.panes) {
             let _ = kept.pane.kill();
-            self.ending.extend(kept.init);
+            match kept.init {
+                Some(init) => self.ending.push(init),
+                None => adopted.push(kept.pane),
+            }
         }
         let deadline = Instant::now() + END_PATIENCE;
-        while !self.ending.is_empty() || self.strays {
+        loop {
+            adopted.retain(|pane| !is_empty(pane));
             let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let done = self.ending.is_empty() && adopted.is_empty() && !self.strays;
+            if done || left.is_zero() {
                 break;
             }
             let mut watched: Vec<_> =
                 self.ending.iter().map(|(_, life)| PollFd::new(life, PollFlags::IN)).collect();
+            // The bells of an adopted init may be heard by the server; that it is gone, by all.
+            watched
+                .extend(adopted.iter().map(|pane| PollFd::new(pane.control(), PollFlags::empty())));
             let pause = if self.strays { left.min(STRAYS_AGAIN) } else { left };
             poll(&mut watched, Some(&timespec(pause)))?;
             drop(watched);
@@ -296,6 +306,15 @@ impl Keep {
         }
         Ok(())
     }
+}
+
+/// Whether nothing is left in a pane: its init says so, or is gone itself.
+fn is_empty(pane: &Pane) -> bool {
+    let hung_up = |flags: PollFlags| flags.intersects(PollFlags::HUP | PollFlags::ERR);
+    let mut watched = [PollFd::new(pane.control(), PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let gone = poll(&mut watched, Some(&now)).is_ok() && hung_up(watched[0].revents());
+    gone || pane.status().ok().flatten().is_some_and(|status| status.empty)
 }
 
 /// Says one word to whoever started us, and then nothing more.

@@ -50,6 +50,10 @@ impl Pane {
         self.control.as_fd()
     }
 
+    pub(crate) fn control(&self) -> &OwnedFd {
+        &self.control
+    }
+
     /// Takes one event; never waits.
     pub fn next_event(&self) -> PaneEvent {
         let mut packet = [0; 1];
