@@ -5,6 +5,9 @@ use crate::parser::{Actions, Csi, Parser};
 /// Blanks written for one move to the right: more is a move to somewhere else.
 const BLANKS: usize = 80;
 
+/// A sequence that is begun but not ended is looked for in this many bytes at the end of a piece.
+const TAIL_BYTES: usize = 4 << 10;
+
 /// Takes the escape sequences out of a stream, piece by piece. Line ends become `\n`; a carriage
 /// return alone, or a jump to another row, begins a new line if there is text on this one; a
 /// backspace takes back what was just printed.
@@ -27,6 +30,32 @@ impl Stripper {
         self.text.out = String::with_capacity(bytes.len());
         self.parser.advance(bytes, &mut self.text);
         std::mem::take(&mut self.text.out)
+    }
+}
+
+/// The text in some bytes, and in how many of them: a character or a sequence that is begun at
+/// their end is left to whoever goes on from there.
+#[must_use]
+pub fn strip_whole(bytes: &[u8]) -> (String, usize) {
+    let mut stripper = Stripper::default();
+    let text = stripper.feed(bytes);
+    if stripper.parser.is_ground() {
+        return (text, bytes.len());
+    }
+    let (head, tail) = bytes.split_at(bytes.len().saturating_sub(TAIL_BYTES));
+    let mut stripper = Stripper::default();
+    let _ = stripper.feed(head);
+    let mut whole = (stripper.parser.is_ground()).then_some(head.len());
+    for (at, byte) in tail.iter().enumerate() {
+        let _ = stripper.feed(std::slice::from_ref(byte));
+        if stripper.parser.is_ground() {
+            whole = Some(head.len() + at + 1);
+        }
+    }
+    match whole {
+        Some(whole) => (Stripper::default().feed(&bytes[..whole]), whole),
+        // Nothing but one long sequence.
+        None => (text, bytes.len()),
     }
 }
 
@@ -101,5 +130,26 @@ impl Actions for Text {
             (b'?', 0, b'h' | b'l') if matches!(csi.get(0), 47 | 1047 | 1049) => self.new_line(),
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_begun_at_the_end_is_left() {
+        for (bytes, text, whole) in [
+            (&b"plain"[..], "plain", 5),
+            (b"a\x1b[31", "a", 1),
+            (b"a\x1b[31mred\x1b", "ared", 9),
+            (b"caf\xc3", "caf", 3),
+            (b"\x1b]0;title", "", 0),
+            (b"", "", 0),
+        ] {
+            assert_eq!(strip_whole(bytes), (text.to_owned(), whole));
+        }
+        let long = [b"text\x1b]0;".as_slice(), &[b'x'; 2 * TAIL_BYTES]].concat();
+        assert_eq!(strip_whole(&long), ("text".to_owned(), long.len()));
     }
 }
