@@ -20,7 +20,7 @@ const LINE_BYTES: usize = 16 << 10;
 pub(crate) struct Seen {
     pub(crate) url: String,
     pub(crate) port: u16,
-    /// Where in the output its port was printed first.
+    /// Where in the output the line begins in which it was printed first.
     pub(crate) offset: u64,
 }
 
@@ -29,7 +29,9 @@ pub(crate) struct Seen {
 pub(crate) struct Ports {
     looked: u64,
     stripper: Stripper,
+    /// The line that is not ended yet, and where it began.
     line: String,
+    begin: u64,
     seen: Vec<Seen>,
 }
 
@@ -50,46 +52,51 @@ impl Ports {
             if copied.bytes.is_empty() {
                 return;
             }
-            let text = self.stripper.feed(&copied.bytes);
-            let piece_of_log = (copied.offset, &copied.bytes[..]);
-            self.looked = copied.offset + copied.bytes.len() as u64;
-            for piece in text.split_inclusive('\n') {
-                self.line.push_str(piece);
-                if piece.ends_with('\n') || self.line.len() > LINE_BYTES {
+            self.looked = copied.offset;
+            for piece in copied.bytes.split_inclusive(|byte| *byte == b'\n') {
+                if self.line.is_empty() {
+                    self.begin = self.looked;
+                }
+                self.looked += piece.len() as u64;
+                let text = self.stripper.feed(piece);
+                self.line.push_str(&text);
+                if piece.ends_with(b"\n") || self.line.len() > LINE_BYTES {
                     let line = std::mem::take(&mut self.line);
-                    self.look_at(&line, piece_of_log);
+                    add(&mut self.seen, &line, self.begin);
                 }
             }
-            // A line that is not ended yet is looked at as it is, too, and again when it is.
-            let line = self.line.clone();
-            self.look_at(&line, piece_of_log);
         }
     }
 
-    /// The addresses seen, in the order in which they were printed.
+    /// The addresses seen, in the order in which they were printed. What the line holds that is
+    /// not ended yet is among them, but not kept: the rest of a port may still come.
     pub(crate) fn seen(&self) -> Vec<Seen> {
-        self.seen.clone()
+        let mut seen = self.seen.clone();
+        add(&mut seen, &self.line, self.begin);
+        seen
     }
 
     /// Their ports.
     pub(crate) fn seen_ports(&self) -> Vec<u16> {
-        let mut ports: Vec<_> = self.seen.iter().map(|seen| seen.port).collect();
-        ports.dedup();
+        let mut ports = Vec::new();
+        for Seen { port, .. } in self.seen() {
+            if !ports.contains(&port) {
+                ports.push(port);
+            }
+        }
         ports
     }
+}
 
-    /// Looks at a line that was printed in a piece of the log, given with its offset.
-    fn look_at(&mut self, line: &str, (begin, piece): (u64, &[u8])) {
-        let Some(address) = &*ADDRESS else { return };
-        for found in address.captures_iter(line) {
-            let port = found.get(1).or_else(|| found.get(2)).and_then(|p| p.as_str().parse().ok());
-            let Some(port) = port.filter(|port| *port > 0) else { continue };
-            let url = found.get(0).map_or("", |url| url.as_str()).trim_end_matches(['.', ',', ';']);
-            if self.seen.len() < MOST_SEEN && !self.seen.iter().any(|seen| seen.url == url) {
-                // Colours may stand between the parts of an address, but not within a port.
-                let at = memchr::memmem::find(piece, format!("{port}").as_bytes()).unwrap_or(0);
-                self.seen.push(Seen { url: url.to_owned(), port, offset: begin + at as u64 });
-            }
+/// Adds the addresses of a line that are new.
+fn add(seen: &mut Vec<Seen>, line: &str, offset: u64) {
+    let Some(address) = &*ADDRESS else { return };
+    for found in address.captures_iter(line) {
+        let port = found.get(1).or_else(|| found.get(2)).and_then(|p| p.as_str().parse().ok());
+        let Some(port) = port.filter(|port| *port > 0) else { continue };
+        let url = found.get(0).map_or("", |url| url.as_str()).trim_end_matches(['.', ',', ';']);
+        if seen.len() < MOST_SEEN && !seen.iter().any(|seen| seen.url == url) {
+            seen.push(Seen { url: url.to_owned(), port, offset });
         }
     }
 }
@@ -100,9 +107,9 @@ mod tests {
 
     #[track_caller]
     fn check(line: &str, expected: &[(&str, u16)]) {
-        let mut ports = Ports::default();
-        ports.look_at(line, (0, line.as_bytes()));
-        let seen: Vec<_> = ports.seen.iter().map(|seen| (seen.url.as_str(), seen.port)).collect();
+        let mut seen = Vec::new();
+        add(&mut seen, line, 0);
+        let seen: Vec<_> = seen.iter().map(|seen| (seen.url.as_str(), seen.port)).collect();
         assert_eq!(seen, expected, "{line}");
     }
 
@@ -121,15 +128,5 @@ mod tests {
         );
         check("at 12:30:45 in file.rs:123:4", &[]);
         check("localhost:99999 localhost:0 localhost:5", &[]);
-    }
-
-    #[test]
-    fn the_place_is_where_the_port_was_printed() {
-        let mut ports = Ports::default();
-        ports.look_at(
-            "up at http://localhost:5173/",
-            (1_000, b"up at \x1b[1mhttp://localhost:\x1b[36m5173/"),
-        );
-        assert_eq!(ports.seen[0].offset, 1_000 + 32);
     }
 }
