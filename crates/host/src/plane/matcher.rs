@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex};
 
+use patterm_keeper::log::Reader;
 use patterm_screen::{Screen, Stripper};
 use regex::{Regex, RegexSet, RegexSetBuilder};
 use tokio::sync::oneshot;
@@ -62,12 +63,15 @@ impl Waiters {
         self.waiters.len()
     }
 
-    fn add(&mut self, pattern: Regex, from: u64) -> (u64, oneshot::Receiver<Found>) {
+    fn add(&mut self, log: &Reader, pattern: Regex, from: u64) -> (u64, oneshot::Receiver<Found>) {
         if self.waiters.is_empty() {
-            // Nobody looked for a while: begin where the newest waiter does.
+            // Nobody looked for a while: begin where the newest waiter does, with the line that
+            // is begun there.
             self.looked = from;
             self.stripper = Stripper::default();
-            self.line.clear();
+            let text = self.stripper.feed(&begun_line(log, from));
+            let begun = text.rsplit(['\n', '\r']).next().unwrap_or_default();
+            begun.clone_into(&mut self.line);
         }
         let (answer, found) = oneshot::channel();
         self.last += 1;
@@ -76,12 +80,20 @@ impl Waiters {
         (self.last, found)
     }
 
+    /// How far to look in one go: not past the place where somebody began to wait, so that what
+    /// was printed before is told apart from what came after.
+    fn look_to(&self, upto: u64) -> u64 {
+        let begins = self.waiters.iter().map(|waiter| waiter.from);
+        begins.filter(|from| *from > self.looked).fold(upto, u64::min)
+    }
+
     fn remove(&mut self, number: u64) {
         self.waiters.retain(|waiter| waiter.number != number);
         self.set = None;
     }
 
-    /// Answers every waiter whose pattern is in the line, which was printed before `printed`.
+    /// Answers every waiter whose pattern is in the line, the last of which was printed before
+    /// `printed`, if it began to wait before that.
     fn look_at(&mut self, line: &str, printed: u64) {
         let waiters = &mut self.waiters;
         let set = self.set.get_or_insert_with(|| {
@@ -90,7 +102,7 @@ impl Waiters {
         });
         let mut answered = false;
         let mut answer = |waiter: &mut Waiter| {
-            if waiter.from <= printed
+            if waiter.from < printed
                 && let Some(answer) = waiter.answer.take()
             {
                 let _ = answer.send(Found::Line(line.trim_end().to_owned()));
@@ -153,7 +165,7 @@ pub(super) struct Matcher {
 impl Matcher {
     /// Waits for a pattern in what a process prints from `from` on, and on its screen.
     pub(super) fn wait(&self, live: &Arc<Live>, pattern: Regex, from: u64) -> Waiting {
-        let (number, found) = lock(&live.waiters).add(pattern, from);
+        let (number, found) = lock(&live.waiters).add(&live.log, pattern, from);
         self.push(live);
         Waiting { live: live.clone(), number, found }
     }
@@ -191,6 +203,18 @@ impl Matcher {
     }
 }
 
+/// What was printed of the line that is not ended at an offset.
+fn begun_line(log: &Reader, offset: u64) -> Vec<u8> {
+    let from = offset.saturating_sub(LINE_BYTES as u64).max(log.start());
+    let before = log.copy(from, usize::try_from(offset.saturating_sub(from)).unwrap_or(0)).bytes;
+    match before.iter().rposition(|byte| *byte == b'\n') {
+        Some(end) => before[end + 1..].to_vec(),
+        None if from == 0 => before,
+        // Longer than any line that is looked at whole.
+        None => Vec::new(),
+    }
+}
+
 /// The lines on the screen now, wrapped rows joined.
 pub(crate) fn visible_lines(screen: &Screen) -> Vec<String> {
     let mut lines = vec![String::new()];
@@ -220,7 +244,8 @@ fn turn(live: &Arc<Live>) -> bool {
         }
     }
     let upto = progress.parsed;
-    let most = usize::try_from(upto.saturating_sub(waiters.looked)).unwrap_or(usize::MAX);
+    let to = waiters.look_to(upto);
+    let most = usize::try_from(to.saturating_sub(waiters.looked)).unwrap_or(usize::MAX);
     let copied = live.log.copy(waiters.looked, most.min(TURN_BYTES));
     waiters.looked = (copied.offset + copied.bytes.len() as u64).max(waiters.looked);
     let text = waiters.stripper.feed(&copied.bytes);
