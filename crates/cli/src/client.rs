@@ -1,6 +1,6 @@
 //! A connection to the project's server for one verb: a tool called by its name, its bare result.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 
 use anyhow::Context;
@@ -10,6 +10,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::start;
+
+/// What is said when a server dies in the middle of a call.
+const LOST: &str = "the server ended while it was asked";
+
+/// How often a server that dies at one and the same question is asked it.
+const TRIES: u32 = 5;
 
 pub(crate) struct Client {
     stream: BufReader<UnixStream>,
@@ -35,6 +41,20 @@ impl Client {
         self.stream.into_inner()
     }
 
+    /// Calls a tool that only looks. A server that dies meanwhile is asked again when it is back.
+    pub(crate) fn look(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Value> {
+        let mut tries = TRIES;
+        loop {
+            match self.call(tool, arguments) {
+                Err(error) if tries > 1 && is_lost(&error) => {
+                    tries -= 1;
+                    *self = Self::connect()?;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
     /// Calls a tool and waits for its result.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Value> {
         let request = reply::request(&Id::from_number(1), tool, Some(&arguments.to_string()));
@@ -44,7 +64,9 @@ impl Client {
         loop {
             let mut answer = Vec::new();
             self.stream.read_until(b'\n', &mut answer)?;
-            anyhow::ensure!(!answer.is_empty(), "the server ended while it was asked");
+            if answer.is_empty() {
+                return Err(io::Error::new(io::ErrorKind::UnexpectedEof, LOST).into());
+            }
             let Ok(Incoming::One(Message::Response { id: Some(_), outcome })) =
                 Incoming::parse(answer.trim_ascii_end())
             else {
@@ -71,6 +93,13 @@ impl Client {
             .collect();
         pick(words, &processes)
     }
+}
+
+/// Whether a call failed because its server is gone.
+fn is_lost(error: &anyhow::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    let lost = |e: &io::Error| matches!(e.kind(), BrokenPipe | ConnectionReset | UnexpectedEof);
+    error.downcast_ref::<io::Error>().is_some_and(lost)
 }
 
 pub(crate) fn text(value: &Value) -> String {

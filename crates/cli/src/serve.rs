@@ -1,6 +1,7 @@
 //! `patterm serve`: the server by hand, in the background or the foreground.
 
 use std::io::Write;
+use std::time::Duration;
 
 use anyhow::Context;
 use patterm_host::{Project, Server, Settings, StartError, log};
@@ -58,11 +59,23 @@ fn detached(settings: Settings) -> anyhow::Result<()> {
     server.map_or(Ok(()), serve)
 }
 
+/// Threads for what takes a while (searches, the keeper): more than there are cores to search with.
+const BLOCKING_THREADS: usize = 64;
+
+/// One of them is made at the start and stays: a machine that has no thread left must not keep the
+/// server from saying so.
+const KEEP_ALIVE: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// Serves until told to end, by a signal or over the socket.
 fn serve(server: Server) -> anyhow::Result<()> {
     patterm_keeper::memory::give_large_blocks_back();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(BLOCKING_THREADS)
+        .thread_keep_alive(KEEP_ALIVE)
+        .build()?;
     runtime.block_on(async {
+        tokio::task::spawn_blocking(|| ()).await?;
         let shutdown = server.shutdown();
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;

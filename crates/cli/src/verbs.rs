@@ -133,6 +133,8 @@ pub(crate) fn logs(options: &Logs) -> anyhow::Result<()> {
     let tool = if options.raw { "get_process_raw_output" } else { "get_process_output" };
     let mut since = None;
     let mut ended = false;
+    // Up to where its output is known to have come.
+    let mut waited = 0;
     let mut stdout = std::io::stdout().lock();
     loop {
         let mut arguments = json!({"process_id": id, "max_bytes": LOG_BYTES});
@@ -142,7 +144,7 @@ pub(crate) fn logs(options: &Logs) -> anyhow::Result<()> {
         if let Some(since) = since {
             arguments["since_offset"] = json!(since);
         }
-        let answer = client.call(tool, &arguments)?;
+        let answer = client.look(tool, &arguments)?;
         let next = answer["next_offset"].as_u64().context("no offset in the answer")?;
         let begin = answer["offset"].as_u64().unwrap_or(next);
         since = Some(next);
@@ -165,14 +167,16 @@ pub(crate) fn logs(options: &Logs) -> anyhow::Result<()> {
         if ended {
             continue;
         }
+        let since = waited.max(next);
         let arguments =
-            json!({"process_id": id, "since_offset": next, "timeout_seconds": FOLLOW_SECONDS});
-        client.call("wait_for_output", &arguments)?;
+            json!({"process_id": id, "since_offset": since, "timeout_seconds": FOLLOW_SECONDS});
+        let answer = client.look("wait_for_output", &arguments)?;
+        waited = answer["next_offset"].as_u64().unwrap_or(since);
     }
 }
 
 fn is_alive(client: &mut Client, id: &str) -> anyhow::Result<bool> {
-    let status = client.call("get_process_status", &json!({"process_id": id}))?;
+    let status = client.look("get_process_status", &json!({"process_id": id}))?;
     Ok(matches!(status["status"].as_str(), Some("running" | "starting")))
 }
 

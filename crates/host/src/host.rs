@@ -106,6 +106,14 @@ impl Host {
         self.lives.write().unwrap_or_else(PoisonError::into_inner).remove(id)
     }
 
+    /// Replaces the keeper whenever it dies.
+    pub(crate) async fn watch_keeper(&self) {
+        loop {
+            self.keeping.gone().await;
+            self.keeping.replace(self.lives()).await;
+        }
+    }
+
     /// Takes over the panes that an earlier server left with the keeper.
     pub(crate) fn recover(&self) {
         let mut panes: HashMap<String, Pane> = self.keeping.recover().into_iter().collect();
@@ -115,7 +123,8 @@ impl Host {
         }
         for (name, pane) in panes {
             tracing::warn!(name, "a pane that belongs to no process is ended");
-            let _ = pane.kill();
+            drop(pane);
+            self.keeping.forget_now(&name);
         }
     }
 }

@@ -107,6 +107,9 @@ impl Identities {
 
     /// Ends all tokens of a process.
     pub fn revoke(&self, process: &ProcessId) -> Result<(), StateError> {
+        if !self.has(process) {
+            return Ok(());
+        }
         self.change(|known| known.identities.retain(|i| i.process_id != *process))
     }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use patterm_keeper::{Keeper, Pane, Program, SpawnError, SpawnFault};
+use tokio::sync::Notify;
 
 use crate::plane::Live;
 
@@ -21,12 +22,15 @@ struct Inner {
     /// The project's folder, in which a keeper starts the server again.
     root: PathBuf,
     keeper: Mutex<Option<Keeper>>,
+    /// Rung when a keeper is gone.
+    gone: Notify,
 }
 
 impl Keeping {
     pub(crate) fn new(socket: PathBuf, program: PathBuf, root: &Path) -> Self {
         let root = root.to_owned();
-        Self(Arc::new(Inner { socket, program, root, keeper: Mutex::new(None) }))
+        let (keeper, gone) = (Mutex::new(None), Notify::new());
+        Self(Arc::new(Inner { socket, program, root, keeper, gone }))
     }
 
     /// All panes of a keeper that an earlier server left, by name; none if there is no keeper.
@@ -35,6 +39,7 @@ impl Keeping {
         let Ok(mut found) = Keeper::connect(&self.0.socket) else { return Vec::new() };
         match found.list() {
             Ok(panes) => {
+                self.watch(&found);
                 *keeper = Some(found);
                 panes
             }
@@ -62,20 +67,64 @@ impl Keeping {
     /// Lets go of a pane; everything in it is ended.
     pub(crate) async fn forget(&self, pane: String) {
         let keeping = self.clone();
-        let work = tokio::task::spawn_blocking(move || {
-            if let Some(keeper) = keeping.lock().as_mut()
-                && let Err(error) = keeper.forget(&pane)
-            {
-                tracing::error!(%error, pane, "the keeper does not let go of a pane");
-            }
-        });
-        let _ = work.await;
+        let _ = tokio::task::spawn_blocking(move || keeping.forget_now(&pane)).await;
+    }
+
+    /// The same, on this thread.
+    pub(crate) fn forget_now(&self, pane: &str) {
+        if let Some(keeper) = self.lock().as_mut()
+            && let Err(error) = keeper.forget(pane)
+        {
+            tracing::error!(%error, pane, "the keeper does not let go of a pane");
+        }
     }
 
     /// The server ends on purpose: so does the keeper, with everything it keeps.
     pub(crate) fn end(&self) {
         if let Some(keeper) = self.lock().as_mut() {
             let _ = keeper.end();
+        }
+    }
+
+    /// Waits until a keeper is gone.
+    pub(crate) async fn gone(&self) {
+        self.0.gone.notified().await;
+    }
+
+    /// Gives what lives to a new keeper, if the old one died: it is the other hand that holds it
+    /// should this server die.
+    pub(crate) async fn replace(&self, lives: Vec<(String, Arc<Live>)>) {
+        let keeping = self.clone();
+        let work = tokio::task::spawn_blocking(move || {
+            let mut keeper = keeping.lock();
+            if keeper.as_ref().is_none_or(Keeper::is_alive) {
+                return;
+            }
+            *keeper = None;
+            if lives.is_empty() {
+                return;
+            }
+            tracing::error!(panes = lives.len(), "the keeper died; starting another");
+            match keeping.launch(&lives) {
+                Ok(new) => *keeper = Some(new),
+                Err(error) => tracing::error!(%error, "the keeper cannot be replaced now"),
+            }
+        });
+        let _ = work.await;
+    }
+
+    /// Has the bell rung when this keeper is gone.
+    fn watch(&self, keeper: &Keeper) {
+        let keeping = self.clone();
+        let watching = keeper.until_gone().and_then(|until_gone| {
+            let body = move || {
+                until_gone();
+                keeping.0.gone.notify_one();
+            };
+            std::thread::Builder::new().name("patterm-keeper".into()).spawn(body)
+        });
+        if let Err(error) = watching {
+            tracing::error!(%error, "the keeper is not watched; its end is seen at the next start");
         }
     }
 
@@ -108,6 +157,7 @@ impl Keeping {
                 keeper.adopt(name, pane)?;
             }
         }
+        self.watch(&keeper);
         Ok(keeper)
     }
 

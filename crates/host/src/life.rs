@@ -50,7 +50,7 @@ impl Host {
             Err(error) => Err(error),
         };
         if started.is_err() {
-            self.processes.remove(&process.id)?;
+            self.processes.forget(&process.id);
             self.remove_output(&process.id);
         }
         started
@@ -59,8 +59,7 @@ impl Host {
     /// Starts a process that ended again, in its own entry.
     pub(crate) async fn start(&self, process: &Process) -> Result<Process, ToolError> {
         if process.status.is_alive() {
-            let message = format!("{} runs; restart_process would end it first", process.id);
-            return Err(ToolError::new(ErrorKind::AlreadyRunning, message));
+            return Err(already_running(process));
         }
         if process.kind == Kind::Agent {
             let message = "this version cannot resume an agent's conversation";
@@ -77,7 +76,7 @@ impl Host {
         if let Some(pane) = &live.pane {
             pane.stop(signal, GRACE).map_err(|e| unreachable_init(process, e))?;
         }
-        self.over(&live, GRACE + KILL_PATIENCE).await?;
+        self.over(&live, GRACE + KILL_PATIENCE, |_| true).await?;
         Ok(self.settled(&process.id))
     }
 
@@ -88,20 +87,25 @@ impl Host {
         going.push(process.clone());
         let mut closed = Vec::new();
         for process in going {
-            self.identities.revoke(&process.id)?;
+            // On a full disk it is tried again below, where there is room.
+            let revoked = self.identities.revoke(&process.id);
             if let Some(live) = self.live(&process.id) {
                 live.stopping.store(true, Ordering::Release);
                 if let Some(pane) = &live.pane {
                     // What is left behind by a program that ended is killed as well.
                     let _ = pane.kill();
-                    self.over(&live, KILL_PATIENCE).await?;
+                    self.over(&live, KILL_PATIENCE, |progress| progress.empty).await?;
                     self.keeping.forget(pane_name(&live.id, live.run)).await;
                     self.plane.remove(&live);
                 }
                 self.take_live(&process.id);
             }
-            self.processes.remove(&process.id)?;
+            // The output first: it makes room where the disk is full.
             self.remove_output(&process.id);
+            if revoked.is_err() {
+                self.identities.revoke(&process.id)?;
+            }
+            self.processes.forget(&process.id);
             closed.push(process.id);
         }
         Ok(closed)
@@ -119,11 +123,29 @@ impl Host {
 
     /// Begins a new life of a process.
     async fn begin(&self, id: &ProcessId) -> Result<Process, ToolError> {
+        let mut begins = false;
         let process = self.update(id, |process| {
-            process.runs += 1;
-            process.status = Status::Starting;
-            process.exit = None;
+            // Decided here, where nobody else can start it at the same time.
+            begins = !process.status.is_alive() || process.runs == 0;
+            if begins {
+                process.runs += 1;
+                process.status = Status::Starting;
+                process.exit = None;
+            }
         })?;
+        if !begins {
+            return Err(already_running(&process));
+        }
+        let started = self.launch(&process).await;
+        if started.is_err() {
+            self.processes.note(id, |process| process.status = Status::Failed);
+        }
+        started
+    }
+
+    /// Starts the program of a process. Nothing of it runs on if that fails half-way.
+    async fn launch(&self, process: &Process) -> Result<Process, ToolError> {
+        let id = &process.id;
         let Some(recipe) = process.recipe.clone() else {
             let message = format!("nobody knows how to start {id}");
             return Err(ToolError::new(ErrorKind::Unavailable, message));
@@ -132,23 +154,27 @@ impl Host {
         env.extend(recipe.env);
         let program =
             Program { argv: recipe.argv, env, working_dir: recipe.working_dir, size: recipe.size };
-        let pane = match self.keeping.spawn(process.pane(), program, self.lives()).await {
-            Ok(pane) => pane,
-            Err(error) => {
-                self.update(id, |process| process.status = Status::Failed)?;
-                return Err(spawn_failed(error));
-            }
-        };
         let log = self.open_log(id)?;
+        let pane = self.keeping.spawn(process.pane(), program, self.lives()).await;
+        let pane = pane.map_err(spawn_failed)?;
         let run_offset = log.end();
-        let process = self.update(id, |process| {
+        let running = self.update(id, |process| {
             process.status = Status::Running;
             process.run_offset = run_offset;
             process.started_at = Some(now_ms());
             process.ended_at = None;
-        })?;
-        self.take_in(&process, pane, log);
-        Ok(process)
+        });
+        match running {
+            Ok(running) => {
+                self.take_in(&running, pane, log);
+                Ok(running)
+            }
+            // The disk is full, or the entry was closed meanwhile.
+            Err(error) => {
+                self.keeping.forget(process.pane()).await;
+                Err(error)
+            }
+        }
     }
 
     /// Gives a pane to the data plane, its screen showing what the log holds of this life.
@@ -160,6 +186,7 @@ impl Host {
         if let Some(before) = self.set_live(live.clone())
             && before.pane.is_some()
         {
+            before.settle();
             self.plane.remove(&before);
             let keeping = self.keeping.clone();
             let name = pane_name(&before.id, before.run);
@@ -219,6 +246,13 @@ impl Host {
         self.set_live(Arc::new(live));
     }
 
+    /// Everything that ends from now on was ended with the server, on request.
+    pub(crate) fn begin_shutdown(&self) {
+        for (_, live) in self.lives() {
+            live.stopping.store(true, Ordering::Release);
+        }
+    }
+
     /// Writes down that everything was ended with the server.
     pub(crate) fn note_shutdown(&self) {
         for process in self.processes.all().iter().filter(|process| process.status.is_alive()) {
@@ -242,7 +276,7 @@ impl Host {
 
     fn note_end(&self, id: &ProcessId, run: u64, exit: Option<Exit>) {
         let stopping = self.live(id).is_some_and(|live| live.stopping.load(Ordering::Acquire));
-        let noted = self.processes.update(id, |process| {
+        self.processes.note(id, |process| {
             // An end that an earlier server wrote down is seen again by the next.
             if process.runs != run || !process.status.is_alive() {
                 return;
@@ -255,18 +289,21 @@ impl Host {
                 Some(_) => Status::Exited,
             };
         });
-        if let Err(error) = noted {
-            tracing::error!(%error, %id, "the end of a process could not be written down");
-        }
         if let Some(live) = self.live(id).filter(|live| live.run == run) {
             live.settle();
         }
     }
 
-    /// Waits until a life is over and that is written down.
-    async fn over(&self, live: &Arc<Live>, patience: Duration) -> Result<Progress, ToolError> {
+    /// Waits until a life is over, that is written down, and what else is wanted holds.
+    async fn over(
+        &self,
+        live: &Arc<Live>,
+        patience: Duration,
+        wanted: impl Fn(&Progress) -> bool,
+    ) -> Result<Progress, ToolError> {
         let mut watch = live.watch();
-        let over = watch.wait_for(|progress| progress.is_over() && progress.settled);
+        let over =
+            watch.wait_for(|progress| progress.is_over() && progress.settled && wanted(progress));
         match tokio::time::timeout(patience, over).await {
             Ok(Ok(progress)) => Ok(*progress),
             Ok(Err(_)) | Err(_) => {
@@ -347,6 +384,11 @@ fn unknown(id: &ProcessId) -> Process {
     }
 }
 
+fn already_running(process: &Process) -> ToolError {
+    let message = format!("{} runs; restart_process would end it first", process.id);
+    ToolError::new(ErrorKind::AlreadyRunning, message)
+}
+
 fn spawn_failed(error: SpawnError) -> ToolError {
     let kind = match error.fault {
         SpawnFault::Request => ErrorKind::InvalidArgument,
@@ -363,6 +405,11 @@ fn unreachable_init(process: &Process, error: rustix::io::Errno) -> ToolError {
 
 impl From<StateError> for ToolError {
     fn from(error: StateError) -> Self {
-        Self::new(ErrorKind::Internal, error.to_string())
+        // The disk is full, or not ours to write: whoever can change that must hear of it.
+        let kind = match error {
+            StateError::Io { .. } => ErrorKind::Unavailable,
+            StateError::NoPlace | StateError::Newer { .. } => ErrorKind::Internal,
+        };
+        Self::new(kind, error.to_string())
     }
 }

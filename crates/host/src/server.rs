@@ -123,9 +123,13 @@ impl Server {
             version = VERSION, "serving");
         let follower = host.clone();
         let following = tokio::spawn(async move { follower.follow(events).await });
+        let keeper_watch = host.clone();
+        let watching = tokio::spawn(async move { keeper_watch.watch_keeper().await });
         let served = listener.run(host.clone(), || seat.retire()).await;
+        watching.abort();
         // A server that ends on purpose takes everything in it along, unless another follows.
         if !host.handover.load(Ordering::Acquire) {
+            host.begin_shutdown();
             let keeping = host.keeping.clone();
             let _ = tokio::task::spawn_blocking(move || keeping.end()).await;
             following.abort();

@@ -21,15 +21,14 @@ pub(super) struct Input {
 pub(crate) struct InputFull;
 
 impl Input {
-    /// Puts bytes in line, all or none.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), InputFull> {
-        if self.waiting + bytes.len() > INPUT_BYTES {
+    /// Puts pieces in line, each to be written by itself and nothing between them; all or none.
+    pub(super) fn push(&mut self, pieces: Vec<Vec<u8>>) -> Result<(), InputFull> {
+        let bytes: usize = pieces.iter().map(Vec::len).sum();
+        if self.waiting + bytes > INPUT_BYTES {
             return Err(InputFull);
         }
-        if !bytes.is_empty() {
-            self.waiting += bytes.len();
-            self.pieces.push_back(bytes.to_vec());
-        }
+        self.waiting += bytes;
+        self.pieces.extend(pieces.into_iter().filter(|piece| !piece.is_empty()));
         Ok(())
     }
 
@@ -67,8 +66,8 @@ mod tests {
     #[test]
     fn pieces_are_written_whole_and_in_order_however_little_is_taken() {
         let mut input = Input::default();
-        for piece in ["one ", "", "two ", "three"] {
-            input.push(piece.as_bytes()).unwrap();
+        for pieces in [&["one ", ""][..], &[], &["two ", "three"]] {
+            input.push(pieces.iter().map(|piece| piece.as_bytes().to_vec()).collect()).unwrap();
         }
         let mut seen = Vec::new();
         let mut turns = 0;
@@ -89,9 +88,9 @@ mod tests {
     #[test]
     fn a_full_queue_takes_all_or_nothing() {
         let mut input = Input::default();
-        input.push(&vec![0; INPUT_BYTES - 1]).unwrap();
-        assert_eq!(input.push(b"ab"), Err(InputFull));
-        input.push(b"a").unwrap();
+        input.push(vec![vec![0; INPUT_BYTES - 1]]).unwrap();
+        assert_eq!(input.push(vec![b"a".to_vec(), b"b".to_vec()]), Err(InputFull));
+        input.push(vec![b"a".to_vec()]).unwrap();
         assert_eq!(input.waiting, INPUT_BYTES);
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct Progress {
     pub(crate) lost: bool,
     /// Its end is written down.
     pub(crate) settled: bool,
+    /// Nothing is left of it and of what it ever started.
+    pub(crate) empty: bool,
 }
 
 impl Progress {
@@ -149,6 +151,7 @@ impl Live {
             progress.exit = exit;
             progress.lost = exit.is_none();
             progress.settled = true;
+            progress.empty = true;
         });
     }
 
@@ -157,14 +160,25 @@ impl Live {
         self.pane.as_ref()?.status().ok().flatten()
     }
 
+    /// Waits until an end that was seen is written down as well: whoever hears of it and asks for
+    /// the status must find it there.
+    pub(crate) async fn noted(&self) {
+        let _ = self.watch().wait_for(|progress| progress.settled).await;
+    }
+
+    /// Says that nothing is left of it.
+    pub(super) fn set_empty(&self) {
+        self.progress.send_if_modified(|progress| !std::mem::replace(&mut progress.empty, true));
+    }
+
     /// Says that its end is written down.
     pub(crate) fn settle(&self) {
         self.progress.send_modify(|progress| progress.settled = true);
     }
 
-    /// Puts bytes in line for the program, all or none; the plane must be told to write.
-    pub(crate) fn push(&self, bytes: &[u8]) -> Result<(), InputFull> {
-        lock(&self.input).push(bytes)
+    /// Puts pieces in line for the program, all or none; the plane must be told to write.
+    pub(crate) fn push(&self, pieces: Vec<Vec<u8>>) -> Result<(), InputFull> {
+        lock(&self.input).push(pieces)
     }
 
     /// Bytes that are read but not parsed.

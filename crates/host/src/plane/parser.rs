@@ -91,7 +91,7 @@ impl Parser {
         });
         live.parsed.store(parsed, Ordering::Release);
         self.budget.settle(live);
-        if !replies.is_empty() && live.push(&replies).is_ok() {
+        if !replies.is_empty() && live.push(vec![replies]).is_ok() {
             self.reader.write(live);
         }
         if live.lag() < LAG_BYTES / 2 && live.held.swap(false, Ordering::AcqRel) {

@@ -200,20 +200,25 @@ impl Reader {
             }
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
             Err(e) if e.kind() == io::ErrorKind::Interrupted => return true,
-            Err(e) if e.raw_os_error() == Some(Errno::NOSPC.raw_os_error()) => {
+            // The end of a terminal reads as this error.
+            Err(e) if e.raw_os_error() == Some(Errno::IO.raw_os_error()) => self.end(reading),
+            Ok(_) => self.end(reading),
+            // No disk space, no descriptor: nothing is read that could not be kept.
+            Err(error) => {
                 // Out of the kernel's sight: a terminal that hung up would ring without end.
                 let _ = epoll::delete(&self.epoll, reading.pane.master());
                 reading.stalled = true;
-                tracing::error!(id = %reading.live.id, "no disk space for output; waiting");
-            }
-            // The end of a terminal reads as an error.
-            Ok(_) | Err(_) => {
-                reading.over = true;
-                let _ = epoll::delete(&self.epoll, reading.pane.master());
-                lock(&reading.live.input).clear();
+                tracing::error!(id = %reading.live.id, %error, "output cannot be kept; waiting");
             }
         }
         false
+    }
+
+    /// The terminal is closed.
+    fn end(&self, reading: &mut Reading) {
+        reading.over = true;
+        let _ = epoll::delete(&self.epoll, reading.pane.master());
+        lock(&reading.live.input).clear();
     }
 
     /// An init says that its program ended: what that printed is read first, then told.
@@ -223,6 +228,9 @@ impl Reader {
             let _ = epoll::delete(&self.epoll, reading.pane.events());
         }
         let status = reading.pane.status().ok().flatten();
+        if event == PaneEvent::Gone || status.is_some_and(|status| status.empty) {
+            reading.live.set_empty();
+        }
         let exit = status.and_then(|status| status.exit);
         if reading.ended || (exit.is_none() && event != PaneEvent::Gone) {
             return;
@@ -266,6 +274,7 @@ impl Reader {
             reading.stalled = false;
             let data = EventData::new_u64(*token * 2);
             let _ = epoll::add(&self.epoll, reading.pane.master(), data, EventFlags::IN);
+            self.arm(*token, reading);
         }
     }
 }

@@ -29,7 +29,10 @@ impl Processes {
     /// Reads the table that earlier servers of this project left.
     pub fn load(state: &StateDir) -> Result<Self, StateError> {
         let file = state.file(FILE);
-        let table = state::read(&file, VERSION)?.unwrap_or_default();
+        let mut table: Table = state::read(&file, VERSION)?.unwrap_or_default();
+        // A table that was damaged and set aside knew more ids than the new one: what they
+        // printed is still there and must not come to belong to others.
+        table.last = table.last.max(highest_output(state));
         Ok(Self { file, table: Mutex::new(table) })
     }
 
@@ -83,9 +86,19 @@ impl Processes {
         })
     }
 
-    /// Removes an entry; its id is never used again.
-    pub fn remove(&self, id: &ProcessId) -> Result<(), StateError> {
-        self.change(|table| table.processes.retain(|process| process.id != *id))
+    /// Notes what has happened to an entry, which no full disk can undo: what cannot be written
+    /// now is written with the next change. A server that dies before that finds it out again.
+    pub fn note(&self, id: &ProcessId, change: impl FnOnce(&mut Process)) {
+        self.note_all(|table| {
+            if let Some(process) = table.processes.iter_mut().find(|process| process.id == *id) {
+                change(process);
+            }
+        });
+    }
+
+    /// Removes an entry, in the same way; its id is never used again.
+    pub fn forget(&self, id: &ProcessId) {
+        self.note_all(|table| table.processes.retain(|process| process.id != *id));
     }
 
     /// The entry with this id.
@@ -139,9 +152,24 @@ impl Processes {
         Ok(answer)
     }
 
+    fn note_all(&self, change: impl FnOnce(&mut Table)) {
+        let mut table = self.table();
+        change(&mut table);
+        if let Err(error) = state::write(&self.file, VERSION, &*table) {
+            tracing::error!(%error, "what happened to a process is not written down yet");
+        }
+    }
+
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The highest number among the ids that have output.
+fn highest_output(state: &StateDir) -> u64 {
+    let folders = std::fs::read_dir(state.file("output")).into_iter().flatten().flatten();
+    let number = |name: &str| name.strip_prefix('p')?.parse().ok();
+    folders.filter_map(|folder| number(folder.file_name().to_str()?)).max().unwrap_or(0)
 }
 
 /// The name itself, or the first of `name-2`, `name-3`, … that nobody has.
@@ -172,7 +200,7 @@ mod tests {
         let before = processes(&dir);
         before.add("a", Kind::Agent, None).unwrap();
         let second = before.add("b", Kind::Command, None).unwrap();
-        before.remove(&second.id).unwrap();
+        before.forget(&second.id);
         let after = processes(&dir);
         assert_eq!(after.add("c", Kind::Agent, None).unwrap().id, ProcessId::new(3));
         assert_eq!(after.get(&second.id), None);

@@ -1,6 +1,6 @@
 //! `get_process_output`: what a process shows, printed, or has in its history.
 
-use patterm_screen::{Cursor, Size, Stripper};
+use patterm_screen::{Cursor, Size, Stripper, strip_whole};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -130,8 +130,14 @@ impl Answer {
     pub(super) fn stream(live: &Live, since: u64, most: u64) -> Self {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let copied = live.log.copy(since, most);
-        let next = copied.offset + copied.bytes.len() as u64;
-        let text = Stripper::default().feed(&copied.bytes);
+        // Half a sequence must not look like text to whoever reads on from its middle.
+        let (text, whole) = match strip_whole(&copied.bytes) {
+            (_, 0) if copied.bytes.len() == most => {
+                (Stripper::default().feed(&copied.bytes), copied.bytes.len())
+            }
+            whole => whole,
+        };
+        let next = copied.offset + whole as u64;
         let dropped = copied.offset.saturating_sub(since);
         Self {
             text: Some(text),

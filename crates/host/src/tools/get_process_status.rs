@@ -30,8 +30,7 @@ pub(super) struct Answer {
     /// Where.
     #[serde(skip_serializing_if = "Option::is_none")]
     working_dir: Option<PathBuf>,
-    /// Its terminal.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(flatten)]
     terminal: Option<Terminal>,
     /// How much of its output there was: offsets only grow.
     output_offset: u64,
@@ -68,7 +67,7 @@ impl Tool for GetProcessStatus {
     const DESCRIPTION: &'static str = "Everything known of one process: status, activity and its \
         reason, exit, pid, argv, folder, terminal size, cursor and title, whether a full-screen \
         program is shown, output offset, times, and CPU and memory of all it started.";
-    const HELP: &'static str = "What it shows is in get_process_output. Compare terminal.\
+    const HELP: &'static str = "What it shows is in get_process_output. Compare \
         screen_version or output_offset with an earlier answer to see whether anything happened.";
     const EFFECT: Effect = Effect::Reads;
     type Args = Args;

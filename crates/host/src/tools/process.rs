@@ -143,6 +143,19 @@ impl Done {
     pub(super) const OK: Self = Self { ok: true };
 }
 
+/// A label must fit into a line.
+const NAME_CHARS: usize = 100;
+
+/// A label as callers give it.
+pub(super) fn label(given: &str) -> Result<&str, ToolError> {
+    let name = given.trim();
+    let fits = !name.is_empty()
+        && name.chars().count() <= NAME_CHARS
+        && !name.chars().any(char::is_control);
+    let why = format_args!("takes 1 to {NAME_CHARS} characters, none of them control");
+    fits.then_some(name).ok_or_else(|| ToolError::invalid("name", why))
+}
+
 /// A signal as callers give it.
 pub(super) fn signal(number: Option<i64>) -> Result<i32, ToolError> {
     const TERMINATE: i64 = 15;

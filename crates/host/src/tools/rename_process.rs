@@ -4,14 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::ToolError;
-use super::process::own;
+use super::process::{label, own};
 use super::tool::{Call, Effect, Tool};
 use crate::life::no_such_process;
 
 pub(super) struct RenameProcess;
-
-/// A label must fit into a line.
-const NAME_CHARS: usize = 100;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
@@ -39,14 +36,7 @@ impl Tool for RenameProcess {
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
         let process = own(&call, &args.process_id)?;
-        let name = args.name.trim();
-        let fits = !name.is_empty()
-            && name.chars().count() <= NAME_CHARS
-            && !name.chars().any(char::is_control);
-        if !fits {
-            let why = format_args!("takes 1 to {NAME_CHARS} characters, none of them control");
-            return Err(ToolError::invalid("name", why));
-        }
+        let name = label(&args.name)?;
         let renamed = call.host.processes.rename(&process.id, name)?;
         let renamed = renamed.ok_or_else(|| no_such_process(&args.process_id, &call.host))?;
         Ok(Answer { name: renamed.name })

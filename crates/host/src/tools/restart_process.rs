@@ -26,7 +26,7 @@ pub(super) struct Answer {
     status: Status,
     /// How its last life ended.
     #[serde(skip_serializing_if = "Option::is_none")]
-    ended: Option<Exit>,
+    exit: Option<Exit>,
 }
 
 impl Tool for RestartProcess {
@@ -51,6 +51,6 @@ impl Tool for RestartProcess {
             Ok((ended.exit, started))
         });
         let (ended, started) = work.await?;
-        Ok(Answer { process_id: started.id, status: started.status, ended })
+        Ok(Answer { process_id: started.id, status: started.status, exit: ended })
     }
 }

@@ -58,8 +58,7 @@ pub(super) struct Args {
 pub(super) struct Answer {
     /// It was put in line for the program.
     ok: bool,
-    /// What came out, if it was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(flatten)]
     output: Option<Output>,
 }
 
@@ -93,15 +92,13 @@ impl Tool for SendInput {
         if args.submit {
             pieces.push(enter(&live));
         }
-        for piece in pieces {
-            live.push(&piece).map_err(|_full| {
-                let message = format!(
-                    "{} does not read its input: {INPUT_BYTES} bytes wait for it already",
-                    process.id
-                );
-                ToolError::new(ErrorKind::Limit, message)
-            })?;
-        }
+        live.push(pieces).map_err(|_full| {
+            let message = format!(
+                "{} does not read its input: up to {INPUT_BYTES} bytes may wait for it",
+                process.id
+            );
+            ToolError::new(ErrorKind::Limit, message)
+        })?;
         call.host.plane.write(&live);
         if wait > 0 {
             tokio::time::sleep(Duration::from_millis(wait)).await;

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::error::ToolError;
-use super::process::{Started, folder};
+use super::process::{Started, folder, label};
 use super::tool::{Call, Effect, Tool};
 use crate::caller::Caller;
 use crate::life::NewProcess;
@@ -77,7 +77,10 @@ impl Tool for SpawnProcess {
         let Some(program) = argv.first().filter(|program| !program.is_empty()) else {
             return Err(ToolError::invalid("argv", "names no program"));
         };
-        let name = args.name.unwrap_or_else(|| label(program));
+        let name = match &args.name {
+            Some(given) => label(given)?.to_owned(),
+            None => name_of(program),
+        };
         let argv = match args.shell {
             true => vec!["sh".into(), "-lc".into(), argv.join(" ")],
             false => argv,
@@ -100,7 +103,7 @@ fn shell(env: &BTreeMap<String, String>, call: &Call) -> String {
 }
 
 /// The last part of a program's path, without blanks.
-fn label(program: &str) -> String {
+fn name_of(program: &str) -> String {
     let first = program.split_whitespace().next().unwrap_or(program);
     first.rsplit('/').next().unwrap_or(first).to_owned()
 }
@@ -111,8 +114,8 @@ mod tests {
 
     #[test]
     fn labels_are_short() {
-        assert_eq!(label("/usr/bin/python3"), "python3");
-        assert_eq!(label("npm run dev"), "npm");
-        assert_eq!(label("make"), "make");
+        assert_eq!(name_of("/usr/bin/python3"), "python3");
+        assert_eq!(name_of("npm run dev"), "npm");
+        assert_eq!(name_of("make"), "make");
     }
 }

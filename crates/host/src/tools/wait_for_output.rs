@@ -54,6 +54,9 @@ impl Tool for WaitForOutput {
             biased;
             progress = more => {
                 let exited = progress.map_or(true, |progress| progress.is_over());
+                if exited {
+                    live.noted().await;
+                }
                 Ok(Answer { next_offset: live.log.end(), timed_out: false, exited })
             }
             () = tokio::time::sleep(time) => {

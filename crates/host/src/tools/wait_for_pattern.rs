@@ -104,12 +104,13 @@ impl Tool for WaitForPattern {
         loop {
             tokio::select! {
                 biased;
-                found = &mut waiting.found => return Ok(match found {
-                    Ok(Found::Line(line)) => matched(line),
-                    Ok(Found::Over) | Err(_) => {
-                        Answer { exited: true, elapsed_ms: elapsed_ms(), ..Answer::default() }
+                found = &mut waiting.found => {
+                    if let Ok(Found::Line(line)) = found {
+                        return Ok(matched(line));
                     }
-                }),
+                    live.noted().await;
+                    return Ok(Answer { exited: true, elapsed_ms: elapsed_ms(), ..Answer::default() });
+                }
                 () = &mut over => {
                     return Ok(Answer { timed_out: true, elapsed_ms: elapsed_ms(), ..Answer::default() });
                 }
