@@ -14,6 +14,7 @@ mod clients;
 mod fuzz_corpus;
 mod keeper;
 mod lifecycle;
+mod processes;
 mod protocol;
 mod proxy;
 mod screen_reference;

@@ -1,0 +1,256 @@
+//! Faults: cycles without a trace, and machines that have run out of something. An error says so
+//! at once, and service goes on when there is more.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use patterm_host::registry::Entry;
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use serde_json::json;
+
+use super::desk::{Desk, long, until};
+use crate::support::{Place, Running, Vitals, running_in};
+
+fn start(command: &mut Command) -> Entry {
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("no server: {errors}"))
+}
+
+/// `patterm serve` under a limit that `ulimit` sets.
+fn serve_limited(place: &Place, limit: &str) -> Entry {
+    let script = format!("ulimit {limit} && exec \"$0\" serve --json");
+    start(place.command(Path::new("sh")).args(["-c", &script]).arg(place.binary()))
+}
+
+fn keeper(place: &Place) -> u32 {
+    let found = running_in(&place.path("project")).into_iter().find(|pid| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        line.split(|byte| *byte == 0).nth(1) == Some(b"keeper") && name.trim() != "patterm-init"
+    });
+    found.expect("a keeper")
+}
+
+fn entries(folder: &str) -> usize {
+    std::fs::read_dir(folder).unwrap().count()
+}
+
+/// What a process has that could leak: descriptors, threads, children (zombies among them).
+fn census(pid: u32) -> (usize, usize, String) {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    (Vitals::of(pid).descriptors(), entries(&format!("/proc/{pid}/task")), children)
+}
+
+#[test]
+fn many_processes_come_and_go_without_a_trace() {
+    let place = Place::new();
+    let server = place.serve();
+    let mut desk = Desk::at(&server.socket());
+    let mut cycle = || {
+        let id = desk.sh("echo up; exec cat");
+        desk.wait(&id, "up");
+        assert_eq!(desk.close(&id), [id]);
+    };
+    // The first ones bring up threads that stay, and fill what is kept for the next ones.
+    (0..50).for_each(|_| cycle());
+    let keeper = keeper(&place);
+    let look = || (census(server.pid()), census(keeper));
+    let (before, memory) = (look(), Vitals::of(server.pid()).resident());
+    let times = if long() { 2_000 } else { 200 };
+    (0..times).for_each(|_| cycle());
+    // Idle threads of a pool end by themselves, and inits as soon as they are let go.
+    until("as before", || {
+        let ((server_now, keeper_now), (server_then, keeper_then)) = (look(), &before);
+        let same = server_now.0 == server_then.0 && server_now.1 <= server_then.1;
+        (same && keeper_now == *keeper_then).then_some(())
+    });
+    let grown = Vitals::of(server.pid()).resident().saturating_sub(memory);
+    assert!(grown <= 2 << 20, "{grown} bytes more after {times} processes");
+    assert_eq!(std::fs::read_dir(place.state().file("output")).unwrap().count(), 0);
+}
+
+/// Starts processes until it is refused; returns them and the refusal.
+fn fill(desk: &mut Desk, most: usize) -> (Vec<String>, super::desk::Refusal) {
+    let mut ids = Vec::new();
+    loop {
+        match desk.call("spawn_process", json!({"argv": ["cat"]})) {
+            Ok(started) => ids.push(super::desk::id_of(&started)),
+            Err(refusal) => return (ids, refusal),
+        }
+        assert!(ids.len() < most, "no limit was met");
+    }
+}
+
+/// After the refusal: nothing is left of what was refused, the others live, and one less makes
+/// room for one more.
+fn check_goes_on(desk: &mut Desk, mut ids: Vec<String>) {
+    assert_eq!(desk.ids(), ids);
+    for id in &ids {
+        desk.line(id, "still here");
+        desk.wait(id, "still here");
+    }
+    for _ in 0..3 {
+        let freed = ids.pop().unwrap();
+        desk.close(&freed);
+        let next = desk.run(&["cat"]);
+        desk.line(&next, "new");
+        desk.wait(&next, "new");
+        ids.push(next);
+    }
+}
+
+#[test]
+fn no_descriptor_left_in_the_server() {
+    let place = Place::new();
+    let entry = serve_limited(&place, "-n 60");
+    let mut desk = Desk::at(&entry.socket);
+    let (ids, refusal) = fill(&mut desk, 60);
+    assert!(ids.len() >= 3, "{ids:?}");
+    assert!(["limit", "unavailable"].contains(&&*refusal.kind), "{refusal:?}");
+    check_goes_on(&mut desk, ids);
+}
+
+#[test]
+fn no_descriptor_left_in_the_keeper() {
+    let place = Place::new();
+    let server = place.serve();
+    let mut desk = Desk::at(&server.socket());
+    desk.run(&["cat"]);
+    set_limit(keeper(&place), "--nofile=40");
+    let (mut ids, refusal) = fill(&mut desk, 40);
+    ids.insert(0, "p1".into());
+    assert_eq!(refusal.kind, "limit", "{refusal:?}");
+    assert!(refusal.message.contains("cannot"), "{refusal:?}");
+    check_goes_on(&mut desk, ids);
+}
+
+fn set_limit(pid: u32, limit: &str) {
+    #[expect(clippy::disallowed_methods, reason = "tests ask the tools of the trade")]
+    let mut command = Command::new("prlimit");
+    assert!(command.arg(format!("--pid={pid}")).arg(limit).status().unwrap().success());
+}
+
+#[test]
+fn no_process_left_to_fork() {
+    let place = Place::of_another_user();
+    // Of this user there are the server's threads, the keeper, two for each pane.
+    let mut command = place.command(Path::new("prlimit"));
+    let entry = start(command.arg("--nproc=30").arg(place.binary()).args(["serve", "--json"]));
+    let mut desk = place.user().unwrap().does(|| Desk::at(&entry.socket));
+    let (ids, refusal) = fill(&mut desk, 40);
+    assert!(ids.len() > 5, "{ids:?}");
+    assert_eq!(refusal.kind, "limit", "{refusal:?}");
+    assert!(refusal.message.contains("start a process"), "{refusal:?}");
+    check_goes_on(&mut desk, ids);
+}
+
+/// The kernel's ceiling for terminals, put back when this goes. It is of the whole machine: a
+/// place of its own where only this test sees it is made by `unshare` below.
+#[test]
+fn no_terminal_left() {
+    let place = Place::new();
+    // A mount of its own, visible to what is started in it, with room for few terminals.
+    let script = "mount -t devpts -o newinstance,ptmxmode=0666,mode=0620,max=5 devpts /dev/pts \
+        && mount --bind /dev/pts/ptmx /dev/ptmx && exec \"$0\" serve --json";
+    let mut command = place.command(Path::new("unshare"));
+    let entry = start(command.args(["--mount", "sh", "-c", script]).arg(place.binary()));
+    let mut desk = Desk::at(&entry.socket);
+    let (ids, refusal) = fill(&mut desk, 10);
+    assert_eq!(ids.len(), 5);
+    assert_eq!(refusal.kind, "limit", "{refusal:?}");
+    assert!(refusal.message.contains("terminal"), "{refusal:?}");
+    check_goes_on(&mut desk, ids);
+}
+
+/// A small disk, gone with this value.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn at(path: PathBuf, bytes: usize) -> Self {
+        let options = std::ffi::CString::new(format!("size={bytes},mode=0700")).unwrap();
+        mount("tmpfs", &path, "tmpfs", MountFlags::empty(), &*options).unwrap();
+        Self(path)
+    }
+
+    /// Takes all that is left; gone with the file.
+    fn fill(&self) -> PathBuf {
+        let path = self.0.join("ballast");
+        let mut file = std::fs::File::create(&path).unwrap();
+        let zeros = [0; 4096];
+        while std::io::Write::write_all(&mut file, &zeros).is_ok() {}
+        path
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Whoever had files there is gone, or about to be.
+        let _ = unmount(&self.0, UnmountFlags::DETACH);
+    }
+}
+
+#[test]
+fn no_disk_space_left() {
+    let place = Place::new();
+    let disk = SmallDisk::at(place.path("state"), 8 << 20);
+    let entry = start(&mut place.patterm(&["serve", "--json"]));
+    let mut desk = Desk::at(&entry.socket);
+    let counter = "stty -echo; echo up; read x; seq 1 100000; echo end; read x; exit 3";
+    let id = desk.sh(counter);
+    let quiet = desk.sh("stty -echo; echo up; read x; exit 4");
+    desk.wait(&id, "up");
+    desk.wait(&quiet, "up");
+    let ballast = disk.fill();
+    let refusal = desk.call("spawn_process", json!({"argv": ["cat"]})).unwrap_err();
+    assert_eq!(refusal.kind, "unavailable", "{refusal:?}");
+    assert_eq!(desk.ids(), [&*id, &*quiet], "no entry is left behind");
+    // What comes now waits in the kernel, and its program with it.
+    desk.line(&id, "");
+    // What happens meanwhile is known, though it cannot be written down.
+    desk.line(&quiet, "");
+    let status = desk.ended(&quiet);
+    assert_eq!((&status["status"], &status["exit"]), (&json!("exited"), &json!({"code": 4})));
+    until("the log is full", || {
+        let log = std::fs::read_to_string(place.state().file("server.log")).unwrap();
+        let offset = desk.status(&id)["output_offset"].as_u64().unwrap();
+        (offset > 50_000 || log.contains("cannot be kept")).then_some(())
+    });
+    assert_eq!(desk.status(&id)["status"], "running");
+    std::fs::remove_file(ballast).unwrap();
+    desk.wait(&id, "^end$");
+    let numbers: String = (1..=100_000).map(|n| format!("{n}\r\n")).collect();
+    assert!(desk.raw(&id) == format!("up\r\n{numbers}end\r\n"), "no byte is lost");
+    desk.run(&["cat"]);
+    // What could not be written then is written by now.
+    let process = Running::of(entry.pid);
+    process.signal(rustix::process::Signal::KILL);
+    process.wait();
+    let entry = start(&mut place.patterm(&["serve", "--json"]));
+    let mut desk = Desk::at(&entry.socket);
+    assert_eq!(desk.status(&quiet)["exit"], json!({"code": 4}));
+    desk.line(&id, "");
+    assert_eq!(desk.ended(&id)["exit"], json!({"code": 3}));
+    place.run(&["kill"]);
+}
+
+#[test]
+fn a_full_disk_can_be_emptied_by_closing() {
+    let place = Place::new();
+    let disk = SmallDisk::at(place.path("state"), 4 << 20);
+    let entry = start(&mut place.patterm(&["serve", "--json"]));
+    let mut desk = Desk::at(&entry.socket);
+    let id = desk.sh("yes; exec cat");
+    let other = desk.sh("echo up; exec cat");
+    desk.wait(&other, "up");
+    until("the disk is full", || {
+        let log = std::fs::read_to_string(place.state().file("server.log")).unwrap_or_default();
+        log.contains("cannot be kept").then_some(())
+    });
+    let _ballast = disk.fill();
+    assert_eq!(desk.close(&id), [id]);
+    desk.line(&other, "goes on");
+    desk.wait(&other, "goes on");
+    desk.run(&["cat"]);
+    place.run(&["kill"]);
+}

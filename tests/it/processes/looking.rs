@@ -1,0 +1,222 @@
+//! Looking at processes: lists, status, screens, streams, bytes, searches.
+
+use patterm_host::limits::Limits;
+use serde_json::{Value, json};
+
+use super::desk::{Desk, desk, strings};
+use crate::support::Place;
+
+#[test]
+fn lists_and_status_have_every_field() {
+    let (place, server, mut desk) = desk();
+    let (lead, token) = server.agent("lead", None);
+    let id = Desk::of_agent(&server, &token).sh("printf '\\033]2;my title\\007ab'; exec cat");
+    desk.wait(&id, "ab");
+    desk.ok("spawn_process", json!({"env": {"SHELL": "/bin/sh"}}));
+    let kinds = |listed: &Value| {
+        let listed = listed["processes"].as_array().unwrap();
+        listed.iter().map(|process| process["kind"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(kinds(&desk.ok("list_processes", json!({}))), ["agent", "command", "terminal"]);
+    for kind in ["agent", "command", "terminal"] {
+        assert_eq!(kinds(&desk.ok("list_processes", json!({"kind": kind}))), [kind]);
+    }
+    desk.refused("invalid_argument", "list_processes", json!({"kind": "shell"}));
+
+    let listed = desk.ok("list_processes", json!({"kind": "command"}))["processes"][0].take();
+    let expected = json!({
+        "process_id": id, "name": "sh", "kind": "command", "parent_id": lead.id,
+        "status": "running", "ports": [], "activity": listed["activity"],
+    });
+    assert_eq!(listed, expected);
+    assert_eq!(listed["activity"]["state"], "unknown");
+    assert!(listed["activity"]["reason"].is_string());
+
+    let status = desk.status(&id);
+    for (name, value) in expected.as_object().unwrap() {
+        assert_eq!(&status[name], value, "{name}");
+    }
+    assert_eq!(status["size"], json!({"rows": 24, "columns": 80}));
+    assert_eq!(status["cursor"], json!({"row": 0, "column": 2, "visible": true}));
+    assert_eq!(status["title"], "my title");
+    assert_eq!(status["alternate_screen"], false);
+    assert_eq!(status["screen_version"], desk.grid(&id)["screen_version"]);
+    assert_eq!(status["output_offset"], "\x1b]2;my title\x07ab".len());
+    assert_eq!(status["working_dir"], json!(place.project().root()));
+    assert_eq!(status["argv"][0], "sh");
+    assert!(status["pid"].as_u64().unwrap() > 1 && status["started_at"].as_u64().unwrap() > 0);
+    assert_eq!(status["usage"]["processes"], 1);
+    assert!(status["usage"]["memory_bytes"].as_u64().unwrap() > 100_000);
+    assert!(status["usage"]["cpu_seconds"].is_number());
+
+    let project = desk.ok("get_project_status", json!({}));
+    assert_eq!(project["project"], json!(place.project().root()));
+    assert_eq!(project["caller"], json!({"role": "external"}));
+    assert_eq!(project["processes"].as_array().unwrap().len(), 3);
+    assert_eq!((&project["scratchpads"], &project["timers"]), (&json!([]), &json!([])));
+}
+
+#[test]
+fn the_screen_and_whether_it_changed() {
+    let (_place, _server, mut desk) = desk();
+    let id = desk.sh("stty -echo; printf 'one  \\n\\033[1mtwo\\033[m\\n\\nfour'; read x; printf '\\rFOUR'; exec cat");
+    desk.wait(&id, "four");
+    let grid = desk.grid(&id);
+    let rows = strings(&grid["rows"]);
+    assert_eq!(rows.len(), 24);
+    assert_eq!(rows[..4], ["one", "two", "", "four"]);
+    assert_eq!(grid["cursor"], json!({"row": 3, "column": 4, "visible": true}));
+    assert_eq!(grid["size"], json!({"rows": 24, "columns": 80}));
+    let seen = &grid["screen_version"];
+    let again = json!({"process_id": id, "mode": "grid", "since_offset": seen});
+    let unchanged = desk.ok("get_process_output", again.clone());
+    assert_eq!(unchanged, json!({"unchanged": true, "screen_version": seen}));
+    desk.line(&id, "");
+    desk.wait(&id, "FOUR");
+    let changed = desk.ok("get_process_output", again);
+    assert_eq!(changed["rows"][3], "FOUR");
+    assert!(changed["screen_version"].as_u64() > seen.as_u64());
+    assert_eq!(changed.get("unchanged"), None);
+}
+
+#[test]
+fn the_stream_goes_on_where_it_was_left() {
+    let (_place, _server, mut desk) = desk();
+    let id = desk
+        .sh("stty -echo; printf '\\033[31mred\\033[m\\r\\n'; read x; printf 'more\\n'; exec cat");
+    desk.wait(&id, "red");
+    let stream = |since: Option<u64>| {
+        let mut arguments = json!({"process_id": id, "mode": "stream"});
+        if let Some(since) = since {
+            arguments["since_offset"] = json!(since);
+        }
+        arguments
+    };
+    let first = desk.ok("get_process_output", stream(None));
+    assert_eq!((&first["text"], &first["offset"]), (&json!("red\n"), &json!(0)));
+    let next = first["next_offset"].as_u64().unwrap();
+    let nothing = desk.ok("get_process_output", stream(Some(next)));
+    assert_eq!(nothing, json!({"text": "", "offset": next, "next_offset": next}));
+    desk.line(&id, "");
+    desk.wait(&id, "more");
+    let more = desk.ok("get_process_output", stream(Some(next)));
+    assert_eq!((&more["text"], &more["offset"]), (&json!("more\n"), &json!(next)));
+    let mut little = stream(Some(0));
+    little["max_bytes"] = json!(7);
+    let little = desk.ok("get_process_output", little);
+    assert_eq!((&little["text"], &little["next_offset"]), (&json!("re"), &json!(7)));
+}
+
+#[test]
+fn the_scrollback_has_what_scrolled_away_and_wrapped_lines_whole() {
+    let (_place, _server, mut desk) = desk();
+    let wide = "x".repeat(100);
+    let id = desk.sh(&format!("seq 1 100; echo {wide}; printf end"));
+    desk.ended(&id);
+    let mut last = |lines: u64| {
+        let arguments = json!({"process_id": id, "mode": "scrollback", "lines": lines});
+        strings(&desk.ok("get_process_output", arguments)["rows"])
+    };
+    assert_eq!(last(3), ["100", &wide, "end"]);
+    let all = last(1000);
+    assert_eq!(all.len(), 102);
+    assert_eq!((&*all[0], &*all[99]), ("1", "100"));
+}
+
+#[test]
+fn bytes_as_they_came() {
+    let (_place, _server, mut desk) = desk();
+    let id = desk.sh("stty raw; printf 'a\\033[1mb\\303\\251'; printf '\\377\\376'");
+    desk.ended(&id);
+    let mut raw = |since: u64, most: u64| {
+        let arguments = json!({"process_id": id, "since_offset": since, "max_bytes": most});
+        desk.ok("get_process_raw_output", arguments)
+    };
+    let expected = json!({"text": "a\x1b[1mbé", "offset": 0, "next_offset": 8});
+    assert_eq!(raw(0, 8), expected);
+    assert_eq!(raw(8, 100), json!({"base64": "//4=", "offset": 8, "next_offset": 10}));
+    assert_eq!(raw(10, 100), json!({"text": "", "offset": 10, "next_offset": 10}));
+}
+
+#[test]
+fn what_the_log_had_no_room_for_is_told() {
+    let place = Place::new();
+    let server = place.serve_with(Limits { log_bytes: 400_000, ..Limits::default() });
+    let mut desk = Desk::of(&server);
+    let id = desk.run(&["seq", "1", "300000"]);
+    let status = desk.ended(&id);
+    let printed: usize = (1..=300_000).map(|n: u32| n.to_string().len() + 2).sum();
+    assert_eq!(status["output_offset"], printed);
+    for (tool, mode) in [("get_process_output", "stream"), ("get_process_raw_output", "")] {
+        let arguments = json!({"process_id": id, "mode": mode, "since_offset": 10});
+        let answer = desk.ok(tool, arguments);
+        let (offset, dropped) = (answer["offset"].as_u64(), answer["dropped"].as_u64());
+        assert_eq!(dropped.unwrap() + 10, offset.unwrap());
+        assert!(dropped.unwrap() > 500_000, "{dropped:?}");
+    }
+    let kept: u64 = std::fs::read_dir(place.state().file("output").join(&id))
+        .unwrap()
+        .map(|file| file.unwrap().metadata().unwrap().len())
+        .sum();
+    assert!(kept <= 400_000 + (1 << 20), "{kept}");
+}
+
+#[test]
+fn searching_rendered_lines_and_raw_bytes() {
+    let (_place, _server, mut desk) = desk();
+    let wide = format!("{}needle", "x".repeat(78));
+    let id = desk.sh(&format!("seq 1 100; printf '\\033[31mred\\033[m line\\n'; echo {wide}"));
+    desk.ended(&id);
+    let mut search = |arguments: Value| {
+        let mut arguments = arguments;
+        arguments["process_id"] = json!(id);
+        desk.ok("search_output", arguments)
+    };
+    let found = search(json!({"pattern": "^9[0-2]$"}));
+    assert_eq!((&found["total"], &found["truncated"]), (&json!(3), &json!(false)));
+    let lines: Vec<_> = found["matches"].as_array().unwrap().iter().map(|m| &m["text"]).collect();
+    assert_eq!(lines, ["90", "91", "92"]);
+    let number = |n: usize| found["matches"][n]["line"].as_u64().unwrap();
+    assert_eq!((number(1), number(2)), (number(0) + 1, number(0) + 2));
+    let begin: usize = (1..90).map(|n: u32| n.to_string().len() + 2).sum();
+    assert_eq!(found["matches"][0]["offset"], begin);
+
+    let few = search(json!({"pattern": "1", "limit": 5}));
+    assert_eq!(few["matches"].as_array().unwrap().len(), 5);
+    assert_eq!((&few["total"], &few["truncated"]), (&json!(20), &json!(true)));
+    assert_eq!(search(json!({"pattern": "\\d"}))["matches"].as_array().unwrap().len(), 20);
+    let around = search(json!({"pattern": "^50$", "context": 1}));
+    assert_eq!(around["matches"][0]["text"], "49\n50\n51");
+    assert_eq!(search(json!({"pattern": "red line"}))["total"], 1);
+    assert_eq!(search(json!({"pattern": "red line", "kind": "raw"}))["total"], 0);
+    let raw = search(json!({"pattern": "\\x1b\\[31mred", "kind": "raw"}));
+    assert_eq!(
+        (&raw["total"], &raw["matches"][0]["text"]),
+        (&json!(1), &json!("\x1b[31mred\x1b[m line"))
+    );
+    assert_eq!(search(json!({"pattern": "^x+needle$"}))["total"], 1, "a wrapped line is one line");
+    assert_eq!(
+        search(json!({"pattern": "nothing"})),
+        json!({"matches": [], "total": 0, "truncated": false})
+    );
+}
+
+#[test]
+fn a_bad_pattern_says_where_and_none_hangs_the_server() {
+    let (_place, _server, mut desk) = desk();
+    let id = desk.sh("head -c 200000 /dev/zero | tr '\\0' a");
+    desk.ended(&id);
+    for tool in ["search_output", "wait_for_pattern"] {
+        for (pattern, place) in
+            [("a(b", "^"), ("(a{1000}){1000}", "size limit"), ("(?=a)", "look-around")]
+        {
+            let arguments = json!({"process_id": id, "pattern": pattern});
+            let message = desk.refused("invalid_argument", tool, arguments);
+            assert!(message.contains("pattern") && message.contains(place), "{message}");
+        }
+    }
+    for kind in ["rendered", "raw"] {
+        let arguments = json!({"process_id": id, "pattern": "(a+)+$x|(a|a)*b", "kind": kind});
+        assert_eq!(desk.ok("search_output", arguments)["total"], 0);
+    }
+}

@@ -1,0 +1,14 @@
+//! Processes as agents and people use them: through the tools and the verbs, with real programs and
+//! real faults.
+
+mod cli;
+mod desk;
+mod faults;
+mod life;
+mod looking;
+mod owners;
+mod ports;
+mod programs;
+mod survival;
+mod typing;
+mod waiting;

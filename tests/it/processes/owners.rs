@@ -1,0 +1,95 @@
+//! Who may do what: agents act on themselves and on what stands below them.
+
+use serde_json::json;
+
+use super::desk::{Desk, desk, id_of};
+
+#[test]
+fn what_an_agent_spawns_stands_below_it() {
+    let (_place, server, mut person) = desk();
+    let (lead, token) = server.agent("lead", None);
+    let mut agent = Desk::of_agent(&server, &token);
+    let child = agent.run(&["cat"]);
+    assert_eq!(agent.status(&child)["parent_id"], json!(lead.id));
+    assert_eq!(person.run(&["cat"]), "p3");
+    assert_eq!(
+        person.status("p3").get("parent_id"),
+        None,
+        "an external caller's stands at the top"
+    );
+}
+
+#[test]
+fn an_agent_acts_on_itself_and_what_is_below_it_only() {
+    let (_place, server, mut person) = desk();
+    let (lead, lead_token) = server.agent("lead", None);
+    let (_sub, sub_token) = server.agent("sub", Some(&lead.id));
+    let mut lead = Desk::of_agent(&server, &lead_token);
+    let mut sub = Desk::of_agent(&server, &sub_token);
+    let foreign = person.run(&["cat"]);
+    let above = lead.run(&["cat"]);
+    let below = sub.run(&["cat"]);
+    for target in [&foreign, &above] {
+        for (tool, more) in [
+            ("stop_process", json!({})),
+            ("start_process", json!({})),
+            ("restart_process", json!({})),
+            ("close_process", json!({})),
+            ("rename_process", json!({"name": "mine"})),
+            ("send_input", json!({"kind": "text", "text": "x"})),
+        ] {
+            let mut arguments = more;
+            arguments["process_id"] = json!(target);
+            sub.refused("not_owner", tool, arguments);
+        }
+        // Anyone reads everything, and may bring it to the front.
+        for tool in [
+            "get_process_status",
+            "get_process_output",
+            "get_process_raw_output",
+            "get_process_ports",
+            "select_process",
+        ] {
+            sub.ok(tool, json!({"process_id": target}));
+        }
+        assert_eq!(person.status(target)["status"], "running");
+    }
+    lead.ok("rename_process", json!({"process_id": below, "name": "of-sub"}));
+    lead.line(&below, "typed from above");
+    sub.wait(&below, "typed from above");
+    sub.ok("stop_process", json!({"process_id": below}));
+    person.ok("close_process", json!({"process_id": above}));
+}
+
+#[test]
+fn closing_an_agent_closes_those_below_it_youngest_first() {
+    let (_place, server, mut desk) = desk();
+    let (lead, token) = server.agent("lead", None);
+    let (sub, sub_token) = server.agent("sub", Some(&lead.id));
+    let mut agent = Desk::of_agent(&server, &token);
+    let first = agent.run(&["cat"]);
+    let deep =
+        id_of(&Desk::of_agent(&server, &sub_token).ok("spawn_process", json!({"argv": ["cat"]})));
+    let bystander = desk.run(&["cat"]);
+    let closed = desk.close(lead.id.as_str());
+    assert_eq!(closed, [&*deep, &*first, sub.id.as_str(), lead.id.as_str()]);
+    assert_eq!(desk.ids(), [bystander]);
+    let mut late = Desk::of(&server);
+    late.peer.greet(&sub_token.reveal(), None);
+    assert_eq!(late.peer.receive()["error"]["data"]["reason"], "unknown_token");
+}
+
+#[test]
+fn an_agent_is_not_started_again_by_this_version() {
+    let (_place, server, mut desk) = desk();
+    let (lead, _) = server.agent("lead", None);
+    server
+        .host()
+        .processes
+        .update(&lead.id, |process| {
+            process.status = patterm_host::process::Status::Exited;
+        })
+        .unwrap();
+    desk.refused("unavailable", "start_process", json!({"process_id": lead.id}));
+    desk.refused("unavailable", "get_process_output", json!({"process_id": lead.id}));
+}

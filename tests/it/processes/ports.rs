@@ -1,0 +1,89 @@
+//! Ports: what a process printed, checked against what it and its children listen on.
+
+use serde_json::{Value, json};
+
+use super::desk::{Desk, desk};
+
+fn ports(desk: &mut Desk, id: &str) -> Vec<Value> {
+    desk.ok("get_process_ports", json!({"process_id": id}))["ports"].as_array().unwrap().clone()
+}
+
+const LISTENER: &str = "
+import socket, sys
+printed, hidden, dead = (socket.create_server(('127.0.0.1', 0)) for _ in range(3))
+port = lambda s: s.getsockname()[1]
+gone = port(dead)
+dead.close()
+print('first line')
+print('\\033[32mup\\033[m at http://127.0.0.1:%d/path and http://localhost:%d/' % (port(printed), gone))
+print('hidden', port(hidden))
+print('ready', flush=True)
+sys.stdin.readline()
+printed.close()
+print('closed', flush=True)
+sys.stdin.readline()
+";
+
+#[test]
+fn printed_and_listening_printed_and_not_listening_and_never_printed() {
+    let (_place, _server, mut desk) = desk();
+    let id = desk.run(&["python3", "-u", "-c", LISTENER]);
+    desk.wait(&id, "^ready");
+    let text = desk.raw(&id);
+    let number = |before: &str| -> u64 {
+        let after = text.split(before).nth(1).unwrap();
+        let digits: String = after.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().unwrap()
+    };
+    let (printed, gone, hidden) = (number("127.0.0.1:"), number("localhost:"), number("hidden "));
+    let seen_at = text.find("\x1b[32mup").unwrap();
+    let expected = |listening: bool| {
+        vec![
+            json!({"url": format!("http://127.0.0.1:{printed}/path"), "port": printed,
+                "listening": listening, "seen_at": seen_at}),
+            json!({"url": format!("http://localhost:{gone}/"), "port": gone,
+                "listening": false, "seen_at": seen_at}),
+            json!({"port": hidden, "listening": true}),
+        ]
+    };
+    assert_eq!(ports(&mut desk, &id), expected(true));
+    assert_eq!(desk.status(&id)["ports"], json!([printed, gone]));
+    desk.line(&id, "");
+    desk.wait(&id, "closed");
+    assert_eq!(ports(&mut desk, &id), expected(false));
+    desk.line(&id, "");
+    desk.ended(&id);
+    let left = ports(&mut desk, &id);
+    assert_eq!(left, expected(false)[..2], "what it printed stays");
+}
+
+#[test]
+fn a_listener_that_a_child_of_the_process_has_counts() {
+    let (_place, _server, mut desk) = desk();
+    let script = "require('http').createServer().listen(0, '127.0.0.1', function () {
+        console.log('on 127.0.0.1:' + this.address().port) })";
+    let argv = json!(["sh", "-c", "setsid node -e \"$0\" & wait", script]);
+    let id = super::desk::id_of(&desk.ok("spawn_process", json!({"argv": argv})));
+    let line = desk.wait(&id, r"on 127\.0\.0\.1:\d+");
+    let port: u64 = line.rsplit(':').next().unwrap().parse().unwrap();
+    let found = ports(&mut desk, &id);
+    assert_eq!(
+        found,
+        [json!({"url": format!("127.0.0.1:{port}"), "port": port,
+        "listening": true, "seen_at": 0})]
+    );
+}
+
+/// A program prints an address in two writes, and somebody looks in between.
+#[test]
+fn half_an_address_is_not_remembered() {
+    let (_place, _server, mut desk) = desk();
+    let id = desk
+        .sh("stty -echo; printf 'at http://localhost:51'; read x; printf '73/\\r\\n'; exec cat");
+    desk.wait(&id, "localhost:51");
+    ports(&mut desk, &id);
+    desk.line(&id, "");
+    desk.wait(&id, "5173/");
+    let urls: Vec<_> = ports(&mut desk, &id).into_iter().map(|port| port["url"].clone()).collect();
+    assert_eq!(urls, ["http://localhost:5173/"]);
+}

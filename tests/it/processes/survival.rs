@@ -1,0 +1,328 @@
+//! Survival: whoever of patterm is killed, the programs live, and no byte is lost or doubled.
+
+use std::time::Duration;
+
+use patterm_host::registry::Entry;
+use patterm_wire::Framing;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use super::desk::{Desk, alive, long, until};
+use crate::support::{Chance, Peer, Place, Running, running_in};
+
+/// Prints numbers until there is a file `stop`, in bursts with pauses between them.
+const COUNTER: &str = "n=0; until [ -e stop ]; do
+    m=0; while [ $m -lt 100 ]; do n=$((n + 1)); m=$((m + 1)); echo $n; done
+    sleep 0.01; done; echo end $n; exec cat";
+
+/// The server of a place as it is now, started where there is none.
+fn server(place: &Place) -> Entry {
+    serde_json::from_str(&place.run(&["serve", "--json"])).unwrap()
+}
+
+fn desk_of(place: &Place) -> (Desk, Running) {
+    let entry = server(place);
+    (Desk::at(&entry.socket), Running::of(entry.pid))
+}
+
+fn kill(process: &Running) {
+    process.signal(Signal::KILL);
+    process.wait();
+}
+
+/// Lets a moment pass that has nothing to do with what goes on.
+fn moment(chance: &mut Chance) {
+    let (_never, nothing) = std::sync::mpsc::sync_channel::<()>(0);
+    let pause = Duration::from_micros(chance.within(0..40_000) as u64);
+    let _ = nothing.recv_timeout(pause);
+}
+
+/// All numbers from one to the last, each once and in order.
+#[track_caller]
+fn check_counted(text: &str) {
+    let mut last = 0u64;
+    for line in text.lines() {
+        if let Some(end) = line.strip_prefix("end ") {
+            assert_eq!(end.parse(), Ok(last));
+            assert!(last > 0);
+            return;
+        }
+        last += 1;
+        assert_eq!(line.parse(), Ok(last), "after {} bytes", text.find(line).unwrap());
+    }
+    panic!("it never ended");
+}
+
+/// What must be the same before and after.
+fn look(desk: &mut Desk, id: &str) -> (Value, Value) {
+    let mut status = desk.status(id);
+    status["usage"].take();
+    let mut grid = desk.grid(id);
+    // A count of changes, not a property of the screen; that it never goes back is tested below.
+    status["screen_version"].take();
+    grid["screen_version"].take();
+    (status, grid)
+}
+
+#[test]
+fn the_server_is_killed_while_panes_count() {
+    let place = Place::new();
+    let mut chance = Chance::new(3);
+    let (mut desk, mut process) = desk_of(&place);
+    let ids: Vec<String> = (0..4).map(|_| desk.sh(COUNTER)).collect();
+    let pids: Vec<u64> = ids.iter().map(|id| desk.status(id)["pid"].as_u64().unwrap()).collect();
+    let mut proxy = Desk::new(Peer::through(&mut place.patterm(&["mcp-stdio"]), Framing::Newline));
+    assert_eq!(proxy.ids(), ids);
+    let times = if long() { 200 } else { 20 };
+    let mut offsets = vec![0; ids.len()];
+    for _ in 0..times {
+        moment(&mut chance);
+        kill(&process);
+        (desk, process) = desk_of(&place);
+        for ((id, pid), offset) in ids.iter().zip(&pids).zip(&mut offsets) {
+            let status = desk.status(id);
+            assert_eq!((&status["status"], &status["pid"]), (&json!("running"), &json!(pid)));
+            let now = status["output_offset"].as_u64().unwrap();
+            assert!(now >= *offset, "offsets never go back");
+            *offset = now;
+        }
+        // A proxy finds the next server, whatever it was asked before.
+        assert_eq!(proxy.ids(), ids);
+    }
+    std::fs::write(place.path("project/stop"), "").unwrap();
+    for id in &ids {
+        desk.wait(id, r"^end \d+$");
+    }
+    let before: Vec<_> = ids.iter().map(|id| look(&mut desk, id)).collect();
+    kill(&process);
+    (desk, _) = desk_of(&place);
+    for (id, before) in ids.iter().zip(&before) {
+        assert_eq!(look(&mut desk, id), *before);
+        check_counted(&desk.raw(id));
+        desk.line(id, "still typed into");
+        desk.wait(id, "still typed into");
+    }
+}
+
+#[test]
+fn whoever_waits_when_the_server_dies_is_told() {
+    let place = Place::new();
+    let (mut desk, process) = desk_of(&place);
+    let id = desk.run(&["cat"]);
+    let waiting = json!({"process_id": id, "pattern": "never", "timeout_seconds": 600});
+    let mut proxy = Desk::new(Peer::through(&mut place.patterm(&["mcp-stdio"]), Framing::Newline));
+    proxy.ids();
+    proxy.ask("wait_for_pattern", waiting);
+    // In flight: the server answers in order what it can answer at once.
+    proxy.ask("whoami", json!({}));
+    proxy.hear().unwrap();
+    kill(&process);
+    let refusal = proxy.hear().unwrap_err();
+    assert!(refusal.message.contains("server"), "{refusal:?}");
+    assert_eq!(proxy.ids(), [id], "the same proxy, the next server");
+}
+
+/// Nobody asks for it: the keeper alone brings the server back.
+#[test]
+fn the_keeper_starts_the_server_again() {
+    let place = Place::new();
+    let (mut desk, process) = desk_of(&place);
+    let id = desk.run(&["cat"]);
+    kill(&process);
+    until("a server", || {
+        let listed: Vec<Entry> = serde_json::from_str(&place.run(&["ls", "--json"])).unwrap();
+        listed.into_iter().find(|entry| entry.project == place.project().root())
+    });
+    let (mut desk, _) = desk_of(&place);
+    assert_eq!(desk.status(&id)["status"], "running");
+}
+
+#[test]
+fn an_end_that_came_while_no_server_lived_is_known_to_the_next() {
+    let place = Place::new();
+    let (mut desk, process) = desk_of(&place);
+    let id = desk.sh("echo up; while [ ! -e go ]; do sleep 0.01; done; echo last words; exit 6");
+    desk.wait(&id, "up");
+    let pid = u32::try_from(desk.status(&id)["pid"].as_u64().unwrap()).unwrap();
+    let program = Running::of(pid);
+    kill(&process);
+    std::fs::write(place.path("project/go"), "").unwrap();
+    program.wait();
+    let (mut desk, process) = desk_of(&place);
+    let status = desk.ended(&id);
+    assert_eq!((&status["status"], &status["exit"]), (&json!("exited"), &json!({"code": 6})));
+    assert_eq!(desk.rows(&id), ["up", "last words"]);
+    kill(&process);
+    let (mut desk, _) = desk_of(&place);
+    assert_eq!(desk.rows(&id), ["up", "last words"], "and to the one after");
+    assert_eq!(desk.status(&id)["exit"], json!({"code": 6}));
+    desk.ok("start_process", json!({"process_id": id}));
+    desk.wait(&id, "last words");
+}
+
+/// Programs ask the terminal things. What was answered must not be answered again by a replay.
+#[test]
+fn no_query_is_answered_twice() {
+    let place = Place::new();
+    let (mut desk, mut process) = desk_of(&place);
+    let id = desk.sh("stty raw -echo; printf '\\033[6n\\033[c'; exec cat -v");
+    desk.wait(&id, r"\^\[\[1;1R\^\[\[\?[\d;]+c");
+    let raw = desk.raw(&id);
+    for _ in 0..3 {
+        kill(&process);
+        (desk, process) = desk_of(&place);
+        desk.ok("send_input", json!({"process_id": id, "kind": "text", "text": "|"}));
+        desk.wait(&id, r"\|");
+    }
+    assert_eq!(desk.raw(&id), format!("{raw}|||"));
+}
+
+#[test]
+fn clients_are_killed_and_nobody_else_notices() {
+    let place = Place::new();
+    let mut chance = Chance::new(5);
+    let (mut desk, process) = desk_of(&place);
+    let id = desk.sh(COUNTER);
+    let times = if long() { 500 } else { 50 };
+    for turn in 0..times {
+        let mut client =
+            Desk::new(Peer::through(&mut place.patterm(&["mcp-stdio"]), Framing::Newline));
+        match turn % 3 {
+            0 => {
+                drop(client.ask("wait_for_pattern", json!({"process_id": id, "pattern": "never"})))
+            }
+            1 => drop(client.ask("get_process_raw_output", json!({"process_id": id}))),
+            _ => assert_eq!(client.ids(), [&*id]),
+        }
+        moment(&mut chance);
+        client.peer.signal(Signal::KILL);
+        client.peer.wait();
+    }
+    assert!(!process.is_gone(), "the same server");
+    std::fs::write(place.path("project/stop"), "").unwrap();
+    desk.wait(&id, r"^end \d+$");
+    check_counted(&desk.raw(&id));
+}
+
+/// The keeper of a place.
+fn keeper(place: &Place) -> u32 {
+    let mut keepers = running_in(&place.path("project")).into_iter().filter(|pid| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        // Its inits are forks of it; they have another name.
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        line.split(|byte| *byte == 0).nth(1) == Some(b"keeper") && name.trim() != "patterm-init"
+    });
+    let keeper = keepers.next().expect("a keeper");
+    assert_eq!(keepers.next(), None, "one keeper");
+    keeper
+}
+
+#[test]
+fn the_keeper_is_killed_and_replaced_and_nothing_is_lost() {
+    let place = Place::new();
+    let (mut desk, mut process) = desk_of(&place);
+    let mut ids = vec![desk.sh(COUNTER), desk.sh(COUNTER)];
+    for _ in 0..3 {
+        let old = keeper(&place);
+        kill(&Running::of(old));
+        // At once: programs live, and new ones start.
+        ids.push(desk.sh(COUNTER));
+        for id in &ids {
+            assert_eq!(desk.status(id)["status"], "running");
+        }
+        assert_ne!(keeper(&place), old);
+        // The new keeper holds all of them through the death of the server.
+        kill(&process);
+        (desk, process) = desk_of(&place);
+        assert_eq!(desk.ids(), ids);
+        for id in &ids {
+            assert_eq!(desk.status(id)["status"], "running", "{id}");
+        }
+    }
+    // Without a call that needs it, too.
+    let old = keeper(&place);
+    kill(&Running::of(old));
+    until("another keeper", || {
+        let others = running_in(&place.path("project")).into_iter();
+        others.filter(|pid| *pid != old).find(|pid| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            line.split(|byte| *byte == 0).nth(1) == Some(b"keeper") && name.trim() != "patterm-init"
+        })
+    });
+    until("the server says so", || {
+        let log = std::fs::read_to_string(place.state().file("server.log")).unwrap();
+        log.contains("the keeper died").then_some(())
+    });
+    std::fs::write(place.path("project/stop"), "").unwrap();
+    for id in &ids {
+        desk.wait(id, r"^end \d+$");
+        check_counted(&desk.raw(id));
+    }
+    let closed = desk.close(&ids[0]);
+    assert_eq!(closed, [ids[0].clone()]);
+    place.run(&["kill"]);
+    assert_eq!(running_in(&place.path("project")), Vec::<u32>::new());
+}
+
+#[test]
+fn keeper_and_server_are_killed_at_once_and_what_is_lost_is_said() {
+    let place = Place::new();
+    let (mut desk, process) = desk_of(&place);
+    let id = desk.sh("echo up; exec cat");
+    desk.wait(&id, "up");
+    let program = Running::of(desk.status(&id)["pid"].as_u64().unwrap().try_into().unwrap());
+    let keeper = Running::of(keeper(&place));
+    process.signal(Signal::STOP);
+    kill(&keeper);
+    kill(&process);
+    program.wait();
+    let (mut desk, _) = desk_of(&place);
+    assert_eq!(desk.status(&id)["status"], "lost");
+    assert_eq!(desk.rows(&id), ["up"], "its output is there");
+    desk.ok("start_process", json!({"process_id": id}));
+    desk.wait(&id, "up");
+}
+
+#[test]
+fn kill_ends_everything_and_leaves_nothing() {
+    let place = Place::new();
+    let (mut desk, process) = desk_of(&place);
+    let id = desk.sh("trap '' HUP INT TERM
+        (setsid sh -c '(trap \"\" HUP INT TERM; while :; do sleep 1000; done) &' &)
+        setsid sleep 1000 & echo up; while :; do sleep 1000; done");
+    desk.wait(&id, "up");
+    desk.run(&["cat"]);
+    let pids = running_in(&place.path("project"));
+    assert!(pids.len() >= 7, "server, keeper, two inits, programs: {pids:?}");
+    place.run(&["kill"]);
+    assert!(process.is_gone());
+    assert!(!pids.iter().any(|pid| alive(*pid)), "nothing is left when the verb returns");
+    assert_eq!(running_in(&place.path("project")), Vec::<u32>::new());
+    let (mut desk, _) = desk_of(&place);
+    assert_eq!(desk.status(&id)["status"], "stopped");
+    assert_eq!(desk.rows(&id), ["up"]);
+}
+
+#[test]
+fn a_damaged_table_is_set_aside_and_the_server_serves() {
+    let place = Place::new();
+    let (mut desk, process) = desk_of(&place);
+    let id = desk.run(&["cat"]);
+    let program = Running::of(desk.status(&id)["pid"].as_u64().unwrap().try_into().unwrap());
+    let table = place.state().file("processes.json");
+    process.signal(Signal::STOP);
+    std::fs::write(&table, "{\"version\":1,\"proc").unwrap();
+    kill(&process);
+    let (mut desk, _) = desk_of(&place);
+    assert_eq!(desk.ids(), Vec::<String>::new());
+    program.wait();
+    let kept = std::fs::read_dir(table.parent().unwrap())
+        .unwrap()
+        .flatten()
+        .find(|file| file.file_name().to_string_lossy().starts_with("processes.json.damaged-"));
+    assert_eq!(std::fs::read(kept.unwrap().path()).unwrap(), b"{\"version\":1,\"proc");
+    let log = std::fs::read_to_string(place.state().file("server.log")).unwrap();
+    assert!(log.contains("damaged"), "{log}");
+    assert_ne!(desk.run(&["cat"]), id, "an id is never used again");
+}

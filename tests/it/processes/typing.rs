@@ -1,0 +1,149 @@
+//! Typing into processes: text, pastes and keys, encoded for what the program switched on.
+
+use serde_json::{Value, json};
+
+use super::desk::{Desk, desk};
+
+/// A program that shows every byte it is sent, after it has switched something on.
+fn shows(desk: &mut Desk, switched_on: &str) -> String {
+    let id = desk.sh(&format!("stty raw -echo; printf '{switched_on}ready '; exec cat -vT"));
+    desk.wait(&id, "ready");
+    id
+}
+
+#[track_caller]
+fn check(desk: &mut Desk, switched_on: &str, input: Value, shown: &str) {
+    let id = shows(desk, switched_on);
+    let mut arguments = input;
+    arguments["process_id"] = json!(id);
+    assert_eq!(desk.ok("send_input", arguments.clone()), json!({"ok": true}));
+    desk.ok("send_input", json!({"process_id": id, "kind": "text", "text": "|"}));
+    let line = desk.wait(&id, r"\|");
+    assert_eq!(line, format!("ready {shown}|"), "{arguments}");
+    desk.close(&id);
+}
+
+#[test]
+fn text_is_typed_as_it_is_and_submitted_with_enter() {
+    let (_place, _server, mut desk) = desk();
+    check(&mut desk, "", json!({"kind": "text", "text": "hé"}), "hM-CM-)");
+    check(&mut desk, "", json!({"kind": "text", "text": "go", "submit": true}), "go^M");
+    check(&mut desk, "", json!({"kind": "text", "text": "", "submit": true}), "^M");
+    check(&mut desk, "", json!({"kind": "key", "key": "tab", "submit": true}), "^I^M");
+}
+
+#[test]
+fn a_paste_is_bracketed_when_the_program_asked_for_it() {
+    let (_place, _server, mut desk) = desk();
+    let block = json!({"kind": "paste", "text": "a\u{1b}[201~b"});
+    check(&mut desk, "\\033[?2004h", block, "^[[200~ab^[[201~");
+    check(&mut desk, "", json!({"kind": "paste", "text": "ab", "submit": true}), "ab^M");
+}
+
+#[test]
+fn keys_are_encoded_for_the_modes_in_force() {
+    let (_place, _server, mut desk) = desk();
+    for (key, shown) in [
+        ("enter", "^M"),
+        ("escape", "^["),
+        ("tab", "^I"),
+        ("shift+tab", "^[[Z"),
+        ("up", "^[[A"),
+        ("ctrl+c", "^C"),
+        ("alt+enter", "^[^M"),
+        ("f1", "^[OP"),
+        ("f12", "^[[24~"),
+        ("page-up", "^[[5~"),
+        ("delete", "^[[3~"),
+        ("ctrl+right", "^[[1;5C"),
+        ("backspace", "^?"),
+        ("x", "x"),
+    ] {
+        check(&mut desk, "", json!({"kind": "key", "key": key}), shown);
+    }
+    check(&mut desk, "\\033[?1h", json!({"kind": "key", "key": "up"}), "^[OA");
+    check(&mut desk, "\\033[?1h", json!({"kind": "key", "key": "home"}), "^[OH");
+}
+
+#[test]
+fn what_is_missing_or_unknown_is_named() {
+    let (_place, _server, mut desk) = desk();
+    let id = desk.run(&["cat"]);
+    for (arguments, field) in [
+        (json!({}), "kind"),
+        (json!({"kind": "text"}), "text"),
+        (json!({"kind": "paste"}), "text"),
+        (json!({"kind": "key"}), "key"),
+        (json!({"kind": "key", "key": "hyper+q"}), "key"),
+        (json!({"kind": "mouse"}), "kind"),
+        (json!({"kind": "text", "text": "x", "wait_ms": -1}), "wait_ms"),
+        (json!({"kind": "text", "text": "x", "tail_mode": "all"}), "tail_mode"),
+    ] {
+        let mut arguments = arguments;
+        arguments["process_id"] = json!(id);
+        let message = desk.refused("invalid_argument", "send_input", arguments.clone());
+        assert!(message.contains(&format!("`{field}`")), "{arguments}: {message}");
+    }
+    desk.refused(
+        "not_found",
+        "send_input",
+        json!({"process_id": "p9", "kind": "text", "text": ""}),
+    );
+}
+
+#[test]
+fn the_tail_is_what_came_out() {
+    let (_place, _server, mut desk) = desk();
+    let id = desk.sh("echo before; exec cat");
+    desk.wait(&id, "before");
+    let mut typed = |text: &str, tail: &str| {
+        let arguments = json!({"process_id": id, "kind": "text", "text": text, "submit": true,
+            "wait_ms": 300, "tail_mode": tail});
+        desk.ok("send_input", arguments)
+    };
+    let stream = typed("one", "stream");
+    assert_eq!(stream["text"], "one\none\n", "{stream}");
+    assert_eq!(stream["offset"], 8);
+    assert_eq!(stream["next_offset"], 18);
+    let grid = typed("two", "grid");
+    assert_eq!(grid["rows"][4], "two");
+    assert!(grid["screen_version"].is_u64() && grid["cursor"].is_object());
+    assert_eq!(typed("three", "none"), json!({"ok": true}));
+}
+
+#[test]
+fn two_writers_never_mix_their_bytes() {
+    let (_place, server, mut desk) = desk();
+    let id = shows(&mut desk, "");
+    let mut other = Desk::of(&server);
+    let block = |letter: &str| json!({"process_id": id, "kind": "text", "text": letter.repeat(3_000), "submit": true});
+    for _ in 0..10 {
+        desk.ask("send_input", block("a"));
+        other.ask("send_input", block("b"));
+    }
+    for _ in 0..10 {
+        desk.hear().unwrap();
+        other.hear().unwrap();
+    }
+    desk.ok("send_input", json!({"process_id": id, "kind": "text", "text": "|"}));
+    desk.wait(&id, r"\|");
+    let raw = desk.raw(&id);
+    let pieces: Vec<&str> = raw.trim_start_matches("ready ").split("^M").collect();
+    assert_eq!(pieces.len(), 21);
+    for piece in &pieces[..20] {
+        assert!(*piece == "a".repeat(3_000) || *piece == "b".repeat(3_000), "{piece}");
+    }
+}
+
+#[test]
+fn a_program_that_does_not_read_is_told_of_in_time() {
+    let (_place, _server, mut desk) = desk();
+    let id = desk.sh("stty raw -echo; echo up; exec sleep 1000");
+    desk.wait(&id, "up");
+    let block = json!({"process_id": id, "kind": "text", "text": "x".repeat(400_000)});
+    desk.ok("send_input", block.clone());
+    desk.ok("send_input", block.clone());
+    let message = desk.refused("limit", "send_input", block);
+    assert!(message.contains("does not read"), "{message}");
+    desk.close(&id);
+}
