@@ -69,6 +69,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Serves until told to end, by a signal or over the socket.
 fn serve(server: Server) -> anyhow::Result<()> {
     patterm_keeper::memory::give_large_blocks_back();
+    patterm_keeper::descriptors::raise_limit();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 /// Variables of another terminal or multiplexer, or of a caller's identity.
-const FOREIGN: [&str; 22] = [
+const FOREIGN: [&str; 23] = [
     "COLUMNS",
     "LINES",
     "NEXTEST",
     "NOTIFY_SOCKET",
+    patterm_keeper::descriptors::VARIABLE,
     "PATTERM_IDENTITY",
     "PATTERM_IDENTITY_FILE",
     "PATTERM_LOG",

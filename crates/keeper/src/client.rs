@@ -135,6 +135,7 @@ pub fn launch(program: &Path, socket: &Path, root: &Path) -> io::Result<Keeper> 
     command.arg("keeper").arg("--socket").arg(socket);
     command.arg("--").arg(program).arg("serve").arg("--detached");
     command.current_dir(root).stdin(Stdio::null()).stdout(Stdio::piped());
+    crate::descriptors::tell_usual(&mut command);
     let mut child = command.spawn()?;
     // It says one word when it listens, and closes its output when it cannot.
     let mut word = [0; 1];

@@ -1,6 +1,40 @@
-//! Keeping descriptors from programs that are started.
+//! Keeping descriptors from programs that are started, and having enough of them ourselves.
 
 use std::io;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Tells a keeper or a server that another one starts what the limit was before it was raised.
+pub const VARIABLE: &str = "PATTERM_DESCRIPTORS";
+
+/// The soft limit as the person set it.
+static USUAL: OnceLock<Option<u64>> = OnceLock::new();
+
+/// Lets this process open as many files as it may: a pane costs three, and the usual limit of a
+/// shell, 1,024, would be reached at some three hundred. Programs get the usual one.
+pub fn raise_limit() {
+    let now = getrlimit(Resource::Nofile);
+    let told = std::env::var(VARIABLE).ok().and_then(|text| text.parse().ok());
+    let _ = USUAL.set(told.or(now.current));
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: now.maximum, ..now });
+}
+
+/// Tells a process that is about to be started what the usual limit is.
+pub(crate) fn tell_usual(command: &mut Command) {
+    if let Some(Some(usual)) = USUAL.get() {
+        command.env(VARIABLE, usual.to_string());
+    }
+}
+
+/// Gives this process, a program to be, the usual limit again.
+pub(crate) fn lower_limit() {
+    if let Some(usual) = USUAL.get().copied().flatten() {
+        let now = getrlimit(Resource::Nofile);
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(usual), ..now });
+    }
+}
 
 /// Makes every descriptor above standard error close when a program is started. A server in the
 /// background must not hold what happened to be open in the shell, the test runner or the agent

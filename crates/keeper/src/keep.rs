@@ -80,6 +80,7 @@ enum Event {
 /// Keeps panes until told to end. Must be called in a process with a single thread.
 pub fn run(options: Options) -> io::Result<()> {
     let _ = rustix::process::setsid();
+    crate::descriptors::raise_limit();
     // Should an init be killed, what it watched over comes to us rather than run on unseen.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let listener = bind(&options.socket)?;
@@ -247,6 +248,7 @@ impl Keep {
         #[expect(clippy::disallowed_methods, reason = "this is the crate that starts programs")]
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
+        crate::descriptors::tell_usual(&mut command);
         if let Ok(child) = command.spawn() {
             let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
             self.started =

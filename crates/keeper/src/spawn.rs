@@ -297,6 +297,7 @@ fn exec(image: &Image, ends: &InitEnds) -> ! {
     reset_signals();
     // All of ours are marked already; this is for what the keeper itself may have inherited.
     let _ = crate::descriptors::close_on_exec_above_stderr();
+    crate::descriptors::lower_limit();
     if let Err(errno) = rustix::process::chdir(image.working_dir.as_c_str()) {
         fail(Stage::Directory, errno);
     }
