@@ -20,15 +20,30 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(options: &Kill) -> anyhow::Result<()> {
     let folders = RuntimeDir::candidates(None);
-    let entries = if options.all {
-        registry::list(&folders)
-    } else {
-        let project = Project::of(&std::env::current_dir()?)?;
-        let state = StateDir::from_env(project.key()).ok();
-        registry::find(project.key(), &folders, state.as_ref())
-    };
+    if options.all {
+        if end_all(&registry::list(&folders))? == 0 {
+            say("no servers run");
+        }
+        return Ok(());
+    }
+    let project = Project::of(&std::env::current_dir()?)?;
+    let state = StateDir::from_env(project.key()).ok();
+    if end_all(&registry::find(project.key(), &folders, state.as_ref()))? > 0 {
+        return Ok(());
+    }
+    if !registry::is_kept(project.key(), &folders) {
+        say("no server runs for this project");
+        return Ok(());
+    }
+    // The server was killed, but its programs live: the next one knows how to end them well.
+    let (entry, _) = start::find_or_start(&project)?;
+    end_all(&[entry]).map(drop)
+}
+
+/// Ends servers; returns how many there were.
+fn end_all(entries: &[Entry]) -> anyhow::Result<usize> {
     let mut ended = 0;
-    for entry in &entries {
+    for entry in entries {
         // An entry whose server died by itself has nobody behind it.
         if let Some(stream) = start::connect(&entry.socket)? {
             end(entry, stream, SHUTDOWN_METHOD)?;
@@ -36,10 +51,7 @@ pub(crate) fn run(options: &Kill) -> anyhow::Result<()> {
             ended += 1;
         }
     }
-    if ended == 0 {
-        say(if options.all { "no servers run" } else { "no server runs for this project" });
-    }
-    Ok(())
+    Ok(ended)
 }
 
 /// Ends a server by one of its methods and waits until it is gone.

@@ -161,6 +161,11 @@ pub fn find(key: &str, folders: &[RuntimeDir], state: Option<&StateDir>) -> Vec<
     found
 }
 
+/// Whether a keeper may hold panes of a project, though no server of it lives at this moment.
+pub fn is_kept(key: &str, folders: &[RuntimeDir]) -> bool {
+    folders.iter().any(|folder| folder.file(key, "keeper").exists())
+}
+
 /// All servers of this user that are alive, by project; entries of dead ones are removed.
 pub fn list(folders: &[RuntimeDir]) -> Vec<Entry> {
     let mut entries = Vec::new();
