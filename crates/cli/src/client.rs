@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 
 use anyhow::Context;
 use patterm_host::Project;
+use patterm_wire::error::METHOD_NOT_FOUND;
 use patterm_wire::{Framing, Id, Incoming, Message, reply};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -24,6 +25,7 @@ pub(crate) struct Client {
 /// Why a call failed, as the server said it.
 #[derive(Debug, Deserialize)]
 struct Refusal {
+    code: i64,
     message: String,
 }
 
@@ -76,6 +78,7 @@ impl Client {
                 Ok(result) => Ok(serde_json::from_str(result.get())?),
                 Err(error) => {
                     let refusal: Refusal = serde_json::from_str(error.get())?;
+                    anyhow::ensure!(refusal.code != METHOD_NOT_FOUND, "there is no tool `{tool}`");
                     Err(anyhow::anyhow!(refusal.message))
                 }
             };

@@ -54,9 +54,20 @@ pub(crate) fn find_or_start(project: &Project) -> anyhow::Result<(Entry, bool)> 
             return Ok((entry, false));
         }
     }
-    let output = begin_serve(project.root(), &[])?.wait_with_output()?;
-    Ok((read_entry(&output.stdout, &output.stderr)?, true))
+    let mut tries = TRIES;
+    loop {
+        let output = begin_serve(project.root(), &[])?.wait_with_output()?;
+        let entry = read_entry(&output.stdout, &output.stderr)?;
+        tries -= 1;
+        if tries == 0 || connect(&entry.socket)?.is_some() {
+            return Ok((entry, true));
+        }
+    }
 }
+
+/// A server that was killed a moment ago may still hold its lock when nobody listens any more: then
+/// it is taken for the one that runs, and the next try finds it gone.
+const TRIES: u32 = 20;
 
 /// Runs `patterm serve --json`, which ends as soon as a server serves.
 pub(crate) fn begin_serve(project: &Path, options: &[String]) -> anyhow::Result<Child> {
