@@ -54,7 +54,8 @@ impl Tool for GetProcessRawOutput {
         let since = args.since_offset.unwrap_or(0);
         let most = usize::try_from(args.max_bytes.unwrap_or(STREAM_BYTES)).unwrap_or(usize::MAX);
         // What would not fit into an answer anyway need not be copied.
-        let copied = live.log.copy(since, most.min(call.host.limits.answer_bytes));
+        let mut copied = live.log.copy(since, most.min(call.host.limits.answer_bytes));
+        copied.bytes.truncate(whole_characters(&copied.bytes));
         let next_offset = copied.offset + copied.bytes.len() as u64;
         let dropped = copied.offset.saturating_sub(since);
         let (text, base64) = match String::from_utf8(copied.bytes) {
@@ -63,6 +64,14 @@ impl Tool for GetProcessRawOutput {
         };
         let dropped = (dropped > 0).then_some(dropped);
         Ok(Answer { text, base64, offset: copied.offset, next_offset, dropped })
+    }
+}
+
+/// How many bytes to answer with: text that was cut inside a character is text up to there.
+fn whole_characters(bytes: &[u8]) -> usize {
+    match std::str::from_utf8(bytes) {
+        Err(e) if e.error_len().is_none() && e.valid_up_to() > 0 => e.valid_up_to(),
+        Ok(_) | Err(_) => bytes.len(),
     }
 }
 
