@@ -218,7 +218,10 @@ impl Host {
     /// Finds a process again after the server died.
     pub(crate) fn recover_process(&self, process: &Process, pane: Option<Pane>) {
         match (pane, self.open_log(&process.id)) {
-            (Some(pane), Ok(log)) => self.take_in(process, pane, log),
+            (Some(pane), Ok(log)) => {
+                let begun = self.note_begun(process, &log);
+                self.take_in(&begun, pane, log);
+            }
             (Some(pane), Err(error)) => {
                 tracing::error!(id = %process.id, error = error.message, "its output is lost");
                 let _ = pane.kill();
@@ -236,6 +239,20 @@ impl Host {
                 }
             }
         }
+    }
+
+    /// A server that died while it started a program could not say that it runs.
+    fn note_begun(&self, process: &Process, log: &Log) -> Process {
+        if process.status == Status::Starting {
+            self.processes.note(&process.id, |process| {
+                process.status = Status::Running;
+                // Nobody has read anything of this life yet.
+                process.run_offset = log.end();
+                process.started_at = Some(now_ms());
+                process.ended_at = None;
+            });
+        }
+        self.settled(&process.id)
     }
 
     /// Makes the output of a life that is over readable again.
