@@ -134,6 +134,9 @@ fn bytes_as_they_came() {
     };
     let expected = json!({"text": "a\x1b[1mbé", "offset": 0, "next_offset": 8});
     assert_eq!(raw(0, 8), expected);
+    let cut = json!({"text": "a\x1b[1mb", "offset": 0, "next_offset": 6});
+    assert_eq!(raw(0, 7), cut, "text is text, wherever it is cut");
+    assert_eq!(raw(6, 1), json!({"base64": "ww==", "offset": 6, "next_offset": 7}));
     assert_eq!(raw(8, 100), json!({"base64": "//4=", "offset": 8, "next_offset": 10}));
     assert_eq!(raw(10, 100), json!({"text": "", "offset": 10, "next_offset": 10}));
 }

@@ -12,8 +12,8 @@ use crate::support::{Chance, Peer, Place, Running, running_in};
 
 /// Prints numbers until there is a file `stop`, in bursts with pauses between them.
 const COUNTER: &str = "n=0; until [ -e stop ]; do
-    m=0; while [ $m -lt 100 ]; do n=$((n + 1)); m=$((m + 1)); echo $n; done
-    sleep 0.01; done; echo end $n; exec cat";
+    m=0; while [ $m -lt 40 ]; do n=$((n + 1)); m=$((m + 1)); echo $n; done
+    sleep 0.02; done; echo end $n; exec cat";
 
 /// The server of a place as it is now, started where there is none.
 fn server(place: &Place) -> Entry {
@@ -104,6 +104,50 @@ fn the_server_is_killed_while_panes_count() {
     }
 }
 
+/// Whatever was being started at that moment either runs and is known, or is not there.
+#[test]
+fn the_server_is_killed_while_it_starts_programs() {
+    let place = Place::new();
+    let mut chance = Chance::new(7);
+    let (mut desk, mut process) = desk_of(&place);
+    for turn in 0..20 {
+        let ids = desk.ids();
+        for _ in 0..3 {
+            desk.ask("spawn_process", json!({"argv": ["cat"]}));
+        }
+        if let Some(id) = ids.first() {
+            desk.ask("restart_process", json!({"process_id": id}));
+        }
+        let (_never, nothing) = std::sync::mpsc::sync_channel::<()>(0);
+        let _ = nothing.recv_timeout(Duration::from_micros(chance.within(0..15_000) as u64));
+        kill(&process);
+        (desk, process) = desk_of(&place);
+        let mut running = 0;
+        for id in desk.ids() {
+            match desk.status(&id)["status"].as_str().unwrap() {
+                "running" => {
+                    running += 1;
+                    desk.line(&id, "typed");
+                    desk.wait(&id, "typed");
+                }
+                "lost" | "stopped" | "exited" => {}
+                other => panic!("{id} is {other}"),
+            }
+        }
+        let cats = || {
+            let name = |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/comm"));
+            let all = running_in(&place.path("project"));
+            all.iter().filter(|pid| name(pid).is_ok_and(|name| name.trim() == "cat")).count()
+        };
+        until("nothing runs unseen", || (cats() == running).then_some(()));
+        if turn % 5 == 4 {
+            for id in desk.ids() {
+                desk.close(&id);
+            }
+        }
+    }
+}
+
 #[test]
 fn whoever_waits_when_the_server_dies_is_told() {
     let place = Place::new();
@@ -189,9 +233,11 @@ fn clients_are_killed_and_nobody_else_notices() {
             Desk::new(Peer::through(&mut place.patterm(&["mcp-stdio"]), Framing::Newline));
         match turn % 3 {
             0 => {
-                drop(client.ask("wait_for_pattern", json!({"process_id": id, "pattern": "never"})))
+                client.ask("wait_for_pattern", json!({"process_id": id, "pattern": "never"}));
             }
-            1 => drop(client.ask("get_process_raw_output", json!({"process_id": id}))),
+            1 => {
+                client.ask("get_process_raw_output", json!({"process_id": id}));
+            }
             _ => assert_eq!(client.ids(), [&*id]),
         }
         moment(&mut chance);
@@ -302,6 +348,21 @@ fn kill_ends_everything_and_leaves_nothing() {
     let (mut desk, _) = desk_of(&place);
     assert_eq!(desk.status(&id)["status"], "stopped");
     assert_eq!(desk.rows(&id), ["up"]);
+}
+
+/// Its programs are no less there because the server is not.
+#[test]
+fn kill_ends_the_programs_of_a_dead_server_too() {
+    let place = Place::new();
+    let (mut desk, process) = desk_of(&place);
+    let id = desk.run(&["cat"]);
+    let program = Running::of(desk.status(&id)["pid"].as_u64().unwrap().try_into().unwrap());
+    kill(&process);
+    let said = place.run(&["kill"]);
+    assert!(said.starts_with("ended the server of "), "{said}");
+    assert!(program.is_gone());
+    assert_eq!(running_in(&place.path("project")), Vec::<u32>::new());
+    assert_eq!(place.run(&["kill"]), "no server runs for this project\n");
 }
 
 #[test]
