@@ -212,11 +212,11 @@ fn no_query_is_answered_twice() {
     let id = desk.sh("stty raw -echo; printf '\\033[6n\\033[c'; exec cat -v");
     desk.wait(&id, r"\^\[\[1;1R\^\[\[\?[\d;]+c");
     let raw = desk.raw(&id);
-    for _ in 0..3 {
+    for turn in 1..=3 {
         kill(&process);
         (desk, process) = desk_of(&place);
         desk.ok("send_input", json!({"process_id": id, "kind": "text", "text": "|"}));
-        desk.wait(&id, r"\|");
+        desk.wait(&id, &format!(r"\|{{{turn}}}"));
     }
     assert_eq!(desk.raw(&id), format!("{raw}|||"));
 }
