@@ -87,7 +87,7 @@ impl Client {
 
     /// The id that a person's words mean: an id, a unique name, or the start of one.
     pub(crate) fn resolve(&mut self, words: &str) -> anyhow::Result<String> {
-        let listed = self.call("list_processes", &json!({}))?;
+        let listed = self.look("list_processes", &json!({}))?;
         let processes: Vec<(String, String)> = listed["processes"]
             .as_array()
             .into_iter()

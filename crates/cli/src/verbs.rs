@@ -39,7 +39,7 @@ fn spawn(arguments: Value, as_json: bool) -> anyhow::Result<()> {
 }
 
 pub(crate) fn ps(options: &Ps) -> anyhow::Result<()> {
-    let answer = Client::connect()?.call("list_processes", &json!({}))?;
+    let answer = Client::connect()?.look("list_processes", &json!({}))?;
     if options.json {
         say(&answer["processes"].to_string());
         return Ok(());
@@ -91,7 +91,7 @@ fn table(processes: &[Value]) -> String {
 pub(crate) fn status(options: &Status) -> anyhow::Result<()> {
     let mut client = Client::connect()?;
     let id = client.resolve(&options.process)?;
-    let answer = client.call("get_process_status", &json!({"process_id": id}))?;
+    let answer = client.look("get_process_status", &json!({"process_id": id}))?;
     match options.json {
         true => say(&answer.to_string()),
         false => say(&lines_of(&answer, "")),
@@ -116,7 +116,7 @@ fn lines_of(value: &Value, before: &str) -> String {
 pub(crate) fn screen(options: &Screen) -> anyhow::Result<()> {
     let mut client = Client::connect()?;
     let id = client.resolve(&options.process)?;
-    let answer = client.call("get_process_output", &json!({"process_id": id}))?;
+    let answer = client.look("get_process_output", &json!({"process_id": id}))?;
     if options.json {
         say(&answer.to_string());
         return Ok(());
@@ -207,7 +207,7 @@ pub(crate) fn search(options: &Search) -> anyhow::Result<()> {
     if let Some(limit) = options.limit {
         arguments["limit"] = json!(limit);
     }
-    let answer = client.call("search_output", &arguments)?;
+    let answer = client.look("search_output", &arguments)?;
     if options.json {
         say(&answer.to_string());
         return Ok(());

@@ -178,7 +178,7 @@ fn closing_removes_everything_that_ever_belonged_to_it() {
     let daemon: u32 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
     desk.ended(&id);
     assert!(alive(daemon), "it outlives the program that started it");
-    assert_eq!(desk.close(&id), [id.clone()]);
+    assert_eq!(desk.close(&id), std::slice::from_ref(&id));
     assert!(!alive(daemon), "closed is closed");
     assert!(!place.state().file("output").join(&id).exists());
     for tool in ["get_process_status", "close_process", "start_process", "get_process_output"] {
