@@ -43,12 +43,11 @@ impl Host {
             return Err(ToolError::new(ErrorKind::Limit, message));
         }
         let NewProcess { name, kind, parent_id, recipe } = new;
-        let process = self.processes.add(&name, kind, parent_id)?;
-        let begun = self.update(&process.id, |process| process.recipe = Some(recipe));
-        let started = match begun {
-            Ok(_) => self.begin(&process.id).await,
-            Err(error) => Err(error),
-        };
+        let process = self.processes.add_with(&name, kind, parent_id, |process| {
+            process.recipe = Some(recipe);
+            process.runs = 1;
+        })?;
+        let started = self.launch(&process).await;
         if started.is_err() {
             self.processes.forget(&process.id);
             self.remove_output(&process.id);
@@ -126,7 +125,7 @@ impl Host {
         let mut begins = false;
         let process = self.update(id, |process| {
             // Decided here, where nobody else can start it at the same time.
-            begins = !process.status.is_alive() || process.runs == 0;
+            begins = !process.status.is_alive();
             if begins {
                 process.runs += 1;
                 process.status = Status::Starting;

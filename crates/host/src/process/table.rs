@@ -43,9 +43,20 @@ impl Processes {
         kind: Kind,
         parent_id: Option<ProcessId>,
     ) -> Result<Process, StateError> {
+        self.add_with(name, kind, parent_id, |_| ())
+    }
+
+    /// The same with more about it, in one write.
+    pub fn add_with(
+        &self,
+        name: &str,
+        kind: Kind,
+        parent_id: Option<ProcessId>,
+        more: impl FnOnce(&mut Process),
+    ) -> Result<Process, StateError> {
         self.change(|table| {
             table.last += 1;
-            let process = Process {
+            let mut process = Process {
                 id: ProcessId::new(table.last),
                 name: free_name(name, table, None),
                 kind,
@@ -58,6 +69,7 @@ impl Processes {
                 started_at: None,
                 ended_at: None,
             };
+            more(&mut process);
             table.processes.push(process.clone());
             process
         })
