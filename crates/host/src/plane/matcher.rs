@@ -41,6 +41,24 @@ struct Waiter {
     answer: Option<oneshot::Sender<Found>>,
 }
 
+/// Where a line was seen.
+#[derive(Debug, Clone, Copy)]
+enum Seen {
+    /// In the output, whose last byte stands before this offset.
+    Printed { before: u64 },
+    /// On the screen, when these had come: waiters are numbered as they come.
+    Shown { known: u64 },
+}
+
+impl Seen {
+    fn counts_for(self, waiter: &Waiter) -> bool {
+        match self {
+            Self::Printed { before } => waiter.from < before,
+            Self::Shown { known } => waiter.number <= known,
+        }
+    }
+}
+
 /// Who waits for something on one process.
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
@@ -92,9 +110,8 @@ impl Waiters {
         self.set = None;
     }
 
-    /// Answers every waiter whose pattern is in the line, the last of which was printed before
-    /// `printed`, if it began to wait before that.
-    fn look_at(&mut self, line: &str, printed: u64) {
+    /// Answers every waiter whose pattern is in the line, if it began to wait before that was seen.
+    fn look_at(&mut self, line: &str, seen: Seen) {
         let waiters = &mut self.waiters;
         let set = self.set.get_or_insert_with(|| {
             let patterns = waiters.iter().map(|waiter| waiter.pattern.as_str());
@@ -102,7 +119,7 @@ impl Waiters {
         });
         let mut answered = false;
         let mut answer = |waiter: &mut Waiter| {
-            if waiter.from < printed
+            if seen.counts_for(waiter)
                 && let Some(answer) = waiter.answer.take()
             {
                 let _ = answer.send(Found::Line(line.trim_end().to_owned()));
@@ -126,7 +143,7 @@ impl Waiters {
             if piece.ends_with(['\n', '\r']) || self.line.len() > LINE_BYTES {
                 let line = std::mem::take(&mut self.line);
                 if !self.waiters.is_empty() && !line.trim_end().is_empty() {
-                    self.look_at(line.trim_end(), printed);
+                    self.look_at(line.trim_end(), Seen::Printed { before: printed });
                 }
             }
         }
@@ -232,7 +249,9 @@ pub(crate) fn visible_lines(screen: &Screen) -> Vec<String> {
 /// Looks at what is new on one process; `true` if there is more.
 fn turn(live: &Arc<Live>) -> bool {
     let progress = *live.watch().borrow();
-    // The screen first, so that the waiters' lock is never held while waiting for it.
+    // The screen first, so that the waiters' lock is never held while waiting for it. Who comes
+    // meanwhile has looked at the screen itself, and this picture of it is older.
+    let known = lock(&live.waiters).last;
     let shown = visible_lines(&live.screen());
     let mut waiters = lock(&live.waiters);
     for line in &shown {
@@ -240,7 +259,7 @@ fn turn(live: &Arc<Live>) -> bool {
             return false;
         }
         if !line.is_empty() {
-            waiters.look_at(line, u64::MAX);
+            waiters.look_at(line, Seen::Shown { known });
         }
     }
     let upto = progress.parsed;
@@ -253,7 +272,7 @@ fn turn(live: &Arc<Live>) -> bool {
     waiters.take_text(&text, printed);
     let unended = waiters.line.clone();
     if !waiters.is_empty() && !unended.trim_end().is_empty() {
-        waiters.look_at(&unended, printed);
+        waiters.look_at(&unended, Seen::Printed { before: printed });
     }
     let more = waiters.looked < upto;
     if progress.is_over() && !more {
