@@ -21,8 +21,6 @@ pub struct Limits {
     pub processes: usize,
     /// Bytes of one process's output kept on disk: a day of a busy dev server.
     pub log_bytes: u64,
-    /// Bytes of history of all processes together, in memory: a million lines and more.
-    pub history_bytes: usize,
     /// Calls of `wait_for_pattern` on one process.
     pub waiters: usize,
 }
@@ -37,7 +35,6 @@ impl Default for Limits {
             batch_messages: 100,
             processes: 1_000,
             log_bytes: 64 << 20,
-            history_bytes: 128 << 20,
             waiters: 2_000,
         }
     }

@@ -8,7 +8,6 @@ use patterm_keeper::log;
 use patterm_screen::{Screen, Size};
 use tokio::sync::watch;
 
-use super::budget::Share;
 use super::input::{Input, InputFull};
 use super::matcher::Waiters;
 use super::views::Views;
@@ -54,8 +53,6 @@ pub(crate) struct Live {
     ports: Mutex<Ports>,
     /// Who looks at it.
     views: Mutex<Views>,
-    /// What it has of the history that all panes share.
-    pub(super) share: Share,
     /// In the matcher's line already.
     pub(super) matching: AtomicBool,
     pub(super) progress: watch::Sender<Progress>,
@@ -91,7 +88,6 @@ impl Live {
             waiters: Mutex::default(),
             ports: Mutex::default(),
             views: Mutex::default(),
-            share: Share::default(),
             matching: AtomicBool::new(false),
             progress: watch::Sender::new(Progress { parsed, ..Progress::default() }),
             parsed: AtomicU64::new(parsed),

@@ -2,7 +2,6 @@
 //! so that no flood keeps the control plane from answering. One thread reads PTYs into their logs;
 //! one parses the logs into screens; one looks for what callers wait for.
 
-mod budget;
 mod input;
 mod live;
 mod matcher;
@@ -18,7 +17,6 @@ use patterm_keeper::log::Log;
 use regex::Regex;
 use tokio::sync::mpsc;
 
-use budget::Budget;
 pub(crate) use input::INPUT_BYTES;
 pub(crate) use live::{Live, Progress};
 use matcher::Matcher;
@@ -48,29 +46,25 @@ pub(crate) enum Event {
 pub(crate) struct Plane {
     reader: Arc<Reader>,
     matcher: Arc<Matcher>,
-    parser: Arc<Parser>,
 }
 
 impl Plane {
     /// Starts the threads.
-    pub(crate) fn start(history_bytes: usize) -> io::Result<(Self, mpsc::Receiver<Event>)> {
+    pub(crate) fn start() -> io::Result<(Self, mpsc::Receiver<Event>)> {
         let (events, receiver) = mpsc::channel(EVENTS);
         let reader = Arc::new(Reader::new()?);
         let matcher = Arc::new(Matcher::default());
-        let budget = Budget::new(history_bytes);
-        let parser = Arc::new(Parser::new(reader.clone(), matcher.clone(), budget, events.clone()));
+        let parser = Arc::new(Parser::new(reader.clone(), matcher.clone(), events.clone()));
         let (for_reader, to_parse) = (reader.clone(), parser.clone());
         thread("patterm-read", move || for_reader.run(&to_parse, &events))?;
-        let parsing = parser.clone();
-        thread("patterm-parse", move || parsing.run())?;
+        thread("patterm-parse", move || parser.run())?;
         let to_match = matcher.clone();
         thread("patterm-match", move || to_match.run())?;
-        Ok((Self { reader, matcher, parser }, receiver))
+        Ok((Self { reader, matcher }, receiver))
     }
 
     /// Takes a pane in: from here on its output is read.
     pub(crate) fn add(&self, live: Arc<Live>, pane: Arc<Pane>, log: Log) {
-        self.parser.add(&live);
         self.reader.add(live, pane, log);
     }
 

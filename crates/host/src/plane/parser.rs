@@ -7,7 +7,6 @@ use std::sync::{Arc, Condvar, Mutex};
 use tokio::sync::mpsc;
 
 use super::Event;
-use super::budget::Budget;
 use super::live::{Live, lock};
 use super::matcher::Matcher;
 use super::reader::Reader;
@@ -28,7 +27,6 @@ pub(super) struct Parser {
     came: Condvar,
     reader: Arc<Reader>,
     matcher: Arc<Matcher>,
-    budget: Budget,
     events: mpsc::Sender<Event>,
 }
 
@@ -36,15 +34,9 @@ impl Parser {
     pub(super) fn new(
         reader: Arc<Reader>,
         matcher: Arc<Matcher>,
-        budget: Budget,
         events: mpsc::Sender<Event>,
     ) -> Self {
-        Self { line: Mutex::default(), came: Condvar::new(), reader, matcher, budget, events }
-    }
-
-    /// A pane whose history counts from here on.
-    pub(super) fn add(&self, live: &Arc<Live>) {
-        self.budget.add(live);
+        Self { line: Mutex::default(), came: Condvar::new(), reader, matcher, events }
     }
 
     /// Puts a pane in line, once.
@@ -80,7 +72,6 @@ impl Parser {
     fn turn(&self, live: &Arc<Live>) -> bool {
         let from = live.parsed.load(Ordering::Acquire);
         let mut replies = Vec::new();
-        live.screen().history_mut().set_stamp(self.budget.stamp());
         let parsed = live.log.visit(from, TURN_BYTES, |bytes| {
             for piece in bytes.chunks(PIECE_BYTES) {
                 let mut screen = live.screen();
@@ -90,7 +81,6 @@ impl Parser {
             true
         });
         live.parsed.store(parsed, Ordering::Release);
-        self.budget.settle(live);
         if !replies.is_empty() && live.push(vec![replies]).is_ok() {
             self.reader.write(live);
         }
