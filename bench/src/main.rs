@@ -1,22 +1,52 @@
 //! The benchmark table. Each row is a ratio to a peer measured in the same run, the two taking
-//! turns, so that a busy machine slows both.
+//! turns, so that a busy machine slows both. Arguments name the rows to run; all by default.
 
+mod cat;
+mod flood;
+mod idle;
+mod peers;
+mod proc;
 mod proxy_call;
 mod proxy_start;
 mod row;
+mod search;
 mod session;
+mod text;
+mod waiters;
 
 use row::Row;
 
+/// Rows by the name of what makes them.
+const FAMILIES: [(&str, fn() -> anyhow::Result<Vec<Row>>); 7] = [
+    ("proxy_call", proxy_call::measure),
+    ("proxy_start", proxy_start::measure),
+    ("cat", cat::measure),
+    ("flood", flood::measure),
+    ("idle", idle::measure),
+    ("search", search::measure),
+    ("waiters", waiters::measure),
+];
+
 #[expect(clippy::print_stdout, reason = "this is what it is for")]
 fn main() -> anyhow::Result<()> {
-    let place = session::Place::new()?;
-    let rows = [proxy_call::measure(&place)?, proxy_start::measure(&place)?];
-    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    println!("load average: {}", load.trim());
-    println!("{}", Row::HEADER);
-    for row in &rows {
-        println!("{row}");
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(name) = wanted.iter().find(|name| FAMILIES.iter().all(|(known, _)| known != name)) {
+        anyhow::bail!("there is no row `{name}`; there are {:?}", FAMILIES.map(|(name, _)| name));
     }
+    println!("{}", Row::HEADER);
+    for (name, measure) in FAMILIES {
+        if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
+            for row in measure()? {
+                println!("{row}");
+            }
+        }
+    }
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    println!("\nload average: {}", load.trim());
     Ok(())
+}
+
+/// Whether the long forms are asked for.
+fn long() -> bool {
+    std::env::var_os("PATTERM_LONG").is_some_and(|value| value == "1")
 }

@@ -16,7 +16,8 @@ const CALLS: usize = 2_000;
 const CALL: &str = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\
     \"params\":{\"name\":\"whoami\",\"arguments\":{}}}\n";
 
-pub(crate) fn measure(place: &Place) -> anyhow::Result<Row> {
+pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
+    let place = Place::new()?;
     let mut ours = Session::start(&mut place.patterm(&["mcp-stdio"]))?;
     ours.handshake()?;
     let answer: Value = serde_json::from_str(ours.ask(CALL)?)?;
@@ -28,13 +29,8 @@ pub(crate) fn measure(place: &Place) -> anyhow::Result<Row> {
         turn(&mut ours, &mut our_times)?;
         turn(&mut peer, &mut peer_times)?;
     }
-    Ok(Row {
-        what: "tool call through mcp-stdio (whoami)",
-        ours: median(our_times),
-        peer_name: "bare rmcp stdio server",
-        peer: median(peer_times),
-        bar: 1.5,
-    })
+    let peer = ("bare rmcp stdio server", median(peer_times));
+    Ok(vec![Row::times("tool call through mcp-stdio (whoami)", median(our_times), peer, 1.5)])
 }
 
 fn turn(session: &mut Session, times: &mut Vec<Duration>) -> anyhow::Result<()> {

@@ -11,7 +11,8 @@ const STARTS: usize = 300;
 
 const LIST: &str = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n";
 
-pub(crate) fn measure(place: &Place) -> anyhow::Result<Row> {
+pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
+    let place = Place::new()?;
     let (mut ours, mut peer) = (Vec::new(), Vec::new());
     for _ in 0..STARTS {
         let start = Instant::now();
@@ -25,11 +26,6 @@ pub(crate) fn measure(place: &Place) -> anyhow::Result<Row> {
         peer.push(start.elapsed());
         anyhow::ensure!(status.success(), "{status}");
     }
-    Ok(Row {
-        what: "mcp-stdio, start to tools/list, server running",
-        ours: median(ours),
-        peer_name: "starting `true`",
-        peer: median(peer),
-        bar: 5.0,
-    })
+    let what = "mcp-stdio, start to tools/list, server running";
+    Ok(vec![Row::times(what, median(ours), ("starting `true`", median(peer)), 5.0)])
 }

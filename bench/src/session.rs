@@ -1,24 +1,50 @@
 //! A place for a server of its own, and sessions with programs that speak JSON lines.
 
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::Context;
+use serde_json::{Value, json};
 
 /// Folders of this run, and a server in them.
 pub(crate) struct Place {
     top: tempfile::TempDir,
     programs: PathBuf,
+    /// The server's process.
+    pub(crate) server: u32,
+    socket: PathBuf,
 }
 
 impl Place {
     pub(crate) fn new() -> anyhow::Result<Self> {
+        Self::with_log_bytes(64 << 20)
+    }
+
+    /// A server that keeps so much output of each process.
+    pub(crate) fn with_log_bytes(bytes: u64) -> anyhow::Result<Self> {
         let programs = std::env::current_exe()?.parent().context("no folder")?.to_owned();
-        let place = Self { top: tempfile::tempdir()?, programs };
-        let served = place.patterm(&["serve"]).stdout(Stdio::null()).status()?;
-        anyhow::ensure!(served.success(), "patterm serve: {served}");
+        let top = tempfile::tempdir()?;
+        let mut place = Self { top, programs, server: 0, socket: PathBuf::new() };
+        let limit = format!("--max-log-bytes={bytes}");
+        let served = place.patterm(&["serve", "--json", &limit]).output()?;
+        let entry: Value = serde_json::from_slice(&served.stdout).with_context(|| {
+            format!("patterm serve: {}", String::from_utf8_lossy(&served.stderr))
+        })?;
+        place.server = entry["pid"].as_u64().context("no pid")?.try_into()?;
+        place.socket = entry["socket"].as_str().context("no socket")?.into();
         Ok(place)
+    }
+
+    /// A folder that goes with this run.
+    pub(crate) fn folder(&self) -> &Path {
+        self.top.path()
+    }
+
+    /// A connection to the server.
+    pub(crate) fn connect(&self) -> anyhow::Result<Tools> {
+        Ok(Tools { stream: BufReader::new(UnixStream::connect(&self.socket)?), last: 0 })
     }
 
     /// The binary to measure.
@@ -99,5 +125,43 @@ impl Drop for Session {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Tools called by their names over the server's socket.
+pub(crate) struct Tools {
+    stream: BufReader<UnixStream>,
+    last: u64,
+}
+
+impl Tools {
+    /// Calls a tool and waits for its result.
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Value> {
+        self.ask(tool, arguments)?;
+        let mut line = String::new();
+        self.stream.read_line(&mut line)?;
+        let mut answer: Value = serde_json::from_str(&line)?;
+        anyhow::ensure!(answer.get("result").is_some(), "{tool} {arguments}: {line}");
+        Ok(answer["result"].take())
+    }
+
+    /// Calls a tool and leaves the answer where it is.
+    pub(crate) fn ask(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<()> {
+        self.last += 1;
+        let request =
+            json!({"jsonrpc": "2.0", "id": self.last, "method": tool, "params": arguments});
+        Ok(self.stream.get_mut().write_all(format!("{request}\n").as_bytes())?)
+    }
+
+    /// Starts a program in a pane; returns its id.
+    pub(crate) fn spawn(&mut self, argv: &[&str]) -> anyhow::Result<String> {
+        let started = self.call("spawn_process", &json!({"argv": argv}))?;
+        Ok(started["process_id"].as_str().context("no id")?.to_owned())
+    }
+
+    /// How much a process printed.
+    pub(crate) fn output_offset(&mut self, id: &str) -> anyhow::Result<u64> {
+        let status = self.call("get_process_status", &json!({"process_id": id}))?;
+        status["output_offset"].as_u64().context("no offset")
     }
 }

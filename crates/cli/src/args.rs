@@ -220,6 +220,8 @@ pub(crate) struct Serve {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) limits: MessageLimit,
+    #[command(flatten)]
+    pub(crate) log: LogLimit,
     /// Leave the terminal and report on standard output: how the background server is started
     #[arg(long, hide = true, conflicts_with_all = ["foreground", "json"])]
     pub(crate) detached: bool,
@@ -272,16 +274,34 @@ pub(crate) struct MessageLimit {
 impl MessageLimit {
     /// The limit that the flag, else the environment, else the default sets.
     pub(crate) fn bytes(&self) -> anyhow::Result<usize> {
-        const VARIABLE: &str = "PATTERM_MAX_MESSAGE_BYTES";
-        let bytes = match (self.max_message_bytes, std::env::var(VARIABLE)) {
-            (Some(bytes), _) => bytes,
-            (None, Ok(text)) => match text.parse::<u64>() {
-                Ok(bytes) if bytes >= 1024 => bytes,
-                _ => anyhow::bail!("{VARIABLE} takes a number of bytes from 1024 up, not {text:?}"),
-            },
-            (None, Err(_)) => return Ok(patterm_wire::DEFAULT_MESSAGE_LIMIT),
-        };
-        Ok(usize::try_from(bytes)?)
+        let bytes = limit(self.max_message_bytes, "PATTERM_MAX_MESSAGE_BYTES", 1024)?;
+        Ok(bytes.map_or(Ok(patterm_wire::DEFAULT_MESSAGE_LIMIT), usize::try_from)?)
+    }
+}
+
+/// Less could not hold a log's first two files.
+const LEAST_LOG_BYTES: u64 = 1 << 20;
+
+#[derive(Debug, Args)]
+pub(crate) struct LogLimit {
+    /// Output kept on disk for each process, in bytes [env: PATTERM_MAX_LOG_BYTES] [default: 67108864]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(LEAST_LOG_BYTES..))]
+    max_log_bytes: Option<u64>,
+}
+
+impl LogLimit {
+    /// The limit that the flag, else the environment sets.
+    pub(crate) fn bytes(&self) -> anyhow::Result<Option<u64>> {
+        limit(self.max_log_bytes, "PATTERM_MAX_LOG_BYTES", LEAST_LOG_BYTES)
+    }
+}
+
+/// A limit that a flag, else a variable of the environment sets.
+fn limit(flag: Option<u64>, variable: &str, least: u64) -> anyhow::Result<Option<u64>> {
+    let (None, Ok(text)) = (flag, std::env::var(variable)) else { return Ok(flag) };
+    match text.parse::<u64>() {
+        Ok(bytes) if bytes >= least => Ok(Some(bytes)),
+        _ => anyhow::bail!("{variable} takes a number of bytes from {least} up, not {text:?}"),
     }
 }
 

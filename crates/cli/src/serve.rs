@@ -15,6 +15,7 @@ pub(crate) fn run(options: &Serve) -> anyhow::Result<()> {
     let project = Project::of(&std::env::current_dir().context("cannot tell the current folder")?)?;
     let mut settings = Settings::from_env(project)?;
     settings.limits.message_bytes = options.limits.bytes()?;
+    settings.limits.log_bytes = options.log.bytes()?.unwrap_or(settings.limits.log_bytes);
     if options.detached {
         return detached(settings);
     }
@@ -22,8 +23,10 @@ pub(crate) fn run(options: &Serve) -> anyhow::Result<()> {
         log::to_stderr();
         return serve(Server::start(settings)?);
     }
-    let bytes = settings.limits.message_bytes;
-    let flags = [format!("--max-message-bytes={bytes}")];
+    let flags = [
+        format!("--max-message-bytes={}", settings.limits.message_bytes),
+        format!("--max-log-bytes={}", settings.limits.log_bytes),
+    ];
     match start::start_detached(&settings, &flags)? {
         Report::Failed(why) => anyhow::bail!(why),
         Report::Serving(entry) if options.json => say(&serde_json::to_string(&entry)?),

@@ -125,6 +125,7 @@ fn wrong_usage_exits_2_with_the_reason_on_stderr() {
         &["serve", "extra"],
         &["serve", "--json", "--foreground"],
         &["serve", "--max-message-bytes", "12"],
+        &["serve", "--max-log-bytes", "12"],
         &["kill", "extra"],
         &["ls", "--all"],
         &["mcp-stdio", "--socket"],

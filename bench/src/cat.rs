@@ -1,0 +1,127 @@
+//! `cat` of a large file in a terminal that nobody looks at, against other programs that keep one.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::peers::Keeper;
+use crate::proc;
+use crate::row::{Bar, Row, middle};
+use crate::session::Place;
+use crate::text;
+
+/// Bytes of the file.
+pub(crate) const BYTES: usize = 100_000_000;
+
+/// Turns taken by each side; the first, which warms the file up, does not count.
+const ROUNDS: usize = 4;
+
+const KEEPERS: [Keeper; 4] = [Keeper::Patterm, Keeper::Dtach, Keeper::Tmux, Keeper::Screen];
+
+pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
+    let place = Place::new()?;
+    let run = Cat::new(&place, BYTES)?;
+    let keepers = KEEPERS.map(|keeper| (keeper, keeper.is_installed()));
+    let mut taken = KEEPERS.map(|_| (Vec::new(), Vec::new()));
+    for round in 0..ROUNDS {
+        for ((keeper, installed), (rates, times)) in keepers.iter().zip(&mut taken) {
+            if *installed {
+                let (rate, cpu) = run.once(*keeper, |_, _| Ok(()))?;
+                if round > 0 {
+                    rates.push(rate);
+                    times.push(cpu.as_secs_f64());
+                }
+            }
+        }
+    }
+    let [(our_rates, our_times), others @ ..] = taken;
+    let (ours, our_time) = (middle(our_rates), middle(our_times));
+    let bars = [Bar::AtLeast(0.8), Bar::AtLeast(1.8), Bar::None];
+    let mut rows = Vec::new();
+    for ((keeper, (rates, times)), bar) in KEEPERS[1..].iter().zip(others).zip(bars) {
+        let what = "cat of 100 MB, detached: throughput";
+        if rates.is_empty() {
+            rows.push(Row::missing(what, keeper.name(), bar));
+            continue;
+        }
+        let (rate, time) = (middle(rates), middle(times));
+        rows.push(Row {
+            what: what.into(),
+            ours: format!("{ours:.1} MB/s"),
+            peer: Some((keeper.name().into(), format!("{rate:.1} MB/s"))),
+            value: Some(ours / rate),
+            unit: "×",
+            bar,
+        });
+        rows.push(Row {
+            what: "the same: processor time of the server".into(),
+            ours: format!("{our_time:.2} s"),
+            peer: Some((keeper.name().into(), format!("{time:.2} s"))),
+            value: Some(our_time / time),
+            unit: "×",
+            bar: Bar::None,
+        });
+    }
+    Ok(rows)
+}
+
+/// A file that is printed again and again.
+pub(crate) struct Cat<'a> {
+    place: &'a Place,
+    bytes: f64,
+    file: PathBuf,
+    go: PathBuf,
+    done: PathBuf,
+}
+
+impl<'a> Cat<'a> {
+    pub(crate) fn new(place: &'a Place, bytes: usize) -> anyhow::Result<Self> {
+        let [file, go, done] = ["text", "go", "done"].map(|name| place.folder().join(name));
+        text::write(&file, bytes)?;
+        for pipe in [&go, &done] {
+            let made = place.command(Path::new("mkfifo")).arg(pipe).status()?;
+            anyhow::ensure!(made.success(), "mkfifo: {made}");
+        }
+        let bytes = std::fs::metadata(&file)?.len() as f64;
+        Ok(Self { place, bytes, file, go, done })
+    }
+
+    /// Prints the file once, `prepare` being called before; MB/s as the program sees it, and the
+    /// server's processor time until it is idle again.
+    pub(crate) fn once(
+        &self,
+        keeper: Keeper,
+        prepare: impl FnOnce(&mut crate::session::Tools, &str) -> anyhow::Result<()>,
+    ) -> anyhow::Result<(f64, Duration)> {
+        let Self { place, file, go, done, .. } = self;
+        let (file, go, done) = (file.display(), go.display(), done.display());
+        let line = format!("read x < {go}; cat {file}; echo x > {done}; read x < {go}");
+        let mut running = keeper.run(place, &line)?;
+        if let Some((tools, id)) = running.pane() {
+            prepare(tools, id)?;
+        }
+        let before = proc::cpu(running.server)?;
+        // Opening waits until the program in the terminal has opened its end.
+        std::fs::write(&self.go, "x\n")?;
+        let start = Instant::now();
+        std::fs::read(&self.done)?;
+        let rate = self.bytes / 1e6 / start.elapsed().as_secs_f64();
+        let cpu = idle_cpu(running.server)?.saturating_sub(before);
+        std::fs::write(&self.go, "x\n")?;
+        running.end(place)?;
+        Ok((rate, cpu))
+    }
+}
+
+/// The processor time of a process once it does nothing more.
+fn idle_cpu(pid: u32) -> anyhow::Result<Duration> {
+    let mut last = proc::cpu(pid)?;
+    loop {
+        // Longer than the tick in which time is counted.
+        std::thread::sleep(Duration::from_millis(50));
+        let now = proc::cpu(pid)?;
+        if now == last {
+            return Ok(now);
+        }
+        last = now;
+    }
+}

@@ -1,0 +1,49 @@
+//! 500 panes that do nothing: what each costs in memory, and how often anything wakes up.
+
+use std::time::{Duration, Instant};
+
+use crate::row::{Bar, Row};
+use crate::session::Place;
+use crate::{long, proc};
+
+const PANES: usize = 500;
+
+/// For how long wake-ups are counted, in the short form and the long one.
+const SECONDS: [u64; 2] = [10, 60];
+
+/// Long enough for what a start leaves behind to be done.
+const SETTLE: Duration = Duration::from_secs(2);
+
+pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
+    let place = Place::new()?;
+    let mut tools = place.connect()?;
+    let mut spawn = || tools.spawn(&["sleep", "1000000"]);
+    spawn()?;
+    std::thread::sleep(SETTLE);
+    let one = proc::resident_mib(place.server)?;
+    let start = Instant::now();
+    for _ in 1..PANES {
+        spawn()?;
+    }
+    let each = start.elapsed().as_secs_f64() / (PANES - 1) as f64;
+    std::thread::sleep(SETTLE);
+    let all = proc::resident_mib(place.server)?;
+    let pids = proc::pattern_processes(place.folder());
+    anyhow::ensure!(pids.len() > PANES, "only {} processes were found", pids.len());
+    let seconds = SECONDS[usize::from(long())];
+    let before = proc::wakeups(&pids);
+    std::thread::sleep(Duration::from_secs(seconds));
+    let woken = (proc::wakeups(&pids) - before) as f64 / seconds as f64;
+    let memory = (all - one) / (PANES - 1) as f64;
+    let mut wakeups =
+        Row::number("500 idle panes: wake-ups of all of patterm", woken, "/s", Bar::AtMost(1.0));
+    wakeups.ours = format!("{} processes", pids.len());
+    let mut each_mib = Row::number(
+        "500 idle panes: server memory for each (Rss)",
+        memory,
+        "MiB",
+        Bar::AtMost(1.0),
+    );
+    each_mib.ours = format!("{one:.1} → {all:.1} MiB");
+    Ok(vec![each_mib, wakeups, Row::number("500 idle panes: a spawn", each * 1e3, "ms", Bar::None)])
+}

@@ -1,0 +1,124 @@
+//! Other programs that keep a terminal without anybody looking: each started with one command in
+//! it, and asked for the process whose time counts.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+
+use anyhow::Context;
+
+use crate::session::{Place, Tools};
+
+/// Who runs the command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keeper {
+    Patterm,
+    Tmux,
+    Screen,
+    Dtach,
+}
+
+/// A command that runs in one of them.
+pub(crate) struct Running {
+    /// The process whose time counts.
+    pub(crate) server: u32,
+    /// What is to be ended afterwards.
+    child: Option<Child>,
+    tmux: Option<PathBuf>,
+    pane: Option<(Tools, String)>,
+}
+
+impl Keeper {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Patterm => "patterm",
+            Self::Tmux => "tmux",
+            Self::Screen => "screen",
+            Self::Dtach => "dtach",
+        }
+    }
+
+    pub(crate) fn is_installed(self) -> bool {
+        self == Self::Patterm || is_installed(self.name())
+    }
+
+    /// Starts a command line in a terminal that nobody looks at.
+    pub(crate) fn run(self, place: &Place, line: &str) -> anyhow::Result<Running> {
+        let mut running = Running { server: place.server, child: None, tmux: None, pane: None };
+        let at = |name: &str| place.folder().join(name);
+        let mut command = match self {
+            Self::Patterm => {
+                let mut tools = place.connect()?;
+                let id = tools.spawn(&["sh", "-c", line])?;
+                running.pane = Some((tools, id));
+                return Ok(running);
+            }
+            Self::Tmux => {
+                let socket = at("tmux");
+                let mut tmux = place.command(Path::new("tmux"));
+                tmux.arg("-S").arg(&socket).args(["-f", "/dev/null", "new-session", "-d"]);
+                tmux.args(["-x", "80", "-y", "24", "-P", "-F", "#{pid}", line]);
+                let output = tmux.output()?;
+                let pid = String::from_utf8_lossy(&output.stdout).trim().parse();
+                running.server = pid.with_context(|| format!("tmux: {output:?}"))?;
+                running.tmux = Some(socket);
+                return Ok(running);
+            }
+            Self::Screen => {
+                let mut screen = place.command(Path::new("screen"));
+                screen.args(["-c", "/dev/null", "-D", "-m", "sh", "-c", line]);
+                screen.env("SCREENDIR", screen_folder(place)?);
+                screen
+            }
+            Self::Dtach => {
+                // One that was killed leaves its socket behind, and the next would not start.
+                let _ = std::fs::remove_file(at("dtach"));
+                let mut dtach = place.command(Path::new("dtach"));
+                dtach.arg("-N").arg(at("dtach")).args(["sh", "-c", line]);
+                dtach
+            }
+        };
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn()?;
+        running.server = child.id();
+        running.child = Some(child);
+        Ok(running)
+    }
+}
+
+impl Running {
+    /// The connection and the id, where it is patterm's.
+    pub(crate) fn pane(&mut self) -> Option<&mut (Tools, String)> {
+        self.pane.as_mut()
+    }
+
+    /// Ends it.
+    pub(crate) fn end(mut self, place: &Place) -> anyhow::Result<()> {
+        if let Some(socket) = &self.tmux {
+            let mut tmux = place.command(Path::new("tmux"));
+            tmux.arg("-S").arg(socket).arg("kill-server").stderr(Stdio::null()).status()?;
+        }
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            child.wait()?;
+        }
+        if let Some((tools, id)) = &mut self.pane {
+            tools.call("close_process", &serde_json::json!({"process_id": id}))?;
+        }
+        Ok(())
+    }
+}
+
+/// screen wants a folder that is its owner's alone.
+fn screen_folder(place: &Place) -> anyhow::Result<PathBuf> {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = place.folder().join("screen");
+    std::fs::create_dir_all(&folder)?;
+    std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o700))?;
+    Ok(folder)
+}
+
+/// Whether a program is found.
+pub(crate) fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).exists())
+}

@@ -1,0 +1,59 @@
+//! `search_output` over the raw bytes of a long log, against ripgrep on the same bytes.
+
+use std::path::Path;
+use std::time::Instant;
+
+use serde_json::json;
+
+use crate::cat::BYTES;
+use crate::peers::is_installed;
+use crate::row::{Bar, Row, median};
+use crate::session::Place;
+use crate::text;
+
+const ROUNDS: usize = 7;
+
+/// Room for the file and the last piece of a log.
+const LOG_BYTES: u64 = 256 << 20;
+
+/// A rare word, a pattern with a few matches, and one that is in every eighth line.
+const PATTERNS: [&str; 3] =
+    ["connection refused", r"refused by \d+\.\d+\.\d+\.\d+:5432", "INFO.*panicked"];
+
+pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
+    let bar = Bar::AtMost(3.0);
+    let what = |pattern: &str| format!("raw search over 100 MB: `{pattern}`");
+    if !is_installed("rg") {
+        return Ok(PATTERNS.map(|pattern| Row::missing(what(pattern), "ripgrep", bar)).into());
+    }
+    let place = Place::with_log_bytes(LOG_BYTES)?;
+    let file = place.folder().join("text");
+    text::write(&file, BYTES)?;
+    let mut tools = place.connect()?;
+    // Without carriage returns the log holds what the file does.
+    let line = format!("stty -onlcr; cat {}", file.display());
+    let id = tools.spawn(&["sh", "-c", &line])?;
+    let length = std::fs::metadata(&file)?.len();
+    while tools.output_offset(&id)? < length {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let mut rows = Vec::new();
+    for pattern in PATTERNS {
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            let arguments = json!({"process_id": id, "pattern": pattern, "kind": "raw"});
+            let start = Instant::now();
+            let found = tools.call("search_output", &arguments)?;
+            ours.push(start.elapsed());
+            let mut rg = place.command(Path::new("rg"));
+            rg.args(["--no-config", "-c", pattern]).arg(&file);
+            let start = Instant::now();
+            let counted = rg.output()?;
+            theirs.push(start.elapsed());
+            let counted = String::from_utf8_lossy(&counted.stdout).trim().parse::<u64>().ok();
+            anyhow::ensure!(found["total"].as_u64() == counted, "{found} is not {counted:?}");
+        }
+        rows.push(Row::times(&what(pattern), median(ours), ("ripgrep", median(theirs)), 3.0));
+    }
+    Ok(rows)
+}

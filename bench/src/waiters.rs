@@ -1,0 +1,60 @@
+//! A flooding pane that a thousand callers wait for, against the same pane with nobody waiting.
+
+use serde_json::json;
+
+use crate::cat::Cat;
+use crate::peers::Keeper;
+use crate::row::{Bar, Row, middle};
+use crate::session::{Place, Tools};
+
+const WAITERS: usize = 1_000;
+
+const ROUNDS: usize = 5;
+
+/// Bytes printed in a turn.
+const BYTES: usize = 50_000_000;
+
+pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
+    let place = Place::new()?;
+    let cat = Cat::new(&place, BYTES)?;
+    let (mut with, mut without) = (Vec::new(), Vec::new());
+    let (mut time_with, mut time_without) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let mut connection = place.connect()?;
+        let (rate, cpu) = cat.once(Keeper::Patterm, |_, id| wait(&mut connection, id))?;
+        with.push(rate);
+        time_with.push(cpu.as_secs_f64());
+        let (rate, cpu) = cat.once(Keeper::Patterm, |_, _| Ok(()))?;
+        without.push(rate);
+        time_without.push(cpu.as_secs_f64());
+    }
+    let (with, without) = (middle(with), middle(without));
+    let (time_with, time_without) = (middle(time_with), middle(time_without));
+    let row = |what: &str, ours: f64, peer: f64, unit: &str, bar| Row {
+        what: what.into(),
+        ours: format!("{ours:.2} {unit}"),
+        peer: Some(("nobody waits".into(), format!("{peer:.2} {unit}"))),
+        value: Some(ours / peer),
+        unit: "×",
+        bar,
+    };
+    // The third thread shares two cores with `cat`, the reader and the parser.
+    let bar = Bar::AtLeast(0.8);
+    Ok(vec![
+        row("a flood with 1,000 waiters: throughput", with, without, "MB/s", bar),
+        row("the same: processor time of the server", time_with, time_without, "s", Bar::None),
+    ])
+}
+
+/// Begins to wait for a thousand different things that never come.
+fn wait(tools: &mut Tools, id: &str) -> anyhow::Result<()> {
+    for number in 0..WAITERS {
+        let pattern = format!("ready on port {number}[0-9]+ .*done");
+        let arguments = json!({"process_id": id, "pattern": pattern, "timeout_seconds": 600});
+        tools.ask("wait_for_pattern", &arguments)?;
+    }
+    // Answered after the others were taken.
+    let seen = tools.output_offset(id)?;
+    anyhow::ensure!(seen < 1 << 20, "it has begun already");
+    Ok(())
+}
