@@ -45,7 +45,7 @@ pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
         times.push(began.elapsed());
         anyhow::ensure!(screen["rows"].is_array(), "{screen}");
         if times.len() % 100 == 0 {
-            most = most.max(proc::resident_mib(place.server)?);
+            most = most.max(proc::memory_mib(place.server, "Rss:")?);
         }
         std::thread::sleep(PAUSE);
     }
@@ -64,12 +64,16 @@ pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
     let mut share =
         Row::number(format!("{what}: slowest pane to mean"), least / mean, "×", Bar::AtLeast(0.25));
     share.ours = format!("{:.1} MB/s in all", mean * PANES as f64 / seconds / 1e6);
+    let mut memory =
+        Row::number(format!("{what}: server memory, most (Rss)"), most, "MiB", Bar::AtMost(300.0));
+    let anonymous = proc::memory_mib(place.server, "Anonymous:")?;
+    memory.ours = format!("{anonymous:.0} MiB without files");
     Ok(vec![
         Row::number(format!("{what}: screen read, median"), ms(0.5), "ms", Bar::None),
         p99,
         Row::number(format!("{what}: screen read, longest"), ms(1.0), "ms", Bar::AtMost(150.0)),
         share,
-        Row::number(format!("{what}: server memory, most (Rss)"), most, "MiB", Bar::AtMost(300.0)),
+        memory,
     ])
 }
 

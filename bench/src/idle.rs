@@ -20,20 +20,24 @@ pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
     let mut spawn = || tools.spawn(&["sleep", "1000000"]);
     spawn()?;
     std::thread::sleep(SETTLE);
-    let one = proc::resident_mib(place.server)?;
+    let one = proc::memory_mib(place.server, "Rss:")?;
     let start = Instant::now();
     for _ in 1..PANES {
         spawn()?;
     }
     let each = start.elapsed().as_secs_f64() / (PANES - 1) as f64;
     std::thread::sleep(SETTLE);
-    let all = proc::resident_mib(place.server)?;
+    let all = proc::memory_mib(place.server, "Rss:")?;
     let pids = proc::pattern_processes(place.folder());
     anyhow::ensure!(pids.len() > PANES, "only {} processes were found", pids.len());
     let seconds = SECONDS[usize::from(long())];
     let before = proc::wakeups(&pids);
     std::thread::sleep(Duration::from_secs(seconds));
-    let woken = (proc::wakeups(&pids) - before) as f64 / seconds as f64;
+    // A thread that is gone had no work.
+    let after = proc::wakeups(&pids);
+    let woken: u64 =
+        after.iter().map(|(thread, count)| count - before.get(thread).unwrap_or(&0)).sum();
+    let woken = woken as f64 / seconds as f64;
     let memory = (all - one) / (PANES - 1) as f64;
     let mut wakeups =
         Row::number("500 idle panes: wake-ups of all of patterm", woken, "/s", Bar::AtMost(1.0));

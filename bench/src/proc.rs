@@ -1,5 +1,7 @@
 //! What the kernel says of processes: time, memory, wake-ups.
 
+use std::collections::HashMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -16,23 +18,24 @@ pub(crate) fn cpu(pid: u32) -> anyhow::Result<Duration> {
     Ok(TICK * ticks)
 }
 
-/// Resident memory, shared pages included, in MiB.
-pub(crate) fn resident_mib(pid: u32) -> anyhow::Result<f64> {
+/// Memory in MiB, by its name in the kernel's summary: `Rss:`, resident, shared pages included;
+/// `Anonymous:`, of those what no file stands behind.
+pub(crate) fn memory_mib(pid: u32, name: &str) -> anyhow::Result<f64> {
     let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
-    Ok(field(&rollup, "Rss:").context("no Rss")? as f64 / 1024.0)
+    Ok(field(&rollup, name).context("no such memory")? as f64 / 1024.0)
 }
 
-/// How often the threads of some processes went to sleep of their own, that is, woke up before.
-pub(crate) fn wakeups(pids: &[u32]) -> u64 {
-    let of_one = |pid: &u32| -> u64 {
-        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
-        threads
-            .flatten()
-            .filter_map(|thread| std::fs::read_to_string(thread.path().join("status")).ok())
-            .filter_map(|status| field(&status, "voluntary_ctxt_switches:"))
-            .sum()
-    };
-    pids.iter().map(of_one).sum()
+/// How often each thread of some processes went to sleep of its own, that is, woke up before.
+pub(crate) fn wakeups(pids: &[u32]) -> HashMap<PathBuf, u64> {
+    let threads = |pid: &u32| std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
+    pids.iter()
+        .flat_map(threads)
+        .flatten()
+        .filter_map(|thread| {
+            let status = std::fs::read_to_string(thread.path().join("status")).ok()?;
+            Some((thread.path(), field(&status, "voluntary_ctxt_switches:")?))
+        })
+        .collect()
 }
 
 /// All processes whose executable file is called `patterm` and that were started in `folder`.
