@@ -98,6 +98,7 @@ impl Host {
     }
 
     pub(crate) fn set_live(&self, live: Arc<Live>) -> Option<Arc<Live>> {
+        self.plane.count(&live);
         let mut lives = self.lives.write().unwrap_or_else(PoisonError::into_inner);
         lives.insert(live.id.clone(), live)
     }

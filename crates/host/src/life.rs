@@ -370,6 +370,7 @@ fn replay(process: &Process, log: &Reader, most: u64) -> (Screen, u64) {
         screen.feed(bytes);
         true
     });
+    log.release(from, end);
     screen.set_replay(false);
     (screen, end.max(process.run_offset))
 }

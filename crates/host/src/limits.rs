@@ -21,6 +21,9 @@ pub struct Limits {
     pub processes: usize,
     /// Bytes of one process's output kept on disk: a day of a busy dev server.
     pub log_bytes: u64,
+    /// Bytes of memory for what scrolled off all screens together: most of a million lines, and with
+    /// 200 panes less than half of the 300 MiB that a server may take.
+    pub history_bytes: usize,
     /// Calls of `wait_for_pattern` on one process.
     pub waiters: usize,
 }
@@ -35,6 +38,7 @@ impl Default for Limits {
             batch_messages: 100,
             processes: 1_000,
             log_bytes: 64 << 20,
+            history_bytes: 96 << 20,
             waiters: 2_000,
         }
     }

@@ -14,6 +14,9 @@ use super::views::Views;
 use crate::ports::Ports;
 use crate::process::{Exit, ProcessId};
 
+/// Memory of parsed output is given back in steps of this.
+const RELEASE_BYTES: u64 = 64 << 10;
+
 /// How far a process has come; watched by whoever waits for it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
@@ -58,6 +61,10 @@ pub(crate) struct Live {
     pub(super) progress: watch::Sender<Progress>,
     /// The offset up to which output is parsed; only the parser moves it.
     pub(super) parsed: AtomicU64,
+    /// The offset up to which memory of the log was given back.
+    pub(super) released: AtomicU64,
+    /// The reader's number for it; 0 as long as it has none.
+    pub(super) token: AtomicU64,
     /// In the parser's line already.
     pub(super) queued: AtomicBool,
     /// The reader waits for the parser.
@@ -91,6 +98,8 @@ impl Live {
             matching: AtomicBool::new(false),
             progress: watch::Sender::new(Progress { parsed, ..Progress::default() }),
             parsed: AtomicU64::new(parsed),
+            released: AtomicU64::new(parsed),
+            token: AtomicU64::new(0),
             queued: AtomicBool::new(false),
             held: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
@@ -175,6 +184,16 @@ impl Live {
     /// Puts pieces in line for the program, all or none; the plane must be told to write.
     pub(crate) fn push(&self, pieces: Vec<Vec<u8>>) -> Result<(), InputFull> {
         lock(&self.input).push(pieces)
+    }
+
+    /// Gives the memory of output that is parsed back, if it is worth a system call.
+    pub(super) fn release_parsed(&self) {
+        let parsed = self.parsed.load(Ordering::Acquire);
+        let released = self.released.load(Ordering::Relaxed);
+        if parsed >= released + RELEASE_BYTES {
+            self.log.release(released, parsed);
+            self.released.fetch_max(parsed, Ordering::Relaxed);
+        }
     }
 
     /// Bytes that are read but not parsed.

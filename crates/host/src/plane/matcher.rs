@@ -127,6 +127,8 @@ impl Waiters {
             }
         };
         match set {
+            // Whether any matches is told much sooner than which.
+            Ok(set) if !set.is_match(line) => return,
             Ok(set) => set.matches(line).iter().for_each(|n| answer(&mut waiters[n])),
             Err(_) => waiters.iter_mut().filter(|w| w.pattern.is_match(line)).for_each(answer),
         }
@@ -139,13 +141,23 @@ impl Waiters {
     /// Takes text that was printed; line ends and carriage returns end a line.
     fn take_text(&mut self, text: &str, printed: u64) {
         for piece in text.split_inclusive(['\n', '\r']) {
-            self.line.push_str(piece);
-            if piece.ends_with(['\n', '\r']) || self.line.len() > LINE_BYTES {
-                let line = std::mem::take(&mut self.line);
-                if !self.waiters.is_empty() && !line.trim_end().is_empty() {
-                    self.look_at(line.trim_end(), Seen::Printed { before: printed });
-                }
+            let ended = piece.ends_with(['\n', '\r']);
+            if ended && self.line.is_empty() {
+                self.look_at_line(piece, printed);
+                continue;
             }
+            self.line.push_str(piece);
+            if ended || self.line.len() > LINE_BYTES {
+                let line = std::mem::take(&mut self.line);
+                self.look_at_line(&line, printed);
+            }
+        }
+    }
+
+    fn look_at_line(&mut self, line: &str, printed: u64) {
+        let line = line.trim_end();
+        if !self.waiters.is_empty() && !line.is_empty() {
+            self.look_at(line, Seen::Printed { before: printed });
         }
     }
 
@@ -265,8 +277,10 @@ fn turn(live: &Arc<Live>) -> bool {
     let upto = progress.parsed;
     let to = waiters.look_to(upto);
     let most = usize::try_from(to.saturating_sub(waiters.looked)).unwrap_or(usize::MAX);
-    let copied = live.log.copy(waiters.looked, most.min(TURN_BYTES));
-    waiters.looked = (copied.offset + copied.bytes.len() as u64).max(waiters.looked);
+    let began = waiters.looked;
+    let copied = live.log.copy(began, most.min(TURN_BYTES));
+    waiters.looked = (copied.offset + copied.bytes.len() as u64).max(began);
+    live.log.release(began, waiters.looked);
     let text = waiters.stripper.feed(&copied.bytes);
     let printed = waiters.looked;
     waiters.take_text(&text, printed);

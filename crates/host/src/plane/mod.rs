@@ -2,6 +2,7 @@
 //! so that no flood keeps the control plane from answering. One thread reads PTYs into their logs;
 //! one parses the logs into screens; one looks for what callers wait for.
 
+mod history;
 mod input;
 mod live;
 mod matcher;
@@ -45,27 +46,35 @@ pub(crate) enum Event {
 #[derive(Debug, Clone)]
 pub(crate) struct Plane {
     reader: Arc<Reader>,
+    parser: Arc<Parser>,
     matcher: Arc<Matcher>,
 }
 
 impl Plane {
-    /// Starts the threads.
-    pub(crate) fn start() -> io::Result<(Self, mpsc::Receiver<Event>)> {
+    /// Starts the threads. All panes' histories together take no more than `history_bytes`.
+    pub(crate) fn start(history_bytes: usize) -> io::Result<(Self, mpsc::Receiver<Event>)> {
         let (events, receiver) = mpsc::channel(EVENTS);
         let reader = Arc::new(Reader::new()?);
         let matcher = Arc::new(Matcher::default());
-        let parser = Arc::new(Parser::new(reader.clone(), matcher.clone(), events.clone()));
+        let parser = Parser::new(reader.clone(), matcher.clone(), events.clone(), history_bytes);
+        let parser = Arc::new(parser);
         let (for_reader, to_parse) = (reader.clone(), parser.clone());
         thread("patterm-read", move || for_reader.run(&to_parse, &events))?;
-        thread("patterm-parse", move || parser.run())?;
+        let to_run = parser.clone();
+        thread("patterm-parse", move || to_run.run())?;
         let to_match = matcher.clone();
         thread("patterm-match", move || to_match.run())?;
-        Ok((Self { reader, matcher }, receiver))
+        Ok((Self { reader, parser, matcher }, receiver))
     }
 
     /// Takes a pane in: from here on its output is read.
     pub(crate) fn add(&self, live: Arc<Live>, pane: Arc<Pane>, log: Log) {
         self.reader.add(live, pane, log);
+    }
+
+    /// Counts the history of a life that is over and that no thread looks at otherwise.
+    pub(crate) fn count(&self, live: &Arc<Live>) {
+        self.parser.push(live);
     }
 
     /// Lets go of a pane.

@@ -1,12 +1,13 @@
 //! The thread that turns logs into screens: every pane with something new gets its turn, in order.
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use tokio::sync::mpsc;
 
 use super::Event;
+use super::history::Histories;
 use super::live::{Live, lock};
 use super::matcher::Matcher;
 use super::reader::Reader;
@@ -17,13 +18,23 @@ const TURN_BYTES: usize = 64 << 10;
 /// Bytes fed with the screen locked: whoever looks at it waits no longer than for these.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// Bytes read ahead of the parser, above which a pane is not read: the rest waits in the kernel,
-/// and the program with it.
-pub(super) const LAG_BYTES: u64 = 512 << 10;
+/// Bytes read ahead of the parser, over all panes: above it a pane is not read, the rest waits in
+/// the kernel, and the program with it. They count as memory of the server.
+const LAG_ALL_BYTES: i64 = 16 << 20;
+
+/// And of one pane: what is printed while the parser waits for a processor on a busy machine.
+const LAG_MOST_BYTES: u64 = 1 << 20;
+
+/// A pane that is less behind is read however far the others are.
+const LAG_LEAST_BYTES: u64 = 64 << 10;
 
 #[derive(Debug)]
 pub(super) struct Parser {
     line: Mutex<VecDeque<Arc<Live>>>,
+    /// Bytes of all panes that are read but not parsed; for a moment below zero where the parser
+    /// is quicker to count than the reader.
+    unparsed: AtomicI64,
+    histories: Mutex<Histories>,
     came: Condvar,
     reader: Arc<Reader>,
     matcher: Arc<Matcher>,
@@ -35,8 +46,31 @@ impl Parser {
         reader: Arc<Reader>,
         matcher: Arc<Matcher>,
         events: mpsc::Sender<Event>,
+        history_bytes: usize,
     ) -> Self {
-        Self { line: Mutex::default(), came: Condvar::new(), reader, matcher, events }
+        Self {
+            line: Mutex::default(),
+            unparsed: AtomicI64::new(0),
+            histories: Mutex::new(Histories::new(history_bytes)),
+            came: Condvar::new(),
+            reader,
+            matcher,
+            events,
+        }
+    }
+
+    /// Notes bytes that were read; `true` if the pane is to wait for the parser.
+    pub(super) fn is_behind(&self, live: &Live, read: usize) -> bool {
+        let all = self.unparsed.fetch_add(read as i64, Ordering::Relaxed);
+        let lag = live.lag();
+        lag > LAG_MOST_BYTES || (lag > LAG_LEAST_BYTES && all > LAG_ALL_BYTES)
+    }
+
+    /// Notes bytes that were parsed; `true` if the pane may be read again.
+    fn has_caught_up(&self, live: &Live, parsed: u64) -> bool {
+        let all = self.unparsed.fetch_sub(parsed as i64, Ordering::Relaxed);
+        let lag = live.lag();
+        lag < LAG_LEAST_BYTES / 2 || (lag < LAG_MOST_BYTES / 2 && all < LAG_ALL_BYTES / 2)
     }
 
     /// Puts a pane in line, once.
@@ -64,7 +98,7 @@ impl Parser {
             if let Some(live) = line.pop_front() {
                 return live;
             }
-            line = self.came.wait(line).unwrap_or_else(std::sync::PoisonError::into_inner);
+            line = self.came.wait(line).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -72,6 +106,8 @@ impl Parser {
     fn turn(&self, live: &Arc<Live>) -> bool {
         let from = live.parsed.load(Ordering::Acquire);
         let mut replies = Vec::new();
+        let mut histories = lock(&self.histories);
+        live.screen().history_mut().set_stamp(histories.next_stamp());
         let parsed = live.log.visit(from, TURN_BYTES, |bytes| {
             for piece in bytes.chunks(PIECE_BYTES) {
                 let mut screen = live.screen();
@@ -81,15 +117,23 @@ impl Parser {
             true
         });
         live.parsed.store(parsed, Ordering::Release);
+        histories.count(live);
+        drop(histories);
+        let more = parsed < live.log.end();
+        if !more {
+            // Otherwise the reader does, which has less to do.
+            live.release_parsed();
+        }
         if !replies.is_empty() && live.push(vec![replies]).is_ok() {
             self.reader.write(live);
         }
-        if live.lag() < LAG_BYTES / 2 && live.held.swap(false, Ordering::AcqRel) {
+        let caught_up = self.has_caught_up(live, parsed.saturating_sub(from));
+        if caught_up && live.held.swap(false, Ordering::AcqRel) {
             self.reader.resume(live);
         }
         self.publish(live, parsed);
         self.matcher.push(live);
-        parsed < live.log.end()
+        more
     }
 
     /// Tells whoever waits how far the process is, and its end when that is reached.

@@ -16,11 +16,14 @@ use tokio::sync::mpsc;
 
 use super::Event;
 use super::live::{Live, lock};
-use super::parser::{LAG_BYTES, Parser};
+use super::parser::Parser;
 
 /// Bytes read from one pane before the next has its turn: what keeps 200 floods from starving a
 /// shell.
-const TURN_BYTES: usize = 16 << 10;
+const TURN_BYTES: u64 = 16 << 10;
+
+/// Bytes asked for at once: more than a terminal ever gives.
+const READ_BYTES: usize = 16 << 10;
 
 /// How soon a log that could not be written, for want of disk space, is tried again.
 const STALLED_AGAIN: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
@@ -56,6 +59,13 @@ struct Reading {
     /// The end of the program was seen.
     ended: bool,
     writing: bool,
+}
+
+impl Reading {
+    /// Whether the parser must come after first.
+    fn is_held(&self) -> bool {
+        self.live.held.load(Ordering::Acquire)
+    }
 }
 
 type Panes = HashMap<u64, Reading>;
@@ -133,6 +143,7 @@ impl Reader {
                 Command::Add(reading) => {
                     let mut reading = *reading;
                     *last += 1;
+                    reading.live.token.store(*last, Ordering::Release);
                     if let Err(error) = self.watch(*last, &reading) {
                         tracing::error!(%error, id = %reading.live.id, "cannot watch a pane");
                     }
@@ -183,16 +194,23 @@ impl Reader {
             self.flush(event / 2, reading);
         }
         if flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
-            self.read(event / 2, reading);
+            // One read brings 4 KiB at the most, and asking whether there is more costs as much as
+            // reading it.
+            let turn = reading.log.end() + TURN_BYTES;
+            while self.read(event / 2, reading, parser)
+                && reading.log.end() < turn
+                && !reading.is_held()
+            {}
             parser.push(&reading.live);
         }
     }
 
     /// Reads one turn's worth. Returns whether there may be more.
-    fn read(&self, token: u64, reading: &mut Reading) -> bool {
-        match reading.log.read_from(reading.pane.master(), TURN_BYTES) {
+    fn read(&self, token: u64, reading: &mut Reading, parser: &Parser) -> bool {
+        match reading.log.read_from(reading.pane.master(), READ_BYTES) {
             Ok(chunk) if !chunk.bytes().is_empty() => {
-                if reading.live.lag() > LAG_BYTES {
+                reading.live.release_parsed();
+                if parser.is_behind(&reading.live, chunk.bytes().len()) {
                     reading.live.held.store(true, Ordering::Release);
                     self.arm(token, reading);
                 }
@@ -236,7 +254,7 @@ impl Reader {
             return;
         }
         reading.ended = true;
-        while !reading.over && !reading.stalled && self.read(0, reading) {}
+        while !reading.over && !reading.stalled && self.read(0, reading, parser) {}
         *lock(&reading.live.ending) = Some((exit.map(Into::into), reading.log.end()));
         parser.push(&reading.live);
     }
@@ -261,7 +279,7 @@ impl Reader {
         if reading.over || reading.stalled || token == 0 {
             return;
         }
-        let waits = reading.live.held.load(Ordering::Acquire);
+        let waits = reading.is_held();
         let mut flags = EventFlags::empty();
         flags.set(EventFlags::IN, !waits);
         flags.set(EventFlags::OUT, reading.writing);
@@ -279,7 +297,7 @@ impl Reader {
     }
 }
 
-fn find<'a>(panes: &'a mut Panes, live: &Arc<Live>) -> Option<(u64, &'a mut Reading)> {
-    let found = panes.iter_mut().find(|(_, reading)| Arc::ptr_eq(&reading.live, live));
-    found.map(|(token, reading)| (*token, reading))
+fn find<'a>(panes: &'a mut Panes, live: &Live) -> Option<(u64, &'a mut Reading)> {
+    let token = live.token.load(Ordering::Acquire);
+    panes.get_mut(&token).map(|reading| (token, reading))
 }

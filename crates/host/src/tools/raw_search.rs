@@ -47,6 +47,7 @@ pub(super) fn search(
         rest.extend_from_slice(&body[whole..]);
         true
     });
+    log.release(log.start(), at);
     let begin = at - rest.len() as u64;
     search.look_at(&rest, begin);
     (search.matches, search.total)

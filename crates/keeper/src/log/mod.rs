@@ -76,8 +76,6 @@ impl Log {
             None => self.begin_segment()?,
         };
         let (from, to) = segment.read_from(pty, most)?;
-        // What stands well before is parsed by now.
-        segment.release(from);
         Ok(Chunk { segment, from, to })
     }
 
@@ -107,9 +105,6 @@ impl Log {
         let size = SEGMENT_BYTES[self.begun.min(SEGMENT_BYTES.len() - 1)];
         let path = self.folder.join(format!("{start:020}.log"));
         let segment = Arc::new(Segment::create(&path, start, size)?);
-        if let Some(full) = self.segments.last() {
-            full.unmap_written();
-        }
         self.begun += 1;
         let mut segments = self.segments.0.write().unwrap_or_else(PoisonError::into_inner);
         segments.push_back(segment.clone());
@@ -163,8 +158,12 @@ impl Reader {
     /// Shows up to `most` bytes from `offset` on, piece by piece and in place, until `look` says
     /// `false`. Returns the offset after what was shown.
     pub fn visit(&self, offset: u64, most: usize, mut look: impl FnMut(&[u8]) -> bool) -> u64 {
-        let segments: Vec<_> = self.read().iter().cloned().collect();
-        let mut at = offset.max(segments.first().map_or(0, |segment| segment.start()));
+        let all = self.read();
+        let mut at = offset.max(all.front().map_or(0, |segment| segment.start()));
+        // Mostly the last one or two of many.
+        let first = all.partition_point(|segment| segment.end() <= at);
+        let segments: Vec<_> = all.range(first..).cloned().collect();
+        drop(all);
         let mut left = most;
         for segment in &segments {
             if segment.end() <= at {
@@ -184,6 +183,20 @@ impl Reader {
             }
         }
         at
+    }
+
+    /// Lets go of the memory that bytes take which were written or looked at, the last page aside.
+    /// They stay where they are, and may be looked at again.
+    pub fn release(&self, from: u64, to: u64) {
+        for segment in self.read().iter().rev() {
+            let within = |at: u64| usize::try_from(at.saturating_sub(segment.start()));
+            if let (Ok(from), Ok(to)) = (within(from), within(to)) {
+                segment.release(from, to);
+            }
+            if segment.start() <= from {
+                break;
+            }
+        }
     }
 
     fn last(&self) -> Option<Arc<Segment>> {
@@ -233,6 +246,7 @@ mod tests {
             let reader = log.reader();
             assert_eq!((reader.start(), reader.end()), (0, log.end()));
             assert_eq!(reader.copy(0, usize::MAX).bytes, pattern(0, 700_000));
+            reader.release(5_000, 650_000);
             let middle = reader.copy(61_000, 300_000);
             assert_eq!((middle.offset, middle.bytes), (61_000, pattern(61_000, 300_000)));
             assert!(reader.copy(700_000, 10).bytes.is_empty());

@@ -7,19 +7,17 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
+const PAGE: usize = 4096;
+
 /// The page before the bytes.
-const HEADER: usize = 4096;
+const HEADER: usize = PAGE;
 
 const MAGIC: u64 = u64::from_ne_bytes(*b"patlog01");
-
-/// Mapped pages that were written are given back in steps of this: they stay in the page cache,
-/// but do not count as this process's memory.
-const RELEASE_BYTES: usize = 64 << 10;
 
 #[derive(Debug)]
 pub(super) struct Segment {
@@ -27,7 +25,6 @@ pub(super) struct Segment {
     base: *mut u8,
     size: usize,
     start: u64,
-    released: AtomicUsize,
 }
 
 // SAFETY: the mapping lives as long as the value and is never moved. Its one writer appends: bytes
@@ -75,8 +72,10 @@ impl Segment {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at an address the kernel chooses replaces nothing.
         let base = unsafe { mmap(std::ptr::null_mut(), size, access, MapFlags::SHARED, file, 0)? };
-        let released = AtomicUsize::new(0);
-        Ok(Self { path: path.to_owned(), base: base.cast(), size, start: 0, released })
+        // Reading ahead would bring in pages that are to be written, as this process's memory.
+        // SAFETY: the range is the mapping just made, and the advice changes no content.
+        let _ = unsafe { madvise(base, size, Advice::Random) };
+        Ok(Self { path: path.to_owned(), base: base.cast(), size, start: 0 })
     }
 
     /// Takes what was written beyond the recorded length up to the last byte that is not zero: it
@@ -131,23 +130,16 @@ impl Segment {
         let _ = std::fs::remove_file(&self.path);
     }
 
-    /// Gives pages that are written back to the page cache; looking at them brings them back.
-    pub(super) fn unmap_written(&self) {
-        self.release(self.length());
-    }
-
-    pub(super) fn release(&self, upto: usize) {
-        let from = self.released.load(Ordering::Relaxed);
-        let to = (HEADER + upto) / HEADER * HEADER;
-        if to < from + RELEASE_BYTES {
-            return;
-        }
-        // SAFETY: the range is page-aligned and within the mapping; for a shared file mapping the
-        // advice only drops page-table entries, the content stays what it is.
-        let dropped =
-            unsafe { madvise(self.base.add(from).cast(), to - from, Advice::LinuxDontNeed) };
-        if dropped.is_ok() {
-            self.released.store(to, Ordering::Relaxed);
+    /// Gives the pages of some bytes back to the page cache: there they do not count as this
+    /// process's memory, and looking at them brings them back.
+    pub(super) fn release(&self, from: usize, to: usize) {
+        let page = |at: usize| (HEADER + at) / PAGE * PAGE;
+        let (from, to) = (page(from), page(to.min(self.length())));
+        if from < to {
+            // SAFETY: the range is page-aligned and within the mapping; for a shared file mapping
+            // the advice only drops page-table entries, the content stays what it is.
+            let _ =
+                unsafe { madvise(self.base.add(from).cast(), to - from, Advice::LinuxDontNeed) };
         }
     }
 

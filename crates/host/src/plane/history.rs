@@ -1,0 +1,130 @@
+//! One byte budget for what scrolled off all screens: when it is spent the coldest rows go,
+//! whoever's they are.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use super::live::Live;
+use crate::process::ProcessId;
+
+/// Bytes dropped at once: one block of a history, so that the next coldest may be another pane's.
+const STEP_BYTES: usize = 1;
+
+/// How much history there is, and whose.
+#[derive(Debug)]
+pub(super) struct Histories {
+    budget: usize,
+    total: usize,
+    panes: HashMap<(ProcessId, u64), Known>,
+    /// Grows with every turn of the parser: rows with a smaller one are older.
+    stamp: u64,
+}
+
+#[derive(Debug)]
+struct Known {
+    live: Weak<Live>,
+    bytes: usize,
+    /// The stamp of its coldest rows; `None` where it has no history.
+    oldest: Option<u64>,
+}
+
+impl Histories {
+    pub(super) fn new(budget: usize) -> Self {
+        Self { budget, total: 0, panes: HashMap::new(), stamp: 0 }
+    }
+
+    /// What new rows are stamped with.
+    pub(super) fn next_stamp(&mut self) -> u64 {
+        self.stamp += 1;
+        self.stamp
+    }
+
+    /// Counts a pane's history again, and drops the coldest rows of all while there is too much.
+    pub(super) fn count(&mut self, live: &Arc<Live>) {
+        let key = (live.id.clone(), live.run);
+        self.panes.entry(key.clone()).or_insert_with(|| Known {
+            live: Arc::downgrade(live),
+            bytes: 0,
+            oldest: None,
+        });
+        self.look(&key, live, 0);
+        if self.total > self.budget {
+            self.panes.retain(|_, known| known.live.strong_count() > 0);
+            self.total = self.panes.values().map(|known| known.bytes).sum();
+        }
+        while self.total > self.budget {
+            let coldest = self.panes.iter().filter(|(_, known)| known.oldest.is_some());
+            let Some((key, known)) = coldest.min_by_key(|(_, known)| known.oldest) else { return };
+            let (key, Some(live)) = (key.clone(), known.live.upgrade()) else { return };
+            self.look(&key, &live, STEP_BYTES);
+        }
+    }
+
+    /// Drops `bytes` of a pane's history and notes what is left.
+    fn look(&mut self, key: &(ProcessId, u64), live: &Live, bytes: usize) {
+        let mut screen = live.screen();
+        let history = screen.history_mut();
+        history.drop_oldest(bytes);
+        if let Some(known) = self.panes.get_mut(key) {
+            self.total = self.total - known.bytes + history.bytes();
+            known.bytes = history.bytes();
+            known.oldest = history.oldest_stamp();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use patterm_keeper::log::Log;
+    use patterm_screen::{Screen, Size};
+
+    use super::*;
+
+    fn live(dir: &tempfile::TempDir, number: u64) -> Arc<Live> {
+        let id = ProcessId::new(number);
+        let log = Log::open(&dir.path().join(id.as_str()), 1 << 20).unwrap();
+        Arc::new(Live::new(id, 1, None, log.reader(), Screen::new(Size::new(24, 80)), 0))
+    }
+
+    fn print(histories: &mut Histories, live: &Arc<Live>, lines: usize) {
+        live.screen().history_mut().set_stamp(histories.next_stamp());
+        for n in 0..lines {
+            live.screen().feed(format!("line {n} of some length or other\r\n").as_bytes());
+        }
+        histories.count(live);
+    }
+
+    #[test]
+    fn the_coldest_rows_go_first_and_the_budget_holds_over_all() {
+        const BUDGET: usize = 1 << 20;
+        let dir = tempfile::tempdir().unwrap();
+        let (cold, warm) = (live(&dir, 1), live(&dir, 2));
+        let mut histories = Histories::new(BUDGET);
+        print(&mut histories, &cold, 5_000);
+        print(&mut histories, &warm, 5_000);
+        let bytes = |live: &Live| live.screen().history().bytes();
+        let first_line = |live: &Live| live.screen().history().first_line();
+        assert_eq!((first_line(&cold), first_line(&warm)), (0, 0));
+        while first_line(&warm) == 0 {
+            print(&mut histories, &warm, 1_000);
+            assert!(bytes(&cold) + bytes(&warm) <= BUDGET);
+        }
+        assert!(live_is_empty(&cold), "the cold one gave all before the warm one gave any");
+        // What a closed pane had is free again.
+        drop(warm);
+        print(&mut histories, &cold, 5_000);
+        assert_eq!(histories.total, bytes(&cold) + histories.gone());
+    }
+
+    fn live_is_empty(live: &Live) -> bool {
+        live.screen().history().is_empty()
+    }
+
+    impl Histories {
+        /// Bytes still counted for panes that are no more: found when the budget is spent.
+        fn gone(&self) -> usize {
+            let gone = self.panes.values().filter(|known| known.live.strong_count() == 0);
+            gone.map(|known| known.bytes).sum()
+        }
+    }
+}
