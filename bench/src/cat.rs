@@ -117,7 +117,7 @@ fn idle_cpu(pid: u32) -> anyhow::Result<Duration> {
     let mut last = proc::cpu(pid)?;
     loop {
         // Longer than the tick in which time is counted.
-        std::thread::sleep(Duration::from_millis(50));
+        proc::pause(Duration::from_millis(50));
         let now = proc::cpu(pid)?;
         if now == last {
             return Ok(now);

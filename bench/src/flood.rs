@@ -47,7 +47,7 @@ pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
         if times.len() % 100 == 0 {
             most = most.max(proc::memory_mib(place.server, "Rss:")?);
         }
-        std::thread::sleep(PAUSE);
+        proc::pause(PAUSE);
     }
     let after = offsets(&mut tools, &ids)?;
     let rates: Vec<f64> =

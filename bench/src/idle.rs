@@ -19,20 +19,20 @@ pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
     let mut tools = place.connect()?;
     let mut spawn = || tools.spawn(&["sleep", "1000000"]);
     spawn()?;
-    std::thread::sleep(SETTLE);
+    proc::pause(SETTLE);
     let one = proc::memory_mib(place.server, "Rss:")?;
     let start = Instant::now();
     for _ in 1..PANES {
         spawn()?;
     }
     let each = start.elapsed().as_secs_f64() / (PANES - 1) as f64;
-    std::thread::sleep(SETTLE);
+    proc::pause(SETTLE);
     let all = proc::memory_mib(place.server, "Rss:")?;
-    let pids = proc::pattern_processes(place.folder());
+    let pids = proc::patterm_processes(place.folder());
     anyhow::ensure!(pids.len() > PANES, "only {} processes were found", pids.len());
     let seconds = SECONDS[usize::from(long())];
     let before = proc::wakeups(&pids);
-    std::thread::sleep(Duration::from_secs(seconds));
+    proc::pause(Duration::from_secs(seconds));
     // A thread that is gone had no work.
     let after = proc::wakeups(&pids);
     let woken: u64 =

@@ -39,7 +39,7 @@ pub(crate) fn wakeups(pids: &[u32]) -> HashMap<PathBuf, u64> {
 }
 
 /// All processes whose executable file is called `patterm` and that were started in `folder`.
-pub(crate) fn pattern_processes(folder: &std::path::Path) -> Vec<u32> {
+pub(crate) fn patterm_processes(folder: &std::path::Path) -> Vec<u32> {
     let pids = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
         .filter(|pid| {
@@ -53,4 +53,10 @@ pub(crate) fn pattern_processes(folder: &std::path::Path) -> Vec<u32> {
 fn field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.starts_with(name))?;
     line.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// Lets time pass that is itself what is measured, or that others need to come to rest.
+#[expect(clippy::disallowed_methods, reason = "rates and rest are a matter of time")]
+pub(crate) fn pause(time: Duration) {
+    std::thread::sleep(time);
 }

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::cat::BYTES;
 use crate::peers::is_installed;
+use crate::proc;
 use crate::row::{Bar, Row, median};
 use crate::session::Place;
 use crate::text;
@@ -35,7 +36,7 @@ pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
     let id = tools.spawn(&["sh", "-c", &line])?;
     let length = std::fs::metadata(&file)?.len();
     while tools.output_offset(&id)? < length {
-        std::thread::sleep(std::time::Duration::from_millis(50));
+        proc::pause(std::time::Duration::from_millis(50));
     }
     let mut rows = Vec::new();
     for pattern in PATTERNS {
