@@ -16,8 +16,10 @@ mod waiters;
 
 use row::Row;
 
+type Measure = fn() -> anyhow::Result<Vec<Row>>;
+
 /// Rows by the name of what makes them.
-const FAMILIES: [(&str, fn() -> anyhow::Result<Vec<Row>>); 7] = [
+const FAMILIES: [(&str, Measure); 7] = [
     ("proxy_call", proxy_call::measure),
     ("proxy_start", proxy_start::measure),
     ("cat", cat::measure),
