@@ -1,4 +1,5 @@
-//! `cat` of a large file in a terminal that nobody looks at, against other programs that keep one.
+//! `cat` of a large file in a terminal, with nobody and with somebody looking, against other programs
+//! that keep one.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -8,6 +9,7 @@ use crate::proc;
 use crate::row::{Bar, Row, middle};
 use crate::session::Place;
 use crate::text;
+use crate::viewer::Viewer;
 
 /// Bytes of the file.
 pub(crate) const BYTES: usize = 100_000_000;
@@ -64,6 +66,48 @@ pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
+/// The same with a client attached on each side.
+pub(crate) fn measure_attached() -> anyhow::Result<Vec<Row>> {
+    let what = "cat of 100 MB, attached: throughput";
+    let bar = Bar::AtLeast(1.5);
+    if !Keeper::Tmux.is_installed() {
+        return Ok(vec![Row::missing(what, Keeper::Tmux.name(), bar)]);
+    }
+    let place = Place::new()?;
+    let run = Cat::new(&place, BYTES)?;
+    let mut taken = [(); 2].map(|()| (Vec::new(), Vec::new()));
+    for round in 0..ROUNDS {
+        for (keeper, (rates, times)) in [Keeper::Patterm, Keeper::Tmux].iter().zip(&mut taken) {
+            let (rate, cpu) = run.once_with(*keeper, Audience::One, |_, _| Ok(()))?;
+            if round > 0 {
+                rates.push(rate);
+                times.push(cpu.as_secs_f64());
+            }
+        }
+    }
+    let [(ours, our_time), (tmux, tmux_time)] =
+        taken.map(|(rates, times)| (middle(rates), middle(times)));
+    let row = |what: &str, ours: f64, tmux: f64, unit: &str, bar| Row {
+        what: what.into(),
+        ours: format!("{ours:.2} {unit}"),
+        peer: Some(("tmux".into(), format!("{tmux:.2} {unit}"))),
+        value: Some(ours / tmux),
+        unit: "×",
+        bar,
+    };
+    Ok(vec![
+        row(what, ours, tmux, "MB/s", bar),
+        row("the same: processor time of the server", our_time, tmux_time, "s", Bar::None),
+    ])
+}
+
+/// Who looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Audience {
+    Nobody,
+    One,
+}
+
 /// A file that is printed again and again.
 pub(crate) struct Cat<'a> {
     place: &'a Place,
@@ -92,6 +136,15 @@ impl<'a> Cat<'a> {
         keeper: Keeper,
         prepare: impl FnOnce(&mut crate::session::Tools, &str) -> anyhow::Result<()>,
     ) -> anyhow::Result<(f64, Duration)> {
+        self.once_with(keeper, Audience::Nobody, prepare)
+    }
+
+    fn once_with(
+        &self,
+        keeper: Keeper,
+        audience: Audience,
+        prepare: impl FnOnce(&mut crate::session::Tools, &str) -> anyhow::Result<()>,
+    ) -> anyhow::Result<(f64, Duration)> {
         let Self { place, file, go, done, .. } = self;
         let (file, go, done) = (file.display(), go.display(), done.display());
         let line = format!("read x < {go}; cat {file}; echo x > {done}; read x < {go}");
@@ -99,6 +152,8 @@ impl<'a> Cat<'a> {
         if let Some((tools, id)) = running.pane() {
             prepare(tools, id)?;
         }
+        let client = running.client(place).filter(|_| audience == Audience::One);
+        let viewer = client.map(|line| Viewer::start(place, &line)).transpose()?;
         let before = proc::cpu(running.server)?;
         // Opening waits until the program in the terminal has opened its end.
         std::fs::write(&self.go, "x\n")?;
@@ -106,6 +161,7 @@ impl<'a> Cat<'a> {
         std::fs::read(&self.done)?;
         let rate = self.bytes / 1e6 / start.elapsed().as_secs_f64();
         let cpu = idle_cpu(running.server)?.saturating_sub(before);
+        drop(viewer);
         std::fs::write(&self.go, "x\n")?;
         running.end(place)?;
         Ok((rate, cpu))

@@ -12,6 +12,7 @@ mod row;
 mod search;
 mod session;
 mod text;
+mod viewer;
 mod waiters;
 
 use row::Row;
@@ -19,10 +20,11 @@ use row::Row;
 type Measure = fn() -> anyhow::Result<Vec<Row>>;
 
 /// Rows by the name of what makes them.
-const FAMILIES: [(&str, Measure); 7] = [
+const FAMILIES: [(&str, Measure); 8] = [
     ("proxy_call", proxy_call::measure),
     ("proxy_start", proxy_start::measure),
     ("cat", cat::measure),
+    ("cat_attached", cat::measure_attached),
     ("flood", flood::measure),
     ("idle", idle::measure),
     ("search", search::measure),

@@ -91,6 +91,18 @@ impl Running {
         self.pane.as_mut()
     }
 
+    /// The command line of a client that shows it; `None` where there is none to compare.
+    pub(crate) fn client(&self, place: &Place) -> Option<String> {
+        match (&self.pane, &self.tmux) {
+            (Some((_, id)), _) => {
+                let patterm = place.patterm(&[]);
+                Some(format!("{} attach {id} --raw", patterm.get_program().to_string_lossy()))
+            }
+            (None, Some(socket)) => Some(format!("tmux -S {} attach", socket.display())),
+            (None, None) => None,
+        }
+    }
+
     /// Ends it.
     pub(crate) fn end(mut self, place: &Place) -> anyhow::Result<()> {
         if let Some(socket) = &self.tmux {

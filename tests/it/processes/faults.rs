@@ -57,7 +57,7 @@ fn many_processes_come_and_go_without_a_trace() {
     let keeper = keeper(&place);
     let look = || (census(server.pid()), census(keeper));
     let (before, memory) = (look(), Vitals::of(server.pid()).resident());
-    let times = if long() { 2_000 } else { 200 };
+    let times = if long() { 20_000 } else { 2_000 };
     (0..times).for_each(|_| cycle());
     // Idle threads of a pool end by themselves, and inits as soon as they are let go.
     until("as before", || {

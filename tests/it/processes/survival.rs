@@ -73,7 +73,7 @@ fn the_server_is_killed_while_panes_count() {
     let pids: Vec<u64> = ids.iter().map(|id| desk.status(id)["pid"].as_u64().unwrap()).collect();
     let mut proxy = Desk::new(Peer::through(&mut place.patterm(&["mcp-stdio"]), Framing::Newline));
     assert_eq!(proxy.ids(), ids);
-    let times = if long() { 200 } else { 20 };
+    let times = if long() { 1_000 } else { 200 };
     let mut offsets = vec![0; ids.len()];
     for _ in 0..times {
         moment(&mut chance);
@@ -227,7 +227,7 @@ fn clients_are_killed_and_nobody_else_notices() {
     let mut chance = Chance::new(5);
     let (mut desk, process) = desk_of(&place);
     let id = desk.sh(COUNTER);
-    let times = if long() { 500 } else { 50 };
+    let times = if long() { 2_500 } else { 500 };
     for turn in 0..times {
         let mut client =
             Desk::new(Peer::through(&mut place.patterm(&["mcp-stdio"]), Framing::Newline));

@@ -24,14 +24,16 @@ impl Filter {
     /// What may be passed on.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(bytes.len());
-        for &byte in bytes {
-            if self.pending.is_empty() {
-                match byte {
-                    0x1b => self.pending.push(byte),
-                    _ => out.push(byte),
-                }
+        let mut rest = bytes;
+        while let Some((&byte, after)) = rest.split_first() {
+            if self.pending.is_empty() && byte != 0x1b {
+                // Text passes in one go up to the next escape.
+                let text = memchr::memchr(0x1b, rest).unwrap_or(rest.len());
+                out.extend_from_slice(&rest[..text]);
+                rest = &rest[text..];
                 continue;
             }
+            rest = after;
             self.pending.push(byte);
             let whole = shape(&self.pending) == Shape::Whole;
             if whole || self.pending.len() > SEQUENCE_BYTES {

@@ -22,7 +22,7 @@ use crate::tools::{ErrorKind, ToolError};
 const OUTPUT_BYTES: usize = 64 << 10;
 
 /// A view this far behind is better served by a picture of the screen than by what led to it.
-const LAG_BYTES: u64 = 1 << 20;
+const LAG_BYTES: u64 = 256 << 10;
 
 /// Bytes read from a view in one go.
 const READ_BYTES: usize = 16 << 10;
