@@ -42,11 +42,14 @@ impl Histories {
     /// Counts a pane's history again, and drops the coldest rows of all while there is too much.
     pub(super) fn count(&mut self, live: &Arc<Live>) {
         let key = (live.id.clone(), live.run);
-        self.panes.entry(key.clone()).or_insert_with(|| Known {
-            live: Arc::downgrade(live),
-            bytes: 0,
-            oldest: None,
-        });
+        if !self.panes.contains_key(&key) {
+            // With each that comes, those that went are forgotten: even a weak hold on one keeps
+            // its memory.
+            self.panes.retain(|_, known| known.live.strong_count() > 0);
+            self.total = self.panes.values().map(|known| known.bytes).sum();
+            let known = Known { live: Arc::downgrade(live), bytes: 0, oldest: None };
+            self.panes.insert(key.clone(), known);
+        }
         self.look(&key, live, 0);
         if self.total > self.budget {
             self.panes.retain(|_, known| known.live.strong_count() > 0);
