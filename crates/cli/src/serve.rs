@@ -11,11 +11,18 @@ use crate::args::Serve;
 use crate::say;
 use crate::start::{self, Report};
 
+/// Sets any limit of the server by its name, for example `processes=50,waiters=10`.
+const LIMITS_VARIABLE: &str = "PATTERM_LIMITS";
+
 pub(crate) fn run(options: &Serve) -> anyhow::Result<()> {
     let project = Project::of(&std::env::current_dir().context("cannot tell the current folder")?)?;
     let mut settings = Settings::from_env(project)?;
     settings.limits.message_bytes = options.limits.bytes()?;
     settings.limits.log_bytes = options.log.bytes()?.unwrap_or(settings.limits.log_bytes);
+    if let Ok(limits) = std::env::var(LIMITS_VARIABLE) {
+        let set = settings.limits.set_from(&limits);
+        set.map_err(|why| anyhow::anyhow!("{LIMITS_VARIABLE}: {why}"))?;
+    }
     if options.detached {
         return detached(settings);
     }

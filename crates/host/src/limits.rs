@@ -44,6 +44,45 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// Changes limits as a text like `processes=50,waiters=10` says. An error names what is wrong
+    /// and what there is.
+    pub fn set_from(&mut self, text: &str) -> Result<(), String> {
+        for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            let number: u64 =
+                value.trim().parse().ok().filter(|number| *number > 0).ok_or_else(|| {
+                    format!("`{part}` takes a number above 0, as in processes=50")
+                })?;
+            self.set(name.trim(), number)?;
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, name: &str, number: u64) -> Result<(), String> {
+        let size = usize::try_from(number).unwrap_or(usize::MAX);
+        match name {
+            "message_bytes" => self.message_bytes = size,
+            "answer_bytes" => self.answer_bytes = size,
+            "connections" => self.connections = size,
+            "calls_in_flight" => self.calls_in_flight = size,
+            "batch_messages" => self.batch_messages = size,
+            "processes" => self.processes = size,
+            "log_bytes" => self.log_bytes = number,
+            "history_bytes" => self.history_bytes = size,
+            "waiters" => self.waiters = size,
+            _ => {
+                return Err(format!(
+                    "there is no limit `{name}`; there are message_bytes, answer_bytes, \
+                     connections, calls_in_flight, batch_messages, processes, log_bytes, \
+                     history_bytes, waiters"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Bytes waiting for a client that does not read, above which nothing more is done for it until
 /// it does. One answer may go over it: with the largest it makes the 8 MiB that such a client may
 /// cost. The kernel keeps three times as much for one that reads.
@@ -68,3 +107,20 @@ pub(crate) const FAIR_TURN: usize = 64;
 
 /// Bytes read from a client in one go.
 pub(crate) const READ_BYTES: usize = 16 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_set_by_name_and_mistakes_are_named() {
+        let mut limits = Limits::default();
+        limits.set_from("processes=50, waiters = 7,").unwrap();
+        assert_eq!((limits.processes, limits.waiters), (50, 7));
+        assert!(limits.set_from("panes=1").unwrap_err().contains("there is no limit `panes`"));
+        for wrong in ["processes", "processes=", "processes=0", "processes=-1", "processes=many"] {
+            assert!(limits.set_from(wrong).unwrap_err().contains("takes a number"), "{wrong}");
+        }
+        assert_eq!(limits.processes, 50);
+    }
+}

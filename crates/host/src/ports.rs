@@ -75,17 +75,6 @@ impl Ports {
         add(&mut seen, &self.line, self.begin);
         seen
     }
-
-    /// Their ports.
-    pub(crate) fn seen_ports(&self) -> Vec<u16> {
-        let mut ports = Vec::new();
-        for Seen { port, .. } in self.seen() {
-            if !ports.contains(&port) {
-                ports.push(port);
-            }
-        }
-        ports
-    }
 }
 
 /// Adds the addresses of a line that are new.

@@ -56,6 +56,17 @@ pub(super) struct Activity {
     reason: String,
 }
 
+/// An address that a process printed.
+#[derive(Debug, Serialize, JsonSchema)]
+struct PrintedPort {
+    /// The address as it was printed.
+    url: String,
+    /// Its port.
+    port: u16,
+    /// Where in the output.
+    seen_at: u64,
+}
+
 /// A process as lists show it.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Summary {
@@ -75,13 +86,18 @@ pub(super) struct Summary {
     /// How it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     exit: Option<Exit>,
-    /// The ports it was seen to name in its output.
-    ports: Vec<u16>,
+    /// The addresses it printed; get_process_ports says which are listened on.
+    ports: Vec<PrintedPort>,
 }
 
 impl Summary {
     pub(super) fn of(process: &Process, host: &Host) -> Self {
-        let ports = host.live(&process.id).map(|live| live.ports().seen_ports());
+        let seen = host.live(&process.id).map(|live| live.ports().seen()).unwrap_or_default();
+        let ports = seen.into_iter().map(|seen| PrintedPort {
+            url: seen.url,
+            port: seen.port,
+            seen_at: seen.offset,
+        });
         Self {
             process_id: process.id.clone(),
             name: process.name.clone(),
@@ -90,7 +106,7 @@ impl Summary {
             status: process.status,
             activity: activity(process),
             exit: process.exit,
-            ports: ports.unwrap_or_default(),
+            ports: ports.collect(),
         }
     }
 }
