@@ -63,7 +63,7 @@ impl Tool for WaitForOutput {
                 Ok(Answer { next_offset: live.log.end(), timed_out: true, exited: false })
             }
             () = call.ending.cancelled() => {
-                let message = "the client ended its side while waiting; nothing came so far";
+                let message = "the connection ends, by the client or with the server; nothing came so far";
                 Err(ToolError::new(ErrorKind::Unavailable, message))
             }
         }

@@ -115,7 +115,7 @@ impl Tool for WaitForPattern {
                     return Ok(Answer { timed_out: true, elapsed_ms: elapsed_ms(), ..Answer::default() });
                 }
                 () = call.ending.cancelled() => {
-                    let message = "the client ended its side while waiting; nothing was seen so far";
+                    let message = "the connection ends, by the client or with the server; nothing was seen so far";
                     return Err(ToolError::new(ErrorKind::Unavailable, message));
                 }
                 _ = reports.tick(), if call.progress.is_wanted() => {
