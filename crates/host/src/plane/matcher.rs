@@ -2,9 +2,7 @@
 //! pace, so that a thousand waiters do not slow a flood; and it misses nothing, since the log holds
 //! what has long scrolled by.
 
-use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 
 use patterm_keeper::log::Reader;
 use patterm_screen::{Screen, Stripper};
@@ -12,6 +10,7 @@ use regex::{Regex, RegexSet, RegexSetBuilder};
 use tokio::sync::oneshot;
 
 use super::live::{Live, lock};
+use super::turns::Turns;
 
 /// Bytes looked at of one pane before the next has its turn.
 const TURN_BYTES: usize = 256 << 10;
@@ -185,10 +184,15 @@ impl Drop for Waiting {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Matcher {
-    line: Mutex<VecDeque<Arc<Live>>>,
-    came: Condvar,
+    turns: Turns,
+}
+
+impl Default for Matcher {
+    fn default() -> Self {
+        Self { turns: Turns::new(|live| &live.matching) }
+    }
 }
 
 impl Matcher {
@@ -201,30 +205,14 @@ impl Matcher {
 
     /// Has a process looked at, if anybody waits for it.
     pub(super) fn push(&self, live: &Arc<Live>) {
-        if lock(&live.waiters).is_empty() || live.matching.swap(true, Ordering::AcqRel) {
-            return;
+        if !lock(&live.waiters).is_empty() {
+            self.turns.push(live);
         }
-        lock(&self.line).push_back(live.clone());
-        self.came.notify_one();
     }
 
     pub(super) fn run(&self) {
         loop {
-            let live = {
-                let mut line = lock(&self.line);
-                loop {
-                    match line.pop_front() {
-                        Some(live) => break live,
-                        None => {
-                            line = self
-                                .came
-                                .wait(line)
-                                .unwrap_or_else(std::sync::PoisonError::into_inner);
-                        }
-                    }
-                }
-            };
-            live.matching.store(false, Ordering::Release);
+            let live = self.turns.next();
             if turn(&live) {
                 self.push(&live);
             }

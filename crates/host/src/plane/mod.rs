@@ -8,6 +8,7 @@ mod live;
 mod matcher;
 mod parser;
 mod reader;
+mod turns;
 mod views;
 
 use std::io;

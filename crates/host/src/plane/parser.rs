@@ -1,8 +1,7 @@
 //! The thread that turns logs into screens: every pane with something new gets its turn, in order.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::mpsc;
 
@@ -11,6 +10,7 @@ use super::history::Histories;
 use super::live::{Live, lock};
 use super::matcher::Matcher;
 use super::reader::Reader;
+use super::turns::Turns;
 
 /// Bytes parsed of one pane before the next has its turn; about a millisecond.
 const TURN_BYTES: usize = 64 << 10;
@@ -30,12 +30,11 @@ const LAG_LEAST_BYTES: u64 = 64 << 10;
 
 #[derive(Debug)]
 pub(super) struct Parser {
-    line: Mutex<VecDeque<Arc<Live>>>,
+    turns: Turns,
     /// Bytes of all panes that are read but not parsed; for a moment below zero where the parser
     /// is quicker to count than the reader.
     unparsed: AtomicI64,
     histories: Mutex<Histories>,
-    came: Condvar,
     reader: Arc<Reader>,
     matcher: Arc<Matcher>,
     events: mpsc::Sender<Event>,
@@ -49,10 +48,9 @@ impl Parser {
         history_bytes: usize,
     ) -> Self {
         Self {
-            line: Mutex::default(),
+            turns: Turns::new(|live| &live.queued),
             unparsed: AtomicI64::new(0),
             histories: Mutex::new(Histories::new(history_bytes)),
-            came: Condvar::new(),
             reader,
             matcher,
             events,
@@ -75,30 +73,15 @@ impl Parser {
 
     /// Puts a pane in line, once.
     pub(super) fn push(&self, live: &Arc<Live>) {
-        if !live.queued.swap(true, Ordering::AcqRel) {
-            lock(&self.line).push_back(live.clone());
-            self.came.notify_one();
-        }
+        self.turns.push(live);
     }
 
     pub(super) fn run(&self) {
         loop {
-            let live = self.next();
-            // Cleared first: what comes from now on puts the pane in line again.
-            live.queued.store(false, Ordering::Release);
+            let live = self.turns.next();
             if self.turn(&live) {
                 self.push(&live);
             }
-        }
-    }
-
-    fn next(&self) -> Arc<Live> {
-        let mut line = lock(&self.line);
-        loop {
-            if let Some(live) = line.pop_front() {
-                return live;
-            }
-            line = self.came.wait(line).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
