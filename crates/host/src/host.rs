@@ -10,6 +10,8 @@ use patterm_keeper::Pane;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::activity::Activities;
+use crate::delivery::Deliveries;
 use crate::identity::Identities;
 use crate::keeping::Keeping;
 use crate::limits::Limits;
@@ -43,6 +45,10 @@ pub struct Host {
     pub(crate) state: StateDir,
     pub(crate) keeping: Keeping,
     pub(crate) plane: Plane,
+    /// Whether its processes work.
+    pub(crate) activities: Activities,
+    /// What is on its way into them.
+    pub(crate) deliveries: Deliveries,
     /// What every program finds in its environment.
     pub(crate) environment: BTreeMap<String, String>,
     /// The process that was last brought to the front.
@@ -69,6 +75,8 @@ impl Host {
         let host = Self {
             processes: Processes::load(&state)?,
             identities: Identities::load(&state)?,
+            activities: Activities::default(),
+            deliveries: Deliveries::load(&state)?,
             started_at: now_ms() / 1000,
             shutdown: CancellationToken::new(),
             handover: AtomicBool::new(false),

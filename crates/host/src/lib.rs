@@ -2,7 +2,9 @@
 //! its socket, and owns the project's state. It knows nothing of terminals drawn on a screen or
 //! of HTTP.
 
+mod activity;
 pub mod caller;
+mod delivery;
 mod environment;
 mod greeting;
 mod hex;

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::error::{ErrorKind, ToolError};
 use super::tool::Call;
+use crate::activity::Verdict;
 use crate::caller::Caller;
 use crate::host::Host;
 use crate::life::no_such_process;
@@ -47,15 +48,6 @@ pub(super) fn life(call: &Call, id: &str) -> Result<(Process, Arc<Live>), ToolEr
     Ok((process, live))
 }
 
-/// Whether a process works, and why that is said.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Activity {
-    /// `working`, `idle`, `blocked` or `unknown`.
-    state: &'static str,
-    /// What that was concluded from.
-    reason: String,
-}
-
 /// An address that a process printed.
 #[derive(Debug, Serialize, JsonSchema)]
 struct PrintedPort {
@@ -82,7 +74,7 @@ pub(super) struct Summary {
     /// How it stands.
     status: Status,
     /// Whether it works.
-    activity: Activity,
+    activity: Verdict,
     /// How it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     exit: Option<Exit>,
@@ -104,31 +96,10 @@ impl Summary {
             kind: process.kind,
             parent_id: process.parent_id.clone(),
             status: process.status,
-            activity: activity(process),
+            activity: host.activities.get(&process.id).verdict,
             exit: process.exit,
             ports: ports.collect(),
         }
-    }
-}
-
-/// Nothing is watched for activity yet but the end.
-fn activity(process: &Process) -> Activity {
-    if process.status.is_alive() {
-        let reason = "this version does not watch activity";
-        return Activity { state: "unknown", reason: reason.to_owned() };
-    }
-    let reason = format!("the process is {}", status_name(process.status));
-    Activity { state: "idle", reason }
-}
-
-fn status_name(status: Status) -> &'static str {
-    match status {
-        Status::Starting => "starting",
-        Status::Running => "running",
-        Status::Exited => "exited",
-        Status::Failed => "failed",
-        Status::Stopped => "stopped",
-        Status::Lost => "lost",
     }
 }
 

@@ -1,0 +1,51 @@
+//! What can be said of a process's activity.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Whether a process does something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum State {
+    /// It does.
+    Working,
+    /// It waits for its next task.
+    Idle,
+    /// It waits for a person: a permission, a login.
+    Blocked,
+    /// Nothing tells. Never taken for idle.
+    Unknown,
+}
+
+/// A state, and why that is said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct Verdict {
+    /// `working`, `idle`, `blocked` or `unknown`.
+    pub(crate) state: State,
+    /// The rule, and the line or title it was concluded from.
+    pub(crate) reason: String,
+}
+
+impl Verdict {
+    pub(crate) fn new(state: State, reason: impl Into<String>) -> Self {
+        Self { state, reason: reason.into() }
+    }
+}
+
+/// What stands of a process's activity at a moment, for whoever follows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// The newest verdict.
+    pub(crate) verdict: Verdict,
+    /// It is idle, and has been long enough to be told to others.
+    pub(crate) settled: bool,
+    /// How often it came to that: whoever looks too late for a short rest still sees it here.
+    pub(crate) rests: u64,
+}
+
+impl Default for Standing {
+    fn default() -> Self {
+        let verdict = Verdict::new(State::Unknown, "nothing was seen of it yet");
+        Self { verdict, settled: false, rests: 0 }
+    }
+}

@@ -1,0 +1,90 @@
+//! What is kept of a text on its way into a process.
+
+use serde::{Deserialize, Serialize};
+
+use super::receipt::Receipt;
+use crate::process::ProcessId;
+
+/// Characters of a text that lists show.
+const EXCERPT_CHARS: usize = 80;
+
+/// Whose words they are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub(crate) enum Source {
+    /// The instructions that an agent was started with.
+    FirstPrompt {
+        /// Who started it; `None` outside the project.
+        from: Option<ProcessId>,
+    },
+    /// A message.
+    Message {
+        /// The agent that sent it; `None` for a person or a program outside.
+        from: Option<ProcessId>,
+        /// The tag it carries, like `orchestrator` or `sub-agent:NAME`.
+        tag: String,
+    },
+    /// A timer that fired.
+    Timer {
+        /// Which.
+        timer_id: String,
+    },
+}
+
+/// How far a delivery is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Stage {
+    /// Nothing of it was written yet.
+    Waiting,
+    /// Writing has begun: from here on it is never written again.
+    Begun,
+    /// Delivered or stalled.
+    Done,
+}
+
+/// A text to be put into a process.
+#[derive(Debug, Clone)]
+pub(crate) struct NewDelivery {
+    pub(crate) to: ProcessId,
+    pub(crate) source: Source,
+    /// Handed in a second time under the same key, it is the same delivery: whoever hands in may die
+    /// before noting that it did.
+    pub(crate) key: Option<String>,
+    /// The whole text, tags included.
+    pub(crate) text: String,
+}
+
+/// A delivery as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Delivery {
+    pub(crate) id: u64,
+    pub(crate) to: ProcessId,
+    pub(crate) source: Source,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<String>,
+    /// The text, until it is done.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) text: String,
+    /// Its beginning, for lists.
+    pub(crate) excerpt: String,
+    /// How long it is.
+    pub(crate) bytes: usize,
+    /// When it was handed in, in milliseconds since 1970.
+    pub(crate) at: u64,
+    pub(crate) stage: Stage,
+    pub(crate) receipt: Receipt,
+}
+
+/// The beginning of a text on one line.
+pub(crate) fn excerpt(text: &str) -> String {
+    let line: String = text
+        .chars()
+        .map(|letter| if letter.is_control() { ' ' } else { letter })
+        .take(EXCERPT_CHARS + 1)
+        .collect();
+    match line.char_indices().nth(EXCERPT_CHARS) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line,
+    }
+}

@@ -1,0 +1,253 @@
+//! All deliveries of a project: what waits, what was begun, and what became of the last ones.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use super::receipt::{Receipt, ReceiptState};
+use super::record::{Delivery, NewDelivery, Stage, excerpt};
+use crate::host::now_ms;
+use crate::process::ProcessId;
+use crate::state::{self, StateDir, StateError};
+use crate::tools::{ErrorKind, ToolError};
+
+const FILE: &str = "deliveries.json";
+const VERSION: u32 = 1;
+
+/// Texts that may wait for one process: more than an agent will ever read in a row.
+const WAITING: usize = 100;
+
+/// Deliveries that are over and still told of.
+const KEPT: usize = 200;
+
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
+struct Table {
+    last: u64,
+    deliveries: Vec<Delivery>,
+}
+
+/// The deliveries of a project. What it says is on the disk before it says it.
+#[derive(Debug)]
+pub(crate) struct Deliveries {
+    file: PathBuf,
+    table: Mutex<Table>,
+    /// Rung at every change.
+    changes: watch::Sender<u64>,
+}
+
+impl Deliveries {
+    /// Reads what earlier servers left. What they had begun can no longer be verified.
+    pub(crate) fn load(state: &StateDir) -> Result<Self, StateError> {
+        let file = state.file(FILE);
+        let mut table: Table = state::read(&file, VERSION)?.unwrap_or_default();
+        for delivery in table.deliveries.iter_mut().filter(|d| d.stage == Stage::Begun) {
+            let evidence = "the server ended after it had begun to write it; whether it was taken \
+                is not known, and it is not written again";
+            end(delivery, Receipt::new(ReceiptState::Stalled, evidence));
+        }
+        Ok(Self { file, table: Mutex::new(table), changes: watch::Sender::new(0) })
+    }
+
+    /// Takes a text; it is on the disk when this returns, with its number.
+    pub(crate) fn hand_in(&self, new: NewDelivery) -> Result<u64, ToolError> {
+        let mut table = self.table();
+        let same = |known: &&Delivery| new.key.is_some() && known.key == new.key;
+        if let Some(known) = table.deliveries.iter().find(same) {
+            return Ok(known.id);
+        }
+        let open = |known: &&Delivery| known.to == new.to && known.stage != Stage::Done;
+        if table.deliveries.iter().filter(open).count() >= WAITING {
+            let message =
+                format!("{WAITING} texts wait for {} already; it must take some first", new.to);
+            return Err(ToolError::new(ErrorKind::Limit, message));
+        }
+        let mut next = table.clone();
+        next.last += 1;
+        let id = next.last;
+        next.deliveries.push(Delivery {
+            id,
+            to: new.to,
+            source: new.source,
+            key: new.key,
+            excerpt: excerpt(&new.text),
+            bytes: new.text.len(),
+            text: new.text,
+            at: now_ms(),
+            stage: Stage::Waiting,
+            receipt: Receipt::new(ReceiptState::Queued, "handed in"),
+        });
+        state::write(&self.file, VERSION, &next)?;
+        *table = next;
+        drop(table);
+        self.ring();
+        Ok(id)
+    }
+
+    /// The oldest that waits for a process.
+    pub(crate) fn next_for(&self, id: &ProcessId) -> Option<Delivery> {
+        let waits = |known: &&Delivery| known.to == *id && known.stage == Stage::Waiting;
+        self.table().deliveries.iter().find(waits).cloned()
+    }
+
+    /// One of them.
+    pub(crate) fn get(&self, id: u64) -> Option<Delivery> {
+        self.table().deliveries.iter().find(|delivery| delivery.id == id).cloned()
+    }
+
+    /// All that are known, oldest first.
+    pub(crate) fn all(&self) -> Vec<Delivery> {
+        self.table().deliveries.clone()
+    }
+
+    /// Says why one waits; not worth a write to the disk.
+    pub(crate) fn explain(&self, id: u64, evidence: &str) {
+        let mut table = self.table();
+        let waits = |d: &&mut Delivery| d.id == id && d.stage == Stage::Waiting;
+        let Some(delivery) = table.deliveries.iter_mut().find(waits) else { return };
+        if delivery.receipt.evidence != evidence {
+            delivery.receipt = Receipt::new(ReceiptState::Queued, evidence);
+            drop(table);
+            self.ring();
+        }
+    }
+
+    /// Notes that writing begins. Without that on the disk nothing may be written.
+    pub(crate) fn begin(&self, id: u64) -> Result<(), StateError> {
+        let mut table = self.table();
+        let mut next = table.clone();
+        if let Some(delivery) = next.deliveries.iter_mut().find(|d| d.id == id) {
+            delivery.stage = Stage::Begun;
+        }
+        state::write(&self.file, VERSION, &next)?;
+        *table = next;
+        Ok(())
+    }
+
+    /// Notes how one ended.
+    pub(crate) fn finish(&self, id: u64, receipt: Receipt) {
+        self.finish_where(|delivery| delivery.id == id, &receipt);
+    }
+
+    /// The process is gone: what waited for it will not be written.
+    pub(crate) fn give_up(&self, process: &ProcessId, why: &str) {
+        let receipt = Receipt::new(ReceiptState::Stalled, why);
+        self.finish_where(|delivery| delivery.to == *process, &receipt);
+    }
+
+    /// Rung at every change.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    fn finish_where(&self, which: impl Fn(&Delivery) -> bool, receipt: &Receipt) {
+        let mut table = self.table();
+        let mut ended = false;
+        for delivery in table.deliveries.iter_mut() {
+            if delivery.stage != Stage::Done && which(delivery) {
+                end(delivery, receipt.clone());
+                ended = true;
+            }
+        }
+        if !ended {
+            return;
+        }
+        let done = table.deliveries.iter().filter(|d| d.stage == Stage::Done).count();
+        let mut surplus = done.saturating_sub(KEPT);
+        table.deliveries.retain(|delivery| {
+            let goes = surplus > 0 && delivery.stage == Stage::Done;
+            surplus -= usize::from(goes);
+            !goes
+        });
+        // What has happened cannot be undone by a full disk; a server that dies before the next
+        // write calls it stalled.
+        if let Err(error) = state::write(&self.file, VERSION, &*table) {
+            tracing::error!(%error, "the end of a delivery is not written down yet");
+        }
+        drop(table);
+        self.ring();
+    }
+
+    fn ring(&self) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn end(delivery: &mut Delivery, receipt: Receipt) {
+    delivery.stage = Stage::Done;
+    delivery.text = String::new();
+    delivery.receipt = receipt;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::delivery::Source;
+
+    fn deliveries(dir: &tempfile::TempDir) -> Deliveries {
+        let state = StateDir::within(dir.path(), "k");
+        state.ensure().unwrap();
+        Deliveries::load(&state).unwrap()
+    }
+
+    fn text(to: u64, key: Option<&str>, text: &str) -> NewDelivery {
+        NewDelivery {
+            to: ProcessId::new(to),
+            source: Source::Timer { timer_id: "t1".into() },
+            key: key.map(Into::into),
+            text: text.into(),
+        }
+    }
+
+    #[test]
+    fn what_waits_survives_and_what_was_begun_is_stalled() {
+        let dir = tempfile::tempdir().unwrap();
+        let before = deliveries(&dir);
+        let first = before.hand_in(text(1, None, "one")).unwrap();
+        let second = before.hand_in(text(1, None, "two")).unwrap();
+        before.begin(first).unwrap();
+        let after = deliveries(&dir);
+        assert_eq!(after.get(first).unwrap().receipt.state, ReceiptState::Stalled);
+        let next = after.next_for(&ProcessId::new(1)).unwrap();
+        assert_eq!((next.id, next.text.as_str()), (second, "two"));
+    }
+
+    #[test]
+    fn the_same_key_is_the_same_delivery_even_when_it_is_done() {
+        let dir = tempfile::tempdir().unwrap();
+        let deliveries = deliveries(&dir);
+        let first = deliveries.hand_in(text(1, Some("timer t1"), "wake up")).unwrap();
+        assert_eq!(deliveries.hand_in(text(1, Some("timer t1"), "wake up")).unwrap(), first);
+        deliveries.finish(first, Receipt::new(ReceiptState::Delivered, "seen"));
+        assert_eq!(deliveries.hand_in(text(1, Some("timer t1"), "wake up")).unwrap(), first);
+        assert_eq!(deliveries.all().len(), 1);
+    }
+
+    #[test]
+    fn no_more_than_so_many_wait_and_no_more_than_so_many_are_remembered() {
+        let dir = tempfile::tempdir().unwrap();
+        let deliveries = deliveries(&dir);
+        for n in 0..WAITING + KEPT {
+            let id = deliveries.hand_in(text(1, None, &n.to_string())).unwrap();
+            if n >= WAITING {
+                assert!(id > 0, "{n}");
+            }
+            deliveries.finish(id, Receipt::new(ReceiptState::Delivered, "seen"));
+        }
+        assert_eq!(deliveries.all().len(), KEPT);
+        for n in 0..WAITING {
+            deliveries.hand_in(text(1, None, &n.to_string())).unwrap();
+        }
+        let full = deliveries.hand_in(text(1, None, "one too many")).unwrap_err();
+        assert_eq!(full.kind, ErrorKind::Limit);
+        deliveries.hand_in(text(2, None, "for another")).unwrap();
+        deliveries.give_up(&ProcessId::new(1), "closed");
+        assert!(deliveries.next_for(&ProcessId::new(1)).is_none());
+        assert!(deliveries.next_for(&ProcessId::new(2)).is_some());
+    }
+}
