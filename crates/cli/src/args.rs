@@ -25,6 +25,10 @@ pub(crate) enum Verb {
     Ls(Ls),
     /// Start a program in a pane of its own and print its id
     Run(Run),
+    /// Start an agent in a pane of its own and print its id
+    Agent(Agent),
+    /// Which agents' CLIs are found, and why not
+    Agents(Agents),
     /// Start a shell in a pane of its own and print its id
     Shell(Shell),
     /// List this project's processes
@@ -41,6 +45,8 @@ pub(crate) enum Verb {
     Wait(Wait),
     /// Type a line into a process
     Send(Send),
+    /// Send an agent a message, as a turn
+    Message(Message),
     /// Press keys in a process
     Key(Key),
     /// End a process and keep its output
@@ -55,6 +61,9 @@ pub(crate) enum Verb {
     Call(Call),
     /// Speak MCP on standard input and output, for an agent's CLI
     McpStdio(McpStdio),
+    /// Tell the server what a hook of an agent's CLI was told
+    #[command(hide = true)]
+    Hook(Hook),
     /// Keep the panes of a project: how the server starts its keeper
     #[command(hide = true)]
     Keeper(Keeper),
@@ -71,6 +80,46 @@ pub(crate) struct Run {
     /// The program and its arguments
     #[arg(last = true, required = true)]
     pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Agent {
+    /// The preset: claude, codex, opencode, gemini, or one of yours
+    pub(crate) preset: String,
+    /// What it is to do first
+    pub(crate) prompt: Option<String>,
+    /// A label
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Agents {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Message {
+    /// An id, a name, or the start of one
+    pub(crate) process: String,
+    /// The message
+    pub(crate) text: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Hook {
+    /// The event's name
+    pub(crate) event: String,
+    /// What the CLI says of it, as JSON, where that does not come by standard input
+    pub(crate) given: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -4,12 +4,13 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 
 use anyhow::Context;
-use patterm_host::Project;
+use patterm_host::{PERSON, Project};
 use patterm_wire::error::METHOD_NOT_FOUND;
 use patterm_wire::{Framing, Id, Incoming, Message, reply};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::identity::Identity;
 use crate::start;
 
 /// What is said when a server dies in the middle of a call.
@@ -32,8 +33,37 @@ struct Refusal {
 impl Client {
     /// Connects to the server of the project here, starting one where there is none.
     pub(crate) fn connect() -> anyhow::Result<Self> {
+        Self::greet(PERSON)
+    }
+
+    /// The same for a program that is not known to be a person's hand.
+    pub(crate) fn connect_as_program() -> anyhow::Result<Self> {
+        Self::greet("")
+    }
+
+    /// An agent that runs a verb in its own project is served as itself; others greet as they say.
+    fn greet(otherwise: &str) -> anyhow::Result<Self> {
         let project = Project::of(&std::env::current_dir()?)?;
-        let (entry, _) = start::find_or_start(&project)?;
+        let inside = std::env::var("PATTERM_PROJECT_KEY").is_ok_and(|key| key == project.key());
+        let own = match inside {
+            true => Identity::find(None).greeting(Some(project.key())),
+            false => Ok(None),
+        };
+        let greeting = own.map_err(anyhow::Error::msg)?.unwrap_or_else(|| otherwise.to_owned());
+        let mut client = Self::open(&project)?;
+        if !greeting.is_empty() {
+            writeln!(client.stream.get_mut(), "{greeting}")?;
+        }
+        Ok(client)
+    }
+
+    /// A connection on which nothing is said yet.
+    pub(crate) fn open_here() -> anyhow::Result<Self> {
+        Self::open(&Project::of(&std::env::current_dir()?)?)
+    }
+
+    fn open(project: &Project) -> anyhow::Result<Self> {
+        let (entry, _) = start::find_or_start(project)?;
         let stream = start::connect(&entry.socket)?.context("the server is gone again")?;
         Ok(Self { stream: BufReader::new(stream) })
     }
@@ -69,7 +99,9 @@ impl Client {
             if answer.is_empty() {
                 return Err(io::Error::new(io::ErrorKind::UnexpectedEof, LOST).into());
             }
-            let Ok(Incoming::One(Message::Response { id: Some(_), outcome })) =
+            // An error without an id is the answer to a greeting that was refused.
+            let (Ok(Incoming::One(Message::Response { id: Some(_), outcome }))
+            | Ok(Incoming::One(Message::Response { id: None, outcome: outcome @ Err(_) }))) =
                 Incoming::parse(answer.trim_ascii_end())
             else {
                 continue;

@@ -3,6 +3,8 @@
 mod args;
 mod attach;
 mod client;
+mod hook;
+mod identity;
 mod kill;
 mod ls;
 mod mcp_stdio;
@@ -30,6 +32,13 @@ fn main() -> ExitCode {
         Some(Verb::Kill(options)) => kill::run(&options),
         Some(Verb::Upgrade) => upgrade::run(),
         Some(Verb::Ls(options)) => ls::run(&options),
+        Some(Verb::Hook(options)) => {
+            hook::run(&options);
+            Ok(())
+        }
+        Some(Verb::Agent(options)) => verbs::agent(&options),
+        Some(Verb::Agents(options)) => verbs::agents(&options),
+        Some(Verb::Message(options)) => verbs::message(&options),
         Some(Verb::Run(options)) => verbs::run(&options),
         Some(Verb::Shell(options)) => verbs::shell(&options),
         Some(Verb::Ps(options)) => verbs::ps(&options),

@@ -5,7 +5,10 @@ use std::io::Write;
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use crate::args::{Call, Key, Logs, One, Ps, Run, Screen, Search, Send, Shell, Status, Stop, Wait};
+use crate::args::{
+    Agent, Agents, Call, Key, Logs, Message, One, Ps, Run, Screen, Search, Send, Shell, Status,
+    Stop, Wait,
+};
 use crate::client::{Client, text};
 use crate::say;
 
@@ -29,8 +32,53 @@ pub(crate) fn shell(options: &Shell) -> anyhow::Result<()> {
     spawn(json!({"kind": "terminal", "working_dir": here}), options.json)
 }
 
+pub(crate) fn agent(options: &Agent) -> anyhow::Result<()> {
+    let mut arguments = json!({"agent": options.preset});
+    for (field, value) in [("agent_instructions", &options.prompt), ("name", &options.name)] {
+        if let Some(value) = value {
+            arguments[field] = json!(value);
+        }
+    }
+    start("spawn_agent", &arguments, options.json)
+}
+
+pub(crate) fn agents(options: &Agents) -> anyhow::Result<()> {
+    let answer = Client::connect()?.look("list_agents", &json!({}))?;
+    if options.json {
+        say(&answer["agents"].to_string());
+        return Ok(());
+    }
+    for agent in answer["agents"].as_array().into_iter().flatten() {
+        let place = if agent["found"] == true { &agent["program"] } else { &agent["why"] };
+        let mark = if agent["found"] == true { "yes" } else { "no" };
+        say(&format!("{:<10} {mark:<4} {}", text(&agent["agent"]), text(place)));
+    }
+    if let Some(fault) = answer["fault"].as_str() {
+        say(&format!("settings: {fault}"));
+    }
+    Ok(())
+}
+
+pub(crate) fn message(options: &Message) -> anyhow::Result<()> {
+    let mut client = Client::connect()?;
+    let id = client.resolve(&options.process)?;
+    let arguments = json!({"target_process_id": id, "message": options.text});
+    let answer = client.call("send_message", &arguments)?;
+    let receipt = &answer["receipt"];
+    match options.json {
+        true => say(&answer.to_string()),
+        false => say(&format!("{}: {}", text(&receipt["state"]), text(&receipt["evidence"]))),
+    }
+    anyhow::ensure!(receipt["state"] != "stalled", "the message was not delivered");
+    Ok(())
+}
+
 fn spawn(arguments: Value, as_json: bool) -> anyhow::Result<()> {
-    let answer = Client::connect()?.call("spawn_process", &arguments)?;
+    start("spawn_process", &arguments, as_json)
+}
+
+fn start(tool: &str, arguments: &Value, as_json: bool) -> anyhow::Result<()> {
+    let answer = Client::connect()?.call(tool, arguments)?;
     match as_json {
         true => say(&answer.to_string()),
         false => say(&text(&answer["process_id"])),
@@ -289,7 +337,7 @@ pub(crate) fn call(Call { tool, arguments }: &Call) -> anyhow::Result<()> {
         None => json!({}),
     };
     anyhow::ensure!(arguments.is_object(), "the arguments take a JSON object");
-    let answer = Client::connect()?.call(tool, &arguments)?;
+    let answer = Client::connect_as_program()?.call(tool, &arguments)?;
     say(&serde_json::to_string_pretty(&answer)?);
     Ok(())
 }

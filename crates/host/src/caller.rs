@@ -9,8 +9,10 @@ use crate::process::ProcessId;
 /// Who is at the other end of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Caller {
-    /// Someone without an identity: a person, a script, a client outside patterm.
+    /// Someone without an identity: a script, a client outside patterm.
     External,
+    /// The person, by the TUI or a verb; may do what an external caller may.
+    Person,
     /// The agent that runs in this process entry.
     Process(ProcessId),
 }
@@ -28,18 +30,23 @@ pub enum Role {
 }
 
 impl Caller {
+    /// The process it runs in; `None` for those outside.
+    pub fn process(&self) -> Option<&ProcessId> {
+        match self {
+            Self::External | Self::Person => None,
+            Self::Process(id) => Some(id),
+        }
+    }
+
     /// Whether the identity this caller came with is still good.
     pub fn is_known(&self, host: &Host) -> bool {
-        match self {
-            Self::External => true,
-            Self::Process(id) => host.identities.has(id) && host.processes.get(id).is_some(),
-        }
+        let known = |id| host.identities.has(id) && host.processes.get(id).is_some();
+        self.process().is_none_or(known)
     }
 
     /// The caller's place among the agents.
     pub fn role(&self, host: &Host) -> Role {
-        let Self::Process(id) = self else { return Role::External };
-        match host.processes.get(id) {
+        match self.process().and_then(|id| host.processes.get(id)) {
             None => Role::External,
             Some(process) if host.processes.agent_above(&process).is_some() => Role::SubAgent,
             Some(_) => Role::Orchestrator,

@@ -39,6 +39,10 @@ pub(crate) enum FirstLine {
 /// The one member that makes a line a greeting.
 const MARK: &str = "patterm_identity";
 
+/// How the TUI and the verbs greet: whoever has no identity may say so, and gains nothing but
+/// that messages are tagged as a person's.
+pub const PERSON: &str = r#"{"patterm_person":true}"#;
+
 /// Whether an object has that member: of whatever type, however often, among whatever others.
 struct Marked(bool);
 
@@ -78,6 +82,9 @@ fn is_greeting(line: &[u8]) -> bool {
 
 /// Looks at the first line of a connection.
 pub(crate) fn read(line: &[u8], host: &Host) -> FirstLine {
+    if line.trim_ascii() == PERSON.as_bytes() {
+        return FirstLine::From(Caller::Person);
+    }
     if !is_greeting(line) {
         return FirstLine::Message;
     }

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use patterm_keeper::Pane;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::activity::Activities;
+use crate::activity::{self, Activities};
 use crate::delivery::Deliveries;
 use crate::identity::Identities;
 use crate::keeping::Keeping;
@@ -43,6 +43,10 @@ pub struct Host {
     /// What runs is to be left to the next server.
     pub(crate) handover: AtomicBool,
     pub(crate) state: StateDir,
+    /// The user's settings.
+    pub(crate) settings: Option<PathBuf>,
+    /// The patterm binary.
+    pub(crate) program: PathBuf,
     pub(crate) keeping: Keeping,
     pub(crate) plane: Plane,
     /// Whether its processes work.
@@ -54,6 +58,9 @@ pub struct Host {
     /// The process that was last brought to the front.
     pub(crate) selected: watch::Sender<Option<ProcessId>>,
     lives: RwLock<HashMap<ProcessId, Arc<Live>>>,
+    /// Lives that nobody observes yet.
+    newborn: Mutex<Vec<Arc<Live>>>,
+    born: Notify,
 }
 
 /// What a host is made from.
@@ -64,12 +71,14 @@ pub(crate) struct Parts {
     pub(crate) tools: Registry,
     pub(crate) limits: Limits,
     pub(crate) keeping: Keeping,
+    pub(crate) settings: Option<PathBuf>,
+    pub(crate) program: PathBuf,
 }
 
 impl Host {
     /// Reads the project's state; returns what the data plane will tell of.
     pub(crate) fn load(parts: Parts) -> Result<(Self, mpsc::Receiver<Event>), StateError> {
-        let Parts { project, socket, state, tools, limits, keeping } = parts;
+        let Parts { project, socket, state, tools, limits, keeping, settings, program } = parts;
         let (plane, events) = Plane::start(limits.history_bytes)
             .map_err(crate::state::failed("start threads for", project.root()))?;
         let host = Self {
@@ -83,6 +92,10 @@ impl Host {
             environment: crate::environment::of_this_process(),
             selected: watch::Sender::new(None),
             lives: RwLock::default(),
+            newborn: Mutex::default(),
+            born: Notify::new(),
+            settings,
+            program,
             project,
             socket,
             state,
@@ -107,12 +120,26 @@ impl Host {
 
     pub(crate) fn set_live(&self, live: Arc<Live>) -> Option<Arc<Live>> {
         self.plane.count(&live);
+        self.newborn.lock().unwrap_or_else(PoisonError::into_inner).push(live.clone());
+        self.born.notify_one();
         let mut lives = self.lives.write().unwrap_or_else(PoisonError::into_inner);
         lives.insert(live.id.clone(), live)
     }
 
     pub(crate) fn take_live(&self, id: &ProcessId) -> Option<Arc<Live>> {
         self.lives.write().unwrap_or_else(PoisonError::into_inner).remove(id)
+    }
+
+    /// Observes every life from its beginning to its end.
+    pub(crate) async fn observe_lives(self: Arc<Self>) {
+        loop {
+            let newborn =
+                std::mem::take(&mut *self.newborn.lock().unwrap_or_else(PoisonError::into_inner));
+            for live in newborn {
+                tokio::spawn(activity::observe(self.clone(), live));
+            }
+            self.born.notified().await;
+        }
     }
 
     /// Replaces the keeper whenever it dies.

@@ -3,6 +3,7 @@
 //! of HTTP.
 
 mod activity;
+mod agents;
 pub mod caller;
 mod delivery;
 mod environment;
@@ -17,6 +18,7 @@ pub mod log;
 mod mcp;
 mod plane;
 mod ports;
+mod presets;
 pub mod process;
 pub mod project;
 pub mod registry;
@@ -27,11 +29,11 @@ pub mod state;
 pub mod tools;
 mod tree;
 
-pub use greeting::{GREETING_REFUSED, Greeting};
+pub use greeting::{GREETING_REFUSED, Greeting, PERSON};
 pub use host::Host;
 pub use project::Project;
 pub use server::{Server, Settings, StartError};
-pub use socket::{HANDOVER_METHOD, SHUTDOWN_METHOD};
+pub use socket::{HANDOVER_METHOD, HOOK_METHOD, SHUTDOWN_METHOD};
 
 /// The version this server and the binary around it report.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

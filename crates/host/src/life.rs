@@ -10,6 +10,7 @@ use patterm_keeper::{Pane, Program, SpawnError, SpawnFault};
 use patterm_screen::{Screen, Size};
 use tokio::sync::mpsc;
 
+use crate::activity;
 use crate::host::{Host, now_ms, pane_name};
 use crate::plane::{Event, Live, Progress};
 use crate::process::{Exit, Kind, Process, ProcessId, Recipe, Status};
@@ -25,6 +26,9 @@ const KILL_PATIENCE: Duration = Duration::from_secs(5);
 /// How much of an ended process's output is shown again by the next server.
 const REPLAY_BYTES: u64 = 8 << 20;
 
+/// The size of a terminal that nobody looks at yet.
+pub(crate) const SIZE: patterm_keeper::Size = patterm_keeper::Size { rows: 24, columns: 80 };
+
 /// A process to be.
 #[derive(Debug)]
 pub(crate) struct NewProcess {
@@ -37,17 +41,13 @@ pub(crate) struct NewProcess {
 impl Host {
     /// Starts a process under a new id. Nothing is left of one that could not be started.
     pub(crate) async fn spawn(&self, new: NewProcess) -> Result<Process, ToolError> {
-        let most = self.limits.processes;
-        if self.processes.all().len() >= most {
-            let message = format!("there are {most} processes already; close one first");
-            return Err(ToolError::new(ErrorKind::Limit, message));
-        }
+        self.admit_process()?;
         let NewProcess { name, kind, parent_id, recipe } = new;
         let process = self.processes.add_with(&name, kind, parent_id, |process| {
             process.recipe = Some(recipe);
             process.runs = 1;
         })?;
-        let started = self.launch(&process).await;
+        let started = self.launch(&process, &[]).await;
         if started.is_err() {
             self.processes.forget(&process.id);
             self.remove_output(&process.id);
@@ -55,15 +55,22 @@ impl Host {
         started
     }
 
+    /// Whether there may be one more process.
+    pub(crate) fn admit_process(&self) -> Result<(), ToolError> {
+        let most = self.limits.processes;
+        if self.processes.all().len() < most {
+            return Ok(());
+        }
+        let message = format!("there are {most} processes already; close one first");
+        Err(ToolError::new(ErrorKind::Limit, message))
+    }
+
     /// Starts a process that ended again, in its own entry.
     pub(crate) async fn start(&self, process: &Process) -> Result<Process, ToolError> {
         if process.status.is_alive() {
             return Err(already_running(process));
         }
-        if process.kind == Kind::Agent {
-            let message = "this version cannot resume an agent's conversation";
-            return Err(ToolError::new(ErrorKind::Unavailable, message));
-        }
+        self.prepare_resume(process)?;
         self.begin(&process.id).await
     }
 
@@ -99,6 +106,9 @@ impl Host {
                 }
                 self.take_live(&process.id);
             }
+            self.deliveries.give_up(&process.id, "the process was closed");
+            self.activities.forget(&process.id);
+            self.forget_agent(&process.id);
             // The output first: it makes room where the disk is full.
             self.remove_output(&process.id);
             if revoked.is_err() {
@@ -135,7 +145,7 @@ impl Host {
         if !begins {
             return Err(already_running(&process));
         }
-        let started = self.launch(&process).await;
+        let started = self.launch(&process, &[]).await;
         if started.is_err() {
             self.processes.note(id, |process| process.status = Status::Failed);
         }
@@ -143,12 +153,18 @@ impl Host {
     }
 
     /// Starts the program of a process. Nothing of it runs on if that fails half-way.
-    async fn launch(&self, process: &Process) -> Result<Process, ToolError> {
+    /// `more` are arguments for this one time.
+    pub(crate) async fn launch(
+        &self,
+        process: &Process,
+        more: &[String],
+    ) -> Result<Process, ToolError> {
         let id = &process.id;
-        let Some(recipe) = process.recipe.clone() else {
+        let Some(mut recipe) = process.recipe.clone() else {
             let message = format!("nobody knows how to start {id}");
             return Err(ToolError::new(ErrorKind::Unavailable, message));
         };
+        recipe.argv.extend(more.iter().cloned());
         let mut env = self.environment.clone();
         env.extend(recipe.env);
         let program =
@@ -233,8 +249,10 @@ impl Host {
                     });
                     tracing::warn!(id = %process.id, written = lost.is_ok(), "a process is lost");
                 }
+                let known = self.settled(&process.id);
+                self.activities.set(&process.id, activity::ended(&known), true);
                 if let Ok(log) = log {
-                    self.show_last(process, &log);
+                    self.show_last(&known, &log);
                 }
             }
         }
@@ -349,7 +367,7 @@ impl Host {
         })
     }
 
-    fn remove_output(&self, id: &ProcessId) {
+    pub(crate) fn remove_output(&self, id: &ProcessId) {
         let _ = std::fs::remove_dir_all(self.state.file("output").join(id.as_str()));
     }
 }
@@ -392,6 +410,8 @@ fn unknown(id: &ProcessId) -> Process {
         kind: Kind::Command,
         parent_id: None,
         recipe: None,
+        agent: None,
+        attention: None,
         status: Status::Stopped,
         exit: None,
         runs: 0,

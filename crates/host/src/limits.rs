@@ -19,6 +19,11 @@ pub struct Limits {
     pub batch_messages: usize,
     /// Processes at once, ended ones included: what a person or a team of agents can look after.
     pub processes: usize,
+    /// Agents that run at once: each is a CLI of hundreds of megabytes.
+    pub agents: usize,
+    /// Agents above an agent, at the most: a sub-agent's sub-agent's sub-agent is as far as
+    /// anybody can follow.
+    pub agent_depth: usize,
     /// Bytes of one process's output kept on disk: a day of a busy dev server.
     pub log_bytes: u64,
     /// Bytes of memory for what scrolled off all screens together: most of a million lines, and with
@@ -37,6 +42,8 @@ impl Default for Limits {
             calls_in_flight: 2_000,
             batch_messages: 100,
             processes: 1_000,
+            agents: 50,
+            agent_depth: 3,
             log_bytes: 64 << 20,
             history_bytes: 96 << 20,
             waiters: 2_000,
@@ -68,14 +75,16 @@ impl Limits {
             "calls_in_flight" => self.calls_in_flight = size,
             "batch_messages" => self.batch_messages = size,
             "processes" => self.processes = size,
+            "agents" => self.agents = size,
+            "agent_depth" => self.agent_depth = size,
             "log_bytes" => self.log_bytes = number,
             "history_bytes" => self.history_bytes = size,
             "waiters" => self.waiters = size,
             _ => {
                 return Err(format!(
                     "there is no limit `{name}`; there are message_bytes, answer_bytes, \
-                     connections, calls_in_flight, batch_messages, processes, log_bytes, \
-                     history_bytes, waiters"
+                     connections, calls_in_flight, batch_messages, processes, agents, \
+                     agent_depth, log_bytes, history_bytes, waiters"
                 ));
             }
         }

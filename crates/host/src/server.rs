@@ -33,8 +33,10 @@ pub struct Settings {
     pub tools: Registry,
     /// Its ceilings.
     pub limits: Limits,
-    /// The patterm binary, to start a keeper with.
+    /// The patterm binary, to start a keeper with, and agents' connections.
     pub program: PathBuf,
+    /// The user's settings file, which need not be there.
+    pub settings: Option<PathBuf>,
 }
 
 impl Settings {
@@ -46,6 +48,7 @@ impl Settings {
             tools: Registry::standard(),
             limits: Limits::default(),
             program: std::env::current_exe().unwrap_or_else(|_| "patterm".into()),
+            settings: settings_file(),
             project,
         })
     }
@@ -85,15 +88,16 @@ pub struct Server {
 impl Server {
     /// Becomes the project's server, reads its state, and listens.
     pub fn start(settings: Settings) -> Result<Self, StartError> {
-        let Settings { project, runtime, state, tools, limits, program } = settings;
+        let Settings { project, runtime, state, tools, limits, program, settings } = settings;
         let mut seat = match Seat::claim(&project, &runtime, &state)? {
             Claim::Ours(seat) => seat,
             Claim::Running(entry) => return Err(StartError::Running(entry)),
         };
         let listener = Listener::bind(&runtime)?;
         let socket = listener.path().to_owned();
-        let keeping = Keeping::new(runtime.file(project.key(), "keeper"), program, project.root());
-        let parts = Parts { project, socket, state, tools, limits, keeping };
+        let keeper_socket = runtime.file(project.key(), "keeper");
+        let keeping = Keeping::new(keeper_socket, program.clone(), project.root());
+        let parts = Parts { project, socket, state, tools, limits, keeping, settings, program };
         let (host, events) = Host::load(parts)?;
         host.recover();
         let host = Arc::new(host);
@@ -123,10 +127,14 @@ impl Server {
             version = VERSION, "serving");
         let follower = host.clone();
         let following = tokio::spawn(async move { follower.follow(events).await });
+        let observing = tokio::spawn(host.clone().observe_lives());
+        let delivering = tokio::spawn(host.clone().deliver_all());
         let keeper_watch = host.clone();
         let watching = tokio::spawn(async move { keeper_watch.watch_keeper().await });
         let served = listener.run(host.clone(), || seat.retire()).await;
         watching.abort();
+        observing.abort();
+        delivering.abort();
         // A server that ends on purpose takes everything in it along, unless another follows.
         if !host.handover.load(Ordering::Acquire) {
             host.begin_shutdown();
@@ -138,6 +146,14 @@ impl Server {
         tracing::info!("ended");
         served
     }
+}
+
+/// `$XDG_CONFIG_HOME/patterm/config.toml`.
+fn settings_file() -> Option<PathBuf> {
+    let absolute =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")));
+    home.map(|home| home.join("patterm/config.toml"))
 }
 
 fn entry(host: &Host) -> Entry {

@@ -34,6 +34,10 @@ pub(crate) struct Engine {
     pub(crate) keyboard: Keyboard,
     pub(crate) tabs: Tabs,
     pub(crate) title: Title,
+    /// What the program last said of itself (OSC 7501).
+    pub(crate) report: String,
+    /// How far it last said to be (OSC 9;4).
+    pub(crate) progress: Option<crate::notice::Progress>,
     pub(crate) shape: CursorShape,
     pub(crate) blinking: bool,
     /// Index of the character set in use.
@@ -65,6 +69,8 @@ impl Engine {
             keyboard: Keyboard::default(),
             tabs: Tabs::new(usize::from(size.columns)),
             title: Title::default(),
+            report: String::new(),
+            progress: None,
             shape: CursorShape::default(),
             blinking: true,
             charset: 0,
@@ -260,6 +266,7 @@ impl Engine {
         self.tabs = Tabs::new(self.page.columns());
         self.history = old.history;
         self.title = old.title;
+        (self.report, self.progress) = (old.report, old.progress);
         self.replies = old.replies;
         self.notices = old.notices;
         (self.base_offset, self.offset, self.replay) = (old.base_offset, old.offset, old.replay);

@@ -87,6 +87,7 @@ impl Actions for Engine {
             Some(4) => return self.palette(rest, by_bell),
             Some(code @ 10..=12) => return self.colours(code, rest, by_bell),
             Some(8) => return self.link(rest),
+            Some(7501) => return self.status_report(rest),
             Some(7) => notice::osc_7(rest),
             Some(9) => notice::osc_9(rest),
             Some(52) => notice::osc_52(rest),
@@ -111,8 +112,21 @@ impl Actions for Engine {
 impl Engine {
     /// Notes something, unless an old log is read.
     fn notice(&mut self, notice: Notice) {
+        if let Notice::Progress(progress) = &notice {
+            self.progress = Some(*progress);
+        }
         if !self.replay {
             self.notices.push(notice);
+        }
+    }
+
+    /// OSC 7501: a program says what it does. Reports with an id are about parts of it.
+    fn status_report(&mut self, text: &[u8]) {
+        let mut fields = text.split(|&byte| byte == b':');
+        if text == b"?" {
+            self.answer_status_reports();
+        } else if !fields.any(|field| field.starts_with(b"id=")) {
+            self.report = clean(text, TITLE_LIMIT);
         }
     }
 

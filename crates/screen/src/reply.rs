@@ -57,6 +57,11 @@ impl Engine {
         self.answer(&format!("\x1bP>|{VERSION}\x1b\\"));
     }
 
+    /// OSC 7501: reports of what a program does are read here.
+    pub(crate) fn answer_status_reports(&mut self) {
+        self.answer("\x1b]7501;?\x1b\\");
+    }
+
     /// DSR.
     pub(crate) fn answer_status(&mut self, what: u16, private: bool) {
         let (row, column) = (self.addressed_row() + 1, self.page.column() + 1);

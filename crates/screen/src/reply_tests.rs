@@ -10,7 +10,8 @@ fn replies(bytes: &str) -> String {
 }
 
 /// Every question that is answered, with its answer.
-const ANSWERED: [(&str, &str); 27] = [
+const ANSWERED: [(&str, &str); 28] = [
+    ("\x1b]7501;?\x07", "\x1b]7501;?\x1b\\"),
     ("\x1b[c", "\x1b[?62;22c"),
     ("\x1b[0c", "\x1b[?62;22c"),
     ("\x1bZ", "\x1b[?62;22c"),

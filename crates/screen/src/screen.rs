@@ -8,7 +8,7 @@ use alacritty_terminal::term::cell::Flags;
 use crate::engine::Engine;
 use crate::history::{self, History, Line, RowText};
 use crate::modes::Modes;
-use crate::notice::Notice;
+use crate::notice::{Notice, Progress};
 use crate::page::Page;
 use crate::parser::Parser;
 use crate::record;
@@ -78,6 +78,7 @@ impl Screen {
         let old = std::mem::replace(&mut self.engine, Engine::new(size));
         self.engine.history = old.history;
         self.engine.title = old.title;
+        (self.engine.report, self.engine.progress) = (old.report, old.progress);
         self.engine.base_offset = old.base_offset;
         self.engine.offset = old.offset;
         self.engine.replay = old.replay;
@@ -141,6 +142,19 @@ impl Screen {
     #[must_use]
     pub fn title(&self) -> &str {
         &self.engine.title.text
+    }
+
+    /// What the program last said of its own state (OSC 7501, like `state=working:app=codex`), free
+    /// of control characters.
+    #[must_use]
+    pub fn report(&self) -> &str {
+        &self.engine.report
+    }
+
+    /// How far the program last said to be (OSC 9;4).
+    #[must_use]
+    pub fn progress(&self) -> Option<Progress> {
+        self.engine.progress
     }
 
     /// What the program has switched on.

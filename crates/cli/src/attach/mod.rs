@@ -37,7 +37,7 @@ pub(crate) fn run(options: &Attach) -> anyhow::Result<()> {
         "this version shows one process at a time: patterm attach ID --raw"
     );
     let id = Client::connect()?.resolve(&options.process)?;
-    let mut stream = Client::connect()?.into_stream();
+    let mut stream = Client::open_here()?.into_stream();
     let terminal = Terminal::enter()?;
     let outcome = attach(&mut stream, &id, &terminal);
     drop(terminal);

@@ -4,7 +4,6 @@
 
 mod batches;
 mod client;
-mod identity;
 mod ledger;
 mod link;
 mod output;
@@ -19,7 +18,7 @@ use patterm_host::Project;
 
 use crate::args::{McpStdio, project_key};
 use crate::complain;
-use identity::Identity;
+use crate::identity::Identity;
 use output::Output;
 
 /// Which server is meant, and who calls it.

@@ -429,8 +429,8 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::super::identity::Identity;
     use super::*;
+    use crate::identity::Identity;
 
     /// A relay that knows no server but the one at this socket.
     fn relay_to(socket: &Path) -> Relay {

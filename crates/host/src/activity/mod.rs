@@ -1,36 +1,57 @@
 //! Whether processes work, are idle or wait for a person, and why that is said.
 
+mod facts;
+mod glimpse;
+mod judge;
+mod observer;
+mod program;
+mod tracker;
 mod verdict;
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
+pub(crate) use facts::Facts;
+pub(crate) use glimpse::Glimpse;
+pub(crate) use judge::seen_now;
+pub(crate) use observer::{ended, observe};
 pub(crate) use verdict::{Standing, State, Verdict};
 
 use crate::process::ProcessId;
 
+#[derive(Debug, Default)]
+struct Entry {
+    standing: watch::Sender<Standing>,
+    facts: Arc<Facts>,
+}
+
 /// What stands of every process in the table. An entry goes when its process is closed; whoever
 /// follows it sees the channel end.
 #[derive(Debug, Default)]
-pub(crate) struct Activities(Mutex<HashMap<ProcessId, watch::Sender<Standing>>>);
+pub(crate) struct Activities(Mutex<HashMap<ProcessId, Entry>>);
 
 impl Activities {
     /// Follows a process; it is taken for unknown until something is seen of it.
     pub(crate) fn watch(&self, id: &ProcessId) -> watch::Receiver<Standing> {
-        self.map().entry(id.clone()).or_default().subscribe()
+        self.map().entry(id.clone()).or_default().standing.subscribe()
     }
 
     /// What stands of a process now.
     pub(crate) fn get(&self, id: &ProcessId) -> Standing {
-        self.map().get(id).map(|standing| standing.borrow().clone()).unwrap_or_default()
+        self.map().get(id).map(|entry| entry.standing.borrow().clone()).unwrap_or_default()
+    }
+
+    /// What is known of a process beside its screen.
+    pub(crate) fn facts(&self, id: &ProcessId) -> Arc<Facts> {
+        self.map().entry(id.clone()).or_default().facts.clone()
     }
 
     /// Says what is seen now.
     pub(crate) fn set(&self, id: &ProcessId, verdict: Verdict, settled: bool) {
         let mut map = self.map();
-        map.entry(id.clone()).or_default().send_if_modified(|standing| {
+        map.entry(id.clone()).or_default().standing.send_if_modified(|standing| {
             let changed = standing.verdict != verdict || standing.settled != settled;
             standing.rests += u64::from(settled && !standing.settled);
             standing.verdict = verdict;
@@ -44,7 +65,7 @@ impl Activities {
         self.map().remove(id);
     }
 
-    fn map(&self) -> MutexGuard<'_, HashMap<ProcessId, watch::Sender<Standing>>> {
+    fn map(&self) -> MutexGuard<'_, HashMap<ProcessId, Entry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

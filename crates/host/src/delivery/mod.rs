@@ -1,10 +1,16 @@
 //! Texts on their way into processes: messages, timers' bodies, first prompts. They are kept until
 //! they are seen to be taken, and never written twice.
 
+mod deliverer;
+mod first_prompt;
+mod gate;
+mod letters;
+mod put_in;
 mod receipt;
 mod record;
 mod store;
 
-pub(crate) use receipt::{Receipt, ReceiptState};
+pub(crate) use letters::check as check_text;
+pub(crate) use receipt::Receipt;
 pub(crate) use record::{Delivery, NewDelivery, Source, Stage};
 pub(crate) use store::Deliveries;

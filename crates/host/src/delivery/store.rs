@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use super::receipt::{Receipt, ReceiptState};
-use super::record::{Delivery, NewDelivery, Stage, excerpt};
+use super::record::{Delivery, NewDelivery, Source, Stage, excerpt};
 use crate::host::now_ms;
 use crate::process::ProcessId;
 use crate::state::{self, StateDir, StateError};
@@ -15,6 +15,9 @@ use crate::tools::{ErrorKind, ToolError};
 
 const FILE: &str = "deliveries.json";
 const VERSION: u32 = 1;
+
+/// What is said of a text before anybody has tried to put it in.
+pub(super) const HANDED_IN: &str = "it was handed in";
 
 /// Texts that may wait for one process: more than an agent will ever read in a row.
 const WAITING: usize = 100;
@@ -76,7 +79,7 @@ impl Deliveries {
             text: new.text,
             at: now_ms(),
             stage: Stage::Waiting,
-            receipt: Receipt::new(ReceiptState::Queued, "handed in"),
+            receipt: Receipt::new(ReceiptState::Queued, HANDED_IN),
         });
         state::write(&self.file, VERSION, &next)?;
         *table = next;
@@ -89,6 +92,25 @@ impl Deliveries {
     pub(crate) fn next_for(&self, id: &ProcessId) -> Option<Delivery> {
         let waits = |known: &&Delivery| known.to == *id && known.stage == Stage::Waiting;
         self.table().deliveries.iter().find(waits).cloned()
+    }
+
+    /// The processes for which something waits.
+    pub(crate) fn waiting(&self) -> Vec<ProcessId> {
+        let table = self.table();
+        let waits = table.deliveries.iter().filter(|known| known.stage == Stage::Waiting);
+        waits.map(|known| known.to.clone()).collect()
+    }
+
+    /// First prompts that were given as arguments and are not seen to be taken yet.
+    pub(crate) fn first_prompts_given(&self) -> Vec<Delivery> {
+        let given = |known: &&Delivery| is_first(known) && known.stage == Stage::Begun;
+        self.table().deliveries.iter().filter(given).cloned().collect()
+    }
+
+    /// Whether a process has instructions to begin with that it has not taken.
+    pub(crate) fn first_prompt_is_open(&self, id: &ProcessId) -> bool {
+        let open = |d: &Delivery| d.to == *id && is_first(d) && d.stage != Stage::Done;
+        self.table().deliveries.iter().any(open)
     }
 
     /// One of them.
@@ -104,8 +126,8 @@ impl Deliveries {
     /// Says why one waits; not worth a write to the disk.
     pub(crate) fn explain(&self, id: u64, evidence: &str) {
         let mut table = self.table();
-        let waits = |d: &&mut Delivery| d.id == id && d.stage == Stage::Waiting;
-        let Some(delivery) = table.deliveries.iter_mut().find(waits) else { return };
+        let open = |d: &&mut Delivery| d.id == id && d.stage != Stage::Done;
+        let Some(delivery) = table.deliveries.iter_mut().find(open) else { return };
         if delivery.receipt.evidence != evidence {
             delivery.receipt = Receipt::new(ReceiptState::Queued, evidence);
             drop(table);
@@ -119,9 +141,12 @@ impl Deliveries {
         let mut next = table.clone();
         if let Some(delivery) = next.deliveries.iter_mut().find(|d| d.id == id) {
             delivery.stage = Stage::Begun;
+            delivery.receipt.evidence = "it is being put in".into();
         }
         state::write(&self.file, VERSION, &next)?;
         *table = next;
+        drop(table);
+        self.ring();
         Ok(())
     }
 
@@ -176,6 +201,10 @@ impl Deliveries {
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn is_first(delivery: &Delivery) -> bool {
+    matches!(delivery.source, Source::FirstPrompt { .. })
 }
 
 fn end(delivery: &mut Delivery, receipt: Receipt) {

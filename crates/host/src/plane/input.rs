@@ -14,6 +14,9 @@ pub(super) struct Input {
     /// Bytes of the first piece that are written already.
     written: usize,
     waiting: usize,
+    /// Somebody has the keyboard until he gives it back; what others write comes after that.
+    reserved: bool,
+    after: VecDeque<Vec<u8>>,
 }
 
 /// The queue is full: the program does not read.
@@ -23,13 +26,35 @@ pub(crate) struct InputFull;
 impl Input {
     /// Puts pieces in line, each to be written by itself and nothing between them; all or none.
     pub(super) fn push(&mut self, pieces: Vec<Vec<u8>>) -> Result<(), InputFull> {
+        let reserved = self.reserved;
+        self.put(pieces, reserved)
+    }
+
+    /// The same for whoever has the keyboard, and for the terminal's own answers.
+    pub(super) fn push_now(&mut self, pieces: Vec<Vec<u8>>) -> Result<(), InputFull> {
+        self.put(pieces, false)
+    }
+
+    fn put(&mut self, pieces: Vec<Vec<u8>>, after: bool) -> Result<(), InputFull> {
         let bytes: usize = pieces.iter().map(Vec::len).sum();
         if self.waiting + bytes > INPUT_BYTES {
             return Err(InputFull);
         }
         self.waiting += bytes;
-        self.pieces.extend(pieces.into_iter().filter(|piece| !piece.is_empty()));
+        let line = if after { &mut self.after } else { &mut self.pieces };
+        line.extend(pieces.into_iter().filter(|piece| !piece.is_empty()));
         Ok(())
+    }
+
+    /// Gives the keyboard to one writer; `false` if another has it.
+    pub(super) fn reserve(&mut self) -> bool {
+        !std::mem::replace(&mut self.reserved, true)
+    }
+
+    /// Takes it back: what others wrote meanwhile follows.
+    pub(super) fn release(&mut self) {
+        self.reserved = false;
+        self.pieces.append(&mut self.after);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -55,7 +80,7 @@ impl Input {
 
     /// Nobody reads any more.
     pub(super) fn clear(&mut self) {
-        *self = Self::default();
+        *self = Self { reserved: self.reserved, ..Self::default() };
     }
 }
 
@@ -63,11 +88,24 @@ impl Input {
 mod tests {
     use super::*;
 
+    fn pieces(texts: &[&str]) -> Vec<Vec<u8>> {
+        texts.iter().map(|text| text.as_bytes().to_vec()).collect()
+    }
+
+    fn drained(input: &mut Input) -> String {
+        let mut seen = Vec::new();
+        let _ = input.drain(|bytes| {
+            seen.extend_from_slice(bytes);
+            Ok::<_, ()>(bytes.len())
+        });
+        String::from_utf8(seen).unwrap()
+    }
+
     #[test]
     fn pieces_are_written_whole_and_in_order_however_little_is_taken() {
         let mut input = Input::default();
-        for pieces in [&["one ", ""][..], &[], &["two ", "three"]] {
-            input.push(pieces.iter().map(|piece| piece.as_bytes().to_vec()).collect()).unwrap();
+        for texts in [&["one ", ""][..], &[], &["two ", "three"]] {
+            input.push(pieces(texts)).unwrap();
         }
         let mut seen = Vec::new();
         let mut turns = 0;
@@ -89,8 +127,22 @@ mod tests {
     fn a_full_queue_takes_all_or_nothing() {
         let mut input = Input::default();
         input.push(vec![vec![0; INPUT_BYTES - 1]]).unwrap();
-        assert_eq!(input.push(vec![b"a".to_vec(), b"b".to_vec()]), Err(InputFull));
-        input.push(vec![b"a".to_vec()]).unwrap();
+        assert_eq!(input.push(pieces(&["a", "b"])), Err(InputFull));
+        input.push(pieces(&["a"])).unwrap();
         assert_eq!(input.waiting, INPUT_BYTES);
+    }
+
+    #[test]
+    fn while_one_has_the_keyboard_the_others_come_after() {
+        let mut input = Input::default();
+        input.push(pieces(&["before "])).unwrap();
+        assert!(input.reserve() && !input.reserve());
+        input.push_now(pieces(&["paste "])).unwrap();
+        input.push(pieces(&["a person's key "])).unwrap();
+        assert_eq!(drained(&mut input), "before paste ");
+        input.push_now(pieces(&["enter "])).unwrap();
+        input.release();
+        assert_eq!(drained(&mut input), "enter a person's key ");
+        assert_eq!(input.waiting, 0);
     }
 }

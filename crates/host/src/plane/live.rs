@@ -8,6 +8,7 @@ use patterm_keeper::log;
 use patterm_screen::{Screen, Size};
 use tokio::sync::watch;
 
+use super::hand::Hand;
 use super::input::{Input, InputFull};
 use super::matcher::Waiters;
 use super::views::Views;
@@ -50,6 +51,7 @@ pub(crate) struct Live {
     pub(crate) log: log::Reader,
     screen: Mutex<Screen>,
     pub(super) input: Mutex<Input>,
+    hand: Mutex<Hand>,
     /// Who waits for something on it.
     pub(super) waiters: Mutex<Waiters>,
     /// Addresses it printed; looked for when asked.
@@ -92,6 +94,7 @@ impl Live {
             log,
             screen: Mutex::new(screen),
             input: Mutex::default(),
+            hand: Mutex::default(),
             waiters: Mutex::default(),
             ports: Mutex::default(),
             views: Mutex::default(),
@@ -184,6 +187,35 @@ impl Live {
     /// Puts pieces in line for the program, all or none; the plane must be told to write.
     pub(crate) fn push(&self, pieces: Vec<Vec<u8>>) -> Result<(), InputFull> {
         lock(&self.input).push(pieces)
+    }
+
+    /// The same for whoever has the keyboard, and for the terminal's own answers.
+    pub(super) fn push_now(&self, pieces: Vec<Vec<u8>>) -> Result<(), InputFull> {
+        lock(&self.input).push_now(pieces)
+    }
+
+    /// What a person types.
+    pub(crate) fn type_in(&self, bytes: Vec<u8>) -> Result<(), InputFull> {
+        lock(&self.hand).type_in(&bytes);
+        self.push(vec![bytes])
+    }
+
+    /// What is known of the person who types into it.
+    pub(crate) fn hand(&self) -> Hand {
+        *lock(&self.hand)
+    }
+
+    /// Whether everything that was typed has reached the program's terminal.
+    pub(crate) fn is_written(&self) -> bool {
+        lock(&self.input).is_empty()
+    }
+
+    pub(super) fn reserve(&self) -> bool {
+        lock(&self.input).reserve()
+    }
+
+    pub(super) fn release(&self) {
+        lock(&self.input).release();
     }
 
     /// Gives the memory of output that is parsed back, if it is worth a system call.

@@ -2,6 +2,7 @@
 //! so that no flood keeps the control plane from answering. One thread reads PTYs into their logs;
 //! one parses the logs into screens; one looks for what callers wait for.
 
+mod hand;
 mod history;
 mod input;
 mod live;
@@ -19,7 +20,7 @@ use patterm_keeper::log::Log;
 use regex::Regex;
 use tokio::sync::mpsc;
 
-pub(crate) use input::INPUT_BYTES;
+pub(crate) use input::{INPUT_BYTES, InputFull};
 pub(crate) use live::{Live, Progress};
 use matcher::Matcher;
 pub(crate) use matcher::{Found, Waiting, visible_lines};
@@ -88,9 +89,38 @@ impl Plane {
         self.matcher.wait(live, pattern, from)
     }
 
+    /// Gives a process's keyboard to one writer, until what is returned is dropped; `None` if
+    /// another has it.
+    pub(crate) fn reserve(&self, live: &Arc<Live>) -> Option<Keyboard> {
+        live.reserve().then(|| Keyboard { plane: self.clone(), live: live.clone() })
+    }
+
     /// Sends what waits in a pane's input queue.
     pub(crate) fn write(&self, live: &Arc<Live>) {
         self.reader.write(live);
+    }
+}
+
+/// The keyboard of a process, for one writer: what others type comes after it.
+#[derive(Debug)]
+pub(crate) struct Keyboard {
+    plane: Plane,
+    live: Arc<Live>,
+}
+
+impl Keyboard {
+    /// Types something.
+    pub(crate) fn write(&self, bytes: Vec<u8>) -> Result<(), InputFull> {
+        self.live.push_now(vec![bytes])?;
+        self.plane.write(&self.live);
+        Ok(())
+    }
+}
+
+impl Drop for Keyboard {
+    fn drop(&mut self) {
+        self.live.release();
+        self.plane.write(&self.live);
     }
 }
 

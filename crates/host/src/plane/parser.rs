@@ -107,7 +107,7 @@ impl Parser {
             // Otherwise the reader does, which has less to do.
             live.release_parsed();
         }
-        if !replies.is_empty() && live.push(vec![replies]).is_ok() {
+        if !replies.is_empty() && live.push_now(vec![replies]).is_ok() {
             self.reader.write(live);
         }
         let caught_up = self.has_caught_up(live, parsed.saturating_sub(from));

@@ -3,5 +3,5 @@
 mod record;
 mod table;
 
-pub use record::{Exit, Kind, Process, ProcessId, Recipe, Status};
+pub use record::{AgentEntry, Attention, Exit, Kind, Process, ProcessId, Recipe, Status};
 pub use table::Processes;

@@ -111,6 +111,29 @@ pub struct Recipe {
     pub size: Size,
 }
 
+/// What is kept of an agent beside what is kept of every process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentEntry {
+    /// The preset it was started from.
+    pub preset: String,
+    /// The id of its conversation: one that we chose, or one that its CLI told.
+    pub conversation: String,
+    /// Its CLI told that id: it can be taken up again under it.
+    #[serde(default)]
+    pub told: bool,
+}
+
+/// Why a person should look at a process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Attention {
+    /// In the words of whoever asked.
+    pub reason: String,
+    /// Who asked: the id of a process, or `external`.
+    pub by: String,
+    /// When, in milliseconds since 1970.
+    pub at: u64,
+}
+
 /// One entry of the table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
@@ -126,6 +149,12 @@ pub struct Process {
     /// How to start it; `None` for one that was never started here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipe: Option<Recipe>,
+    /// More about an agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentEntry>,
+    /// Why a person should look at it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attention: Option<Attention>,
     /// How it stands.
     #[serde(default)]
     pub status: Status,

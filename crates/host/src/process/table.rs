@@ -62,6 +62,8 @@ impl Processes {
                 kind,
                 parent_id,
                 recipe: None,
+                agent: None,
+                attention: None,
                 status: Status::Starting,
                 exit: None,
                 runs: 0,
@@ -126,6 +128,11 @@ impl Processes {
     /// The nearest agent above an entry.
     pub fn agent_above(&self, process: &Process) -> Option<Process> {
         self.ancestors(process).into_iter().find(|above| above.kind == Kind::Agent)
+    }
+
+    /// How many agents stand above an entry.
+    pub fn agents_above(&self, process: &Process) -> usize {
+        self.ancestors(process).iter().filter(|above| above.kind == Kind::Agent).count()
     }
 
     /// Whether an entry stands below another.

@@ -32,6 +32,9 @@ pub const SHUTDOWN_METHOD: &str = "patterm/shutdown";
 /// over.
 pub const HANDOVER_METHOD: &str = "patterm/handover";
 
+/// The request with which a hook of an agent's CLI says what it was told.
+pub const HOOK_METHOD: &str = "patterm/hook";
+
 /// One caller's connection, as far as its messages mean something.
 pub(super) struct Dispatch {
     host: Arc<Host>,
@@ -198,6 +201,9 @@ impl Dispatch {
         if method == SHUTDOWN_METHOD || method == HANDOVER_METHOD {
             return Ok(self.shutdown(method == HANDOVER_METHOD));
         }
+        if method == HOOK_METHOD {
+            return Ok(self.hook(params));
+        }
         let mut params = Params::read(params)?;
         // Taken, as the contract asks, though this server sends no log messages. The stateless
         // revision has no level to set.
@@ -251,10 +257,35 @@ impl Dispatch {
         }
     }
 
+    /// Takes a hook's word for the agent whose connection this is.
+    fn hook(&self, params: Option<&RawValue>) -> Answer {
+        #[derive(Deserialize)]
+        struct Told {
+            event: String,
+            #[serde(default)]
+            given: serde_json::Value,
+        }
+        let told = serde_json::from_str::<Told>(params.map_or("{}", |params| params.get()));
+        let answer = match (self.caller.process(), told) {
+            (Some(id), Ok(told)) => {
+                self.host.hear_hook(id, &told.event, &told.given);
+                Ok("{}".into())
+            }
+            (None, _) => {
+                let message = "only an agent that patterm started has hooks";
+                Err(ToolError::new(ErrorKind::NotOwner, message).into_rpc())
+            }
+            (_, Err(error)) => {
+                Err(ErrorObject::invalid_params(format!("`event` is a string: {error}")))
+            }
+        };
+        Box::pin(std::future::ready(answer))
+    }
+
     /// Ends the server; only people may.
     fn shutdown(&self, handover: bool) -> Answer {
         let host = self.host.clone();
-        let allowed = self.caller == Caller::External;
+        let allowed = self.caller.process().is_none();
         Box::pin(async move {
             if !allowed {
                 let message = "only a person ends the server; ask for attention instead";

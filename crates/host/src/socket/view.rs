@@ -173,7 +173,7 @@ impl Attached {
             match self.decoder.next_from_view() {
                 Ok(Some(FromView::Input(bytes))) => {
                     // A program that does not read loses what is typed into it, as on any terminal.
-                    if self.live.push(vec![bytes]).is_ok() {
+                    if self.live.type_in(bytes).is_ok() {
                         self.host.plane.write(&self.live);
                     }
                 }

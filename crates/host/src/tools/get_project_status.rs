@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::ToolError;
+use super::messages::{self, MessageAnswer};
 use super::process::Summary;
 use super::tool::{Call, Effect, Tool};
 use super::whoami::CallerAnswer;
@@ -26,6 +27,8 @@ pub(super) struct Answer {
     processes: Vec<Summary>,
     /// Its scratchpads; this version has none.
     scratchpads: Vec<String>,
+    /// The last messages, first prompts and timers' texts, with what became of them.
+    messages: Vec<MessageAnswer>,
     /// Your timers; this version has none.
     timers: Vec<String>,
 }
@@ -47,6 +50,7 @@ impl Tool for GetProjectStatus {
             caller: CallerAnswer::of(&call),
             processes: processes.iter().map(|p| Summary::of(p, &call.host)).collect(),
             scratchpads: Vec::new(),
+            messages: messages::last(&call.host.deliveries),
             timers: Vec::new(),
         })
     }

@@ -9,18 +9,23 @@ mod get_process_raw_output;
 mod get_process_status;
 mod get_project_status;
 mod help;
+mod list_agents;
 mod list_processes;
+mod messages;
 mod pattern;
 mod process;
 mod progress;
 mod raw_search;
 mod registry;
 mod rename_process;
+mod request_human_attention;
 mod restart_process;
 mod schema;
 mod search_output;
 mod select_process;
 mod send_input;
+mod send_message;
+mod spawn_agent;
 mod spawn_process;
 mod start_process;
 mod stop_process;
@@ -44,6 +49,8 @@ impl Registry {
             .with::<get_project_status::GetProjectStatus>()
             .with::<list_processes::ListProcesses>()
             .with::<get_process_status::GetProcessStatus>()
+            .with::<list_agents::ListAgents>()
+            .with::<spawn_agent::SpawnAgent>()
             .with::<spawn_process::SpawnProcess>()
             .with::<start_process::StartProcess>()
             .with::<restart_process::RestartProcess>()
@@ -58,5 +65,7 @@ impl Registry {
             .with::<wait_for_output::WaitForOutput>()
             .with::<get_process_ports::GetProcessPorts>()
             .with::<send_input::SendInput>()
+            .with::<send_message::SendMessage>()
+            .with::<request_human_attention::RequestHumanAttention>()
     }
 }

@@ -8,11 +8,10 @@ use serde::Serialize;
 use super::error::{ErrorKind, ToolError};
 use super::tool::Call;
 use crate::activity::Verdict;
-use crate::caller::Caller;
 use crate::host::Host;
 use crate::life::no_such_process;
 use crate::plane::Live;
-use crate::process::{Exit, Kind, Process, ProcessId, Status};
+use crate::process::{Attention, Exit, Kind, Process, ProcessId, Status};
 use std::sync::Arc;
 
 /// The process with this id.
@@ -24,11 +23,7 @@ pub(super) fn find(call: &Call, id: &str) -> Result<Process, ToolError> {
 /// The process with this id, if the caller may act on it: on itself and on what stands below it.
 pub(super) fn own(call: &Call, id: &str) -> Result<Process, ToolError> {
     let process = find(call, id)?;
-    let allowed = match &call.caller {
-        Caller::External => true,
-        Caller::Process(me) => process.id == *me || call.host.processes.is_below(&process, me),
-    };
-    if allowed {
+    if may_act_on(call, &process) {
         return Ok(process);
     }
     let message = format!(
@@ -36,6 +31,12 @@ pub(super) fn own(call: &Call, id: &str) -> Result<Process, ToolError> {
         process.name
     );
     Err(ToolError::new(ErrorKind::NotOwner, message))
+}
+
+/// Whether the caller may act on a process.
+pub(super) fn may_act_on(call: &Call, process: &Process) -> bool {
+    let own = |me: &ProcessId| process.id == *me || call.host.processes.is_below(process, me);
+    call.caller.process().is_none_or(own)
 }
 
 /// The present or last life of a process, whose output can be looked at.
@@ -68,6 +69,9 @@ pub(super) struct Summary {
     name: String,
     /// What it runs.
     kind: Kind,
+    /// The preset of an agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preset: Option<String>,
     /// Who started it.
     #[serde(skip_serializing_if = "Option::is_none")]
     parent_id: Option<ProcessId>,
@@ -78,6 +82,9 @@ pub(super) struct Summary {
     /// How it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     exit: Option<Exit>,
+    /// Why a person should look at it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attention: Option<Attention>,
     /// The addresses it printed; get_process_ports says which are listened on.
     ports: Vec<PrintedPort>,
 }
@@ -94,6 +101,8 @@ impl Summary {
             process_id: process.id.clone(),
             name: process.name.clone(),
             kind: process.kind,
+            preset: process.agent.as_ref().map(|agent| agent.preset.clone()),
+            attention: process.attention.clone(),
             parent_id: process.parent_id.clone(),
             status: process.status,
             activity: host.activities.get(&process.id).verdict,

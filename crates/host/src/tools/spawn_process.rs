@@ -2,21 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use patterm_keeper::Size;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::error::ToolError;
 use super::process::{Started, folder, label};
 use super::tool::{Call, Effect, Tool};
-use crate::caller::Caller;
-use crate::life::NewProcess;
+use crate::life::{NewProcess, SIZE};
 use crate::process::{Kind, Recipe};
 
 pub(super) struct SpawnProcess;
-
-/// The size of a terminal that nobody looks at yet.
-const SIZE: Size = Size { rows: 24, columns: 80 };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -86,10 +81,7 @@ impl Tool for SpawnProcess {
             false => argv,
         };
         let working_dir = folder(&call, args.working_dir.as_deref());
-        let parent_id = match &call.caller {
-            Caller::External => None,
-            Caller::Process(id) => Some(id.clone()),
-        };
+        let parent_id = call.caller.process().cloned();
         let recipe = Recipe { argv, env, working_dir, size: SIZE };
         let new = NewProcess { name, kind, parent_id, recipe };
         call.detached(|host| async move { host.spawn(new).await }).await.map(Into::into)

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::error::ToolError;
 use super::tool::{Call, Effect, Tool};
 use crate::VERSION;
-use crate::caller::{Caller, Role};
+use crate::caller::Role;
 use crate::process::ProcessId;
 
 pub(super) struct Whoami;
@@ -68,10 +68,7 @@ struct ServerAnswer {
 impl CallerAnswer {
     pub(super) fn of(call: &Call) -> Self {
         let Call { host, caller, .. } = call;
-        let process = match caller {
-            Caller::External => None,
-            Caller::Process(id) => host.processes.get(id),
-        };
+        let process = caller.process().and_then(|id| host.processes.get(id));
         Self {
             role: caller.role(host),
             process_id: process.as_ref().map(|p| p.id.clone()),

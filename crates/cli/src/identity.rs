@@ -7,7 +7,7 @@ use patterm_host::identity::Token;
 
 /// How the caller says who it is.
 #[derive(Debug)]
-pub(super) enum Identity {
+pub(crate) enum Identity {
     /// It does not: an external caller.
     None,
     /// By the token in a file.
@@ -18,7 +18,7 @@ pub(super) enum Identity {
 
 impl Identity {
     /// A flag wins over the environment, a file over a token.
-    pub(super) fn find(flag: Option<PathBuf>) -> Self {
+    pub(crate) fn find(flag: Option<PathBuf>) -> Self {
         let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         if let Some(file) = flag.or_else(|| variable("PATTERM_IDENTITY_FILE").map(PathBuf::from)) {
             return Self::File(file);
@@ -31,7 +31,7 @@ impl Identity {
 
     /// The first line of a connection, if one is to be sent; an error if the identity cannot be
     /// read. A caller that has one is never served as somebody without.
-    pub(super) fn greeting(&self, project_key: Option<&str>) -> Result<Option<String>, String> {
+    pub(crate) fn greeting(&self, project_key: Option<&str>) -> Result<Option<String>, String> {
         let token = match self {
             Self::None => return Ok(None),
             Self::Token(Some(token)) => token.reveal(),

@@ -1,0 +1,166 @@
+//! What others know of an agent and its observer must hear: hooks' words, and turns handed in.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::glimpse::Glimpse;
+use super::judge::HookWord;
+use super::tracker::Pending;
+use super::verdict::{State, Verdict};
+use crate::presets::Preset;
+
+/// Turns that hooks told of and that may still be asked for: a few seconds' worth.
+const TURNS: usize = 16;
+
+/// A hook's word, when it came, and what it was given.
+#[derive(Debug, Clone)]
+pub(crate) struct Heard {
+    pub(crate) word: HookWord,
+    pub(crate) at: Instant,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    preset: Option<Arc<Preset>>,
+    heard: Option<Heard>,
+    /// Texts of turns that hooks said were taken.
+    taken: VecDeque<(Instant, String)>,
+    submitted: Option<(&'static str, Duration)>,
+    conversation: Option<String>,
+    /// When its prompt was first seen, and when it was last seen to work.
+    prompt_seen: Option<Instant>,
+    worked: Option<(Instant, String)>,
+}
+
+/// What is known of one process beside its screen.
+#[derive(Debug, Default)]
+pub(crate) struct Facts {
+    inner: Mutex<Inner>,
+    /// Rung when there is something new.
+    pub(super) bell: Notify,
+}
+
+impl Facts {
+    /// Says which CLI it is; a new life begins without what was said of the old one.
+    pub(crate) fn begin(&self, preset: Option<Arc<Preset>>) {
+        let mut inner = self.lock();
+        let submitted = inner.submitted.take();
+        *inner = Inner { preset, submitted, ..Inner::default() };
+    }
+
+    /// Which CLI it is; `None` for what is no agent.
+    pub(crate) fn preset(&self) -> Option<Arc<Preset>> {
+        self.lock().preset.clone()
+    }
+
+    /// A hook of its CLI says something.
+    pub(crate) fn hear(&self, event: &str, given: &Value) {
+        let mut inner = self.lock();
+        let Some(preset) = inner.preset.clone() else { return };
+        let Some(hook) = preset.hooks.get(event) else { return };
+        let at = Instant::now();
+        let text = |pointer: &Option<String>| {
+            let found = given.pointer(pointer.as_deref()?)?;
+            Some(found.as_str()?.to_owned())
+        };
+        if let Some(prompt) = text(&hook.prompt) {
+            if inner.taken.len() == TURNS {
+                inner.taken.pop_front();
+            }
+            inner.taken.push_back((at, prompt));
+        }
+        if let Some(conversation) = text(&hook.conversation) {
+            inner.conversation = Some(conversation);
+        }
+        if let Some(state) = hook.state {
+            let background = hook.background.as_deref().and_then(|at| given.pointer(at));
+            let goes_on = background.is_some_and(is_something);
+            let word = match goes_on {
+                true => HookWord {
+                    event: format!("{event}, with work in the background"),
+                    state: State::Working,
+                },
+                false => HookWord { event: event.to_owned(), state },
+            };
+            inner.heard = Some(Heard { word, at });
+        }
+        drop(inner);
+        self.bell.notify_one();
+    }
+
+    /// The last word of a hook.
+    pub(crate) fn heard(&self) -> Option<Heard> {
+        self.lock().heard.clone()
+    }
+
+    /// The texts that hooks said were taken since then.
+    pub(crate) fn taken_since(&self, since: Instant) -> Vec<String> {
+        let inner = self.lock();
+        let new = inner.taken.iter().filter(|(at, _)| *at >= since);
+        new.map(|(_, text)| text.clone()).collect()
+    }
+
+    /// All texts that hooks said were taken.
+    pub(crate) fn taken(&self) -> Vec<String> {
+        self.lock().taken.iter().map(|(_, text)| text.clone()).collect()
+    }
+
+    /// The id of the conversation, where a hook told it.
+    pub(crate) fn conversation(&self) -> Option<String> {
+        self.lock().conversation.clone()
+    }
+
+    /// A turn was handed in: until something shows of it, or so much time is over, it counts as work.
+    pub(crate) fn submitted(&self, what: &'static str, hold: Duration) {
+        self.lock().submitted = Some((what, hold));
+        self.bell.notify_one();
+    }
+
+    /// When its prompt was first seen.
+    pub(crate) fn prompt_seen(&self) -> Option<Instant> {
+        self.lock().prompt_seen
+    }
+
+    /// When it was last seen to work, and by what.
+    pub(crate) fn worked(&self) -> Option<(Instant, String)> {
+        self.lock().worked.clone()
+    }
+
+    /// What its observer sees.
+    pub(super) fn note(&self, glimpse: &Glimpse, verdict: &Verdict) {
+        let now = Instant::now();
+        let mut inner = self.lock();
+        if glimpse.composer.is_some() {
+            inner.prompt_seen.get_or_insert(now);
+        }
+        if verdict.state == State::Working {
+            inner.worked = Some((now, verdict.reason.clone()));
+        }
+    }
+
+    pub(super) fn take_submitted(&self, now: Duration) -> Option<Pending> {
+        let (what, hold) = self.lock().submitted.take()?;
+        Some(Pending { what, until: now + hold })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a value names anything that goes on.
+fn is_something(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::Array(list) => !list.is_empty(),
+        Value::Object(members) => !members.is_empty(),
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Bool(true) => true,
+    }
+}

@@ -1,0 +1,99 @@
+//! One look at a screen: what activity and delivery conclude from.
+
+use patterm_screen::{Attributes, Progress, Run, Screen};
+
+use crate::presets::{Composer, Preset};
+
+/// What a screen shows at a moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Glimpse {
+    /// The title the program gave itself.
+    pub(crate) title: String,
+    /// What the program says of its own state (OSC 7501).
+    pub(crate) report: String,
+    /// It said by OSC 9;4 that it is busy, or that it is not.
+    pub(crate) busy: Option<bool>,
+    /// The rows that are not blank, lowest first.
+    pub(crate) bottom: Vec<String>,
+    /// What stands in the prompt box; `None` where no prompt box is seen.
+    pub(crate) composer: Option<String>,
+    /// The program takes pastes as such.
+    pub(crate) bracketed_paste: bool,
+    /// A full-screen program is shown.
+    pub(crate) alternate_screen: bool,
+}
+
+impl Glimpse {
+    /// Looks at a screen as one who knows this CLI.
+    pub(crate) fn of(screen: &Screen, preset: Option<&Preset>) -> Self {
+        let modes = screen.modes();
+        let composer = preset.and_then(|preset| preset.composer.as_ref());
+        let mut bottom = screen.rows();
+        bottom.retain(|row| !row.trim().is_empty());
+        bottom.reverse();
+        Self {
+            title: screen.title().to_owned(),
+            report: screen.report().to_owned(),
+            busy: screen.progress().map(|progress| progress != Progress::Off),
+            bottom,
+            composer: composer.and_then(|composer| read(composer, screen)),
+            bracketed_paste: modes.bracketed_paste,
+            alternate_screen: modes.alternate_screen,
+        }
+    }
+}
+
+/// What stands in the prompt box. Faint text is what the CLI itself shows there, a placeholder or a
+/// suggestion, and does not count. Rows are joined by line ends.
+fn read(composer: &Composer, screen: &Screen) -> Option<String> {
+    let rows = screen.size().rows;
+    let row_text = |row: u16| screen.row(row);
+    let first = (0..rows).rev().find(|row| composer.begin.is_match(&row_text(*row)))?;
+    let last = (first + 1..rows).find(|row| composer.end.is_match(&row_text(*row)))?;
+    let mut lines = Vec::new();
+    for row in first..last {
+        let before = if row == first { Some(&composer.begin) } else { composer.more.as_ref() };
+        lines.push(typed_text(composer, screen, row, before));
+    }
+    let text = lines.join("\n").trim_end().to_owned();
+    match &composer.placeholder {
+        Some(placeholder) if placeholder.is_match(&text) => Some(String::new()),
+        _ => Some(text),
+    }
+}
+
+/// Whether a CLI, not a person, wrote a piece of its prompt: it is faint, or it is the cursor's
+/// cell on the first letter of something faint.
+fn is_faint(run: &Run, next: Option<&Run>) -> bool {
+    let has = |run: &Run, attribute| run.style.attributes.contains(attribute);
+    let cursor_on_faint = || next.is_some_and(|next| has(next, Attributes::DIM));
+    has(run, Attributes::DIM)
+        || (has(run, Attributes::INVERSE) && run.text.chars().count() == 1 && cursor_on_faint())
+}
+
+/// What somebody typed of a row: without what stands before it, the border behind it, and what is
+/// faint.
+fn typed_text(
+    composer: &Composer,
+    screen: &Screen,
+    row: u16,
+    before: Option<&regex::Regex>,
+) -> String {
+    let whole = screen.row(row);
+    let begin = before.and_then(|before| before.find(&whole)).map_or(0, |found| found.end());
+    let border = composer.border.as_ref().and_then(|border| border.find(&whole[begin..]));
+    let end = border.map_or(whole.len(), |found| begin + found.start());
+    let mut typed = String::new();
+    let mut at = 0;
+    let runs = screen.styled_row(row).runs;
+    for (number, run) in runs.iter().enumerate() {
+        let from = begin.saturating_sub(at).min(run.text.len());
+        let to = end.saturating_sub(at).clamp(from, run.text.len());
+        let faint = is_faint(run, runs.get(number + 1));
+        if let Some(piece) = run.text.get(from..to).filter(|_| !faint) {
+            typed.push_str(piece);
+        }
+        at += run.text.len();
+    }
+    typed.trim_end().to_owned()
+}

@@ -1,0 +1,136 @@
+//! From evidence to a verdict, in this order: the process ended, a blocker is seen, a hook's word,
+//! title or progress, footer, quiet output. What says nothing is unknown, which is never idle.
+
+use std::time::Duration;
+
+use super::glimpse::Glimpse;
+use super::verdict::{State, Verdict};
+use crate::presets::{Preset, Rule};
+
+/// A hook that says otherwise than the screen is believed for this long: hooks are not told of
+/// everything (Escape ends a turn without one), and screens lag behind.
+pub(crate) const HOOK_PATIENCE: Duration = Duration::from_secs(2);
+
+/// The last word of a hook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct HookWord {
+    /// The name of the event.
+    pub(crate) event: String,
+    pub(crate) state: State,
+}
+
+/// What is known of an agent at a moment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Evidence<'a> {
+    pub(crate) glimpse: &'a Glimpse,
+    /// How long nothing was printed.
+    pub(crate) quiet: Duration,
+    /// A hook's word, and how long ago.
+    pub(crate) hook: Option<(&'a HookWord, Duration)>,
+}
+
+/// What a screen says by itself: a blocker first, then the program's own report, its title, its
+/// footer.
+pub(crate) fn seen(preset: &Preset, evidence: Evidence<'_>) -> Option<Verdict> {
+    let by_rules = |tier: fn(&Rule) -> bool| strongest(preset, tier, evidence);
+    let blocked = by_rules(|rule| rule.state == State::Blocked);
+    let shown = || {
+        let title = by_rules(|rule| rule.title.is_some() || rule.progress.is_some());
+        title.or_else(|| by_rules(|_| true))
+    };
+    let reported = || match reported(&evidence.glimpse.report)? {
+        // Idle is said only where nothing says otherwise: a report may forget the background.
+        rest if rest.state == State::Idle => {
+            Some(shown().filter(|shown| shown.state == State::Working).unwrap_or(rest))
+        }
+        other => Some(other),
+    };
+    blocked.or_else(reported).or_else(shown)
+}
+
+/// What a program says of its own state (OSC 7501).
+pub(crate) fn reported(report: &str) -> Option<Verdict> {
+    let state = report.split(':').find_map(|field| field.strip_prefix("state="))?;
+    let state = match state {
+        "working" => State::Working,
+        "blocked" => State::Blocked,
+        "idle" | "done" | "error" => State::Idle,
+        _ => return None,
+    };
+    Some(Verdict::new(state, format!("it reports `{report}`")))
+}
+
+/// Of rules that are worth the same, the one that is less ready to call it over counts.
+fn strongest(preset: &Preset, tier: fn(&Rule) -> bool, evidence: Evidence<'_>) -> Option<Verdict> {
+    [State::Blocked, State::Working, State::Unknown, State::Idle].iter().find_map(|state| {
+        let rules = preset.rules.iter().filter(|(_, rule)| tier(rule) && rule.state == *state);
+        rules.filter_map(|(name, rule)| matched(name, rule, evidence)).next()
+    })
+}
+
+/// What a screen says at this moment, of which nothing else is known.
+pub(crate) fn seen_now(preset: &Preset, glimpse: &Glimpse) -> Option<Verdict> {
+    seen(preset, Evidence { glimpse, quiet: Duration::ZERO, hook: None })
+}
+
+/// What an agent does. `steady` is how long its screen has said the same.
+pub(crate) fn agent(preset: &Preset, evidence: Evidence<'_>, steady: Duration) -> Verdict {
+    let seen = seen(preset, evidence);
+    let Some((hook, age)) = evidence.hook else {
+        return seen.or_else(|| quiet(preset, evidence)).unwrap_or_else(nothing);
+    };
+    let word = || Verdict::new(hook.state, format!("hook {}", hook.event));
+    let Some(seen) = seen else { return word() };
+    let contradicted = age >= HOOK_PATIENCE && steady >= HOOK_PATIENCE;
+    match (hook.state, seen.state) {
+        (_, State::Blocked) => seen,
+        (a, b) if a == b => word(),
+        // Idle is said only where nothing says otherwise.
+        (State::Idle, _) => seen,
+        _ if contradicted => {
+            let reason = format!("{}, though no hook told after {}", seen.reason, hook.event);
+            Verdict::new(seen.state, reason)
+        }
+        _ => word(),
+    }
+}
+
+fn nothing() -> Verdict {
+    Verdict::new(State::Unknown, "nothing on its screen says what it does")
+}
+
+fn quiet(preset: &Preset, evidence: Evidence<'_>) -> Option<Verdict> {
+    let needed = preset.input.quiet_ms?;
+    Some(match evidence.quiet >= needed {
+        true => Verdict::new(State::Idle, format!("it printed nothing for {needed:?}")),
+        false => Verdict::new(State::Working, "it prints"),
+    })
+}
+
+/// Whether a rule holds; the reason names it and shows what it matched.
+fn matched(name: &str, rule: &Rule, evidence: Evidence<'_>) -> Option<Verdict> {
+    let mut shown = Vec::new();
+    if let Some(title) = &rule.title {
+        if !title.is_match(&evidence.glimpse.title) {
+            return None;
+        }
+        shown.push(format!("title `{}`", evidence.glimpse.title));
+    }
+    if let Some(busy) = rule.progress {
+        if evidence.glimpse.busy != Some(busy) {
+            return None;
+        }
+        shown.push(format!("progress {}", if busy { "busy" } else { "off" }));
+    }
+    let rows = || evidence.glimpse.bottom.iter().take(rule.rows);
+    if let Some(bottom) = &rule.bottom {
+        let row = rows().find(|row| bottom.is_match(row))?;
+        shown.push(format!("`{}`", row.trim()));
+    }
+    if let Some(unless) = &rule.unless
+        && rows().any(|row| unless.is_match(row))
+    {
+        return None;
+    }
+    (!shown.is_empty()).then(|| Verdict::new(rule.state, format!("{name}: {}", shown.join(", "))))
+}

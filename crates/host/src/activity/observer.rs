@@ -1,0 +1,197 @@
+//! Who looks at processes: one task for each life, that looks when something is printed, when a
+//! hook speaks, and when time itself decides. A process at which nothing happens costs nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::termios::tcgetpgrp;
+use tokio::time::Instant;
+
+use super::facts::Facts;
+use super::glimpse::Glimpse;
+use super::judge::{self, Evidence};
+use super::program::{self, Foreground, ProgramEvidence};
+use super::tracker::{Told, Tracker};
+use super::verdict::{State, Verdict};
+use crate::host::Host;
+use crate::plane::Live;
+use crate::presets::Preset;
+use crate::process::{Kind, Process, Status};
+
+/// After a look at an agent, the next one is not before this: a spinner turns ten times a second.
+const AGENT_PAUSE: Duration = Duration::from_millis(50);
+
+/// And at other programs, of which less is to be seen.
+const PROGRAM_PAUSE: Duration = Duration::from_millis(500);
+
+/// One life under observation.
+struct Observer {
+    host: Arc<Host>,
+    live: Arc<Live>,
+    facts: Arc<Facts>,
+    tracker: Tracker,
+    began: Instant,
+    /// When it last printed something.
+    printed: Instant,
+    /// What its screen says, and since when.
+    seen: Option<(State, Instant)>,
+}
+
+/// Observes a life to its end.
+pub(crate) async fn observe(host: Arc<Host>, live: Arc<Live>) {
+    let Some(process) = host.processes.get(&live.id) else { return };
+    let preset = host.preset_of(&process);
+    let facts = host.activities.facts(&live.id);
+    facts.begin(preset.clone());
+    let now = Instant::now();
+    let observer = Observer {
+        host,
+        live,
+        facts,
+        tracker: Tracker::default(),
+        began: now,
+        printed: now,
+        seen: None,
+    };
+    observer.run(process.kind, preset).await;
+}
+
+impl Observer {
+    async fn run(mut self, kind: Kind, preset: Option<Arc<Preset>>) {
+        let pause = if preset.is_some() { AGENT_PAUSE } else { PROGRAM_PAUSE };
+        let mut progress = self.live.watch();
+        let mut parsed = progress.borrow().parsed;
+        loop {
+            let here = *progress.borrow_and_update();
+            if here.is_over() {
+                break;
+            }
+            if std::mem::replace(&mut parsed, here.parsed) != here.parsed {
+                self.printed = Instant::now();
+            }
+            let told = match &preset {
+                Some(preset) => self.look_at_agent(preset),
+                None => self.look_at_program(kind),
+            };
+            let again = told.again;
+            self.tell(told);
+            tokio::time::sleep(pause).await;
+            tokio::select! {
+                changed = progress.changed() => if changed.is_err() { return },
+                () = self.facts.bell.notified() => {}
+                () = later(again) => {}
+            }
+        }
+        self.live.noted().await;
+        if let Some(process) = self.host.processes.get(&self.live.id)
+            && process.runs == self.live.run
+        {
+            self.tell(Told { verdict: ended(&process), settled: true, again: None });
+        }
+    }
+
+    fn tell(&self, told: Told) {
+        // A life that was followed by another has no say any more.
+        if self.host.live(&self.live.id).is_some_and(|live| live.run == self.live.run) {
+            self.host.activities.set(&self.live.id, told.verdict, told.settled);
+        }
+    }
+
+    fn look_at_agent(&mut self, preset: &Preset) -> Told {
+        let glimpse = Glimpse::of(&self.live.screen(), Some(preset));
+        let now = Instant::now();
+        let heard = self.facts.heard();
+        let evidence = Evidence {
+            glimpse: &glimpse,
+            quiet: now - self.printed,
+            hook: heard.as_ref().map(|heard| (&heard.word, now - heard.at)),
+        };
+        let seen = judge::seen(preset, evidence).map(|verdict| verdict.state);
+        if self.seen.map(|(state, _)| state) != seen {
+            self.seen = seen.map(|state| (state, now));
+        }
+        let steady = self.seen.map_or(Duration::ZERO, |(_, since)| now - since);
+        let mut verdict = judge::agent(preset, evidence, steady);
+        self.facts.note(&glimpse, &verdict);
+        if matches!(verdict.state, State::Idle | State::Unknown)
+            && self.host.deliveries.first_prompt_is_open(&self.live.id)
+        {
+            verdict = Verdict::new(State::Working, "its first instructions are not taken yet");
+        }
+        // What depends on time alone is looked at again when that time has come.
+        let quiet = preset.input.quiet_ms.and_then(|quiet| quiet.checked_sub(evidence.quiet));
+        let patience = evidence.hook.map(|(_, age)| {
+            judge::HOOK_PATIENCE
+                .saturating_sub(age)
+                .max(judge::HOOK_PATIENCE.saturating_sub(steady))
+        });
+        let waits = [quiet, patience].into_iter().flatten().filter(|wait| !wait.is_zero()).min();
+        self.conclude(verdict, waits)
+    }
+
+    fn look_at_program(&mut self, kind: Kind) -> Told {
+        let screen = self.live.screen();
+        let alternate_screen = screen.modes().alternate_screen;
+        let reported = judge::reported(screen.report());
+        drop(screen);
+        let evidence = ProgramEvidence {
+            shell: kind == Kind::Terminal,
+            foreground: self.foreground(),
+            alternate_screen,
+            reported,
+            quiet: self.printed.elapsed(),
+        };
+        let (verdict, again) = program::program(&evidence);
+        self.conclude(verdict, again)
+    }
+
+    fn conclude(&mut self, verdict: Verdict, again: Option<Duration>) -> Told {
+        let now = self.began.elapsed();
+        if let Some(pending) = self.facts.take_submitted(now) {
+            self.tracker.submitted(pending);
+        }
+        let told = self.tracker.take(now, verdict, false);
+        let again = [told.again, again].into_iter().flatten().min();
+        Told { again, ..told }
+    }
+
+    /// Who has the terminal.
+    fn foreground(&self) -> Foreground {
+        let group = self.live.pane.as_ref().and_then(|pane| tcgetpgrp(pane.master()).ok());
+        let own = self.live.status().map(|status| status.program);
+        match (group, own) {
+            (Some(group), Some(own)) if group.as_raw_pid() == own => Foreground::Itself,
+            (Some(group), Some(_)) => {
+                let name = std::fs::read_to_string(format!("/proc/{group}/comm"));
+                Foreground::Other(name.map_or_else(|_| "a program".into(), |n| n.trim().to_owned()))
+            }
+            _ => Foreground::Unknown,
+        }
+    }
+}
+
+async fn later(wait: Option<Duration>) {
+    match wait {
+        Some(wait) => tokio::time::sleep(wait).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What is said of a process that does not run.
+pub(crate) fn ended(process: &Process) -> Verdict {
+    let reason = match (process.status, process.exit) {
+        (Status::Exited, Some(exit)) => match (exit.code, exit.signal) {
+            (Some(code), _) => format!("it exited with code {code}"),
+            (None, Some(signal)) => format!("it was ended by signal {signal}"),
+            (None, None) => "it exited".into(),
+        },
+        (Status::Stopped, _) => "it was stopped".into(),
+        (Status::Failed, _) => "it could not be started".into(),
+        (Status::Lost, _) => {
+            "what watched over it was killed; nothing of it is known to run".into()
+        }
+        (Status::Exited, None) => "it exited".into(),
+        (Status::Starting | Status::Running, _) => "it ended".into(),
+    };
+    Verdict::new(State::Idle, reason)
+}

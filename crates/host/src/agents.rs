@@ -1,0 +1,253 @@
+//! Agents: started from presets with an identity and patterm's tools, and taken up again.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::delivery::{NewDelivery, Source};
+use crate::host::Host;
+use crate::identity::hand_over;
+use crate::presets::{
+    Catalogue, IDENTITY_FILE, Known, Launch, Opening, Preset, Surroundings, find_program,
+};
+use crate::process::{AgentEntry, Kind, Process, ProcessId, Recipe};
+use crate::state;
+use crate::tools::{ErrorKind, ToolError};
+
+/// Tools that the CLI goes on asking its person about: with them an agent could run any program
+/// without its CLI noticing, or answer another agent's question in its person's place.
+const ASKED_ABOUT: [&str; 2] = ["spawn_process", "send_input"];
+
+/// The preset for agents of which nothing more is known.
+const GENERIC: &str = "generic";
+
+/// An agent to be.
+#[derive(Debug)]
+pub(crate) struct NewAgent {
+    pub(crate) preset: String,
+    pub(crate) name: Option<String>,
+    pub(crate) parent_id: Option<ProcessId>,
+    /// What it is to do first, free of control characters.
+    pub(crate) instructions: Option<String>,
+    /// Where it works.
+    pub(crate) working_dir: PathBuf,
+}
+
+impl Host {
+    /// The presets there are now.
+    pub(crate) fn catalogue(&self) -> Catalogue {
+        Catalogue::read(self.settings.as_deref())
+    }
+
+    /// What is known of an agent's CLI; `None` for what is no agent.
+    pub(crate) fn preset_of(&self, process: &Process) -> Option<Arc<Preset>> {
+        let agent = process.agent.as_ref()?;
+        let mut presets = self.catalogue().presets;
+        let named = presets.remove(&agent.preset).and_then(|known| known.preset.ok());
+        let generic = || presets.remove(GENERIC).and_then(|known| known.preset.ok());
+        named.or_else(generic).map(Arc::new)
+    }
+
+    /// Starts an agent under a new id. Nothing is left of one that could not be started.
+    pub(crate) async fn spawn_agent(&self, new: NewAgent) -> Result<Process, ToolError> {
+        let (preset, program) = self.usable_preset(&new.preset)?;
+        self.admit_agent(new.parent_id.as_ref())?;
+        let label = new.name.clone().unwrap_or_else(|| new.preset.clone());
+        let conversation = fresh_uuid()?;
+        let agent = AgentEntry { preset: new.preset.clone(), conversation, told: false };
+        let process =
+            self.processes.add_with(&label, Kind::Agent, new.parent_id.clone(), |entry| {
+                entry.agent = Some(agent);
+                entry.runs = 1;
+            })?;
+        let started = self.begin_agent(&process, &preset, &program, &new).await;
+        if started.is_err() {
+            let _ = self.identities.revoke(&process.id);
+            self.forget_agent(&process.id);
+            self.processes.forget(&process.id);
+            self.remove_output(&process.id);
+        }
+        started
+    }
+
+    async fn begin_agent(
+        &self,
+        process: &Process,
+        preset: &Preset,
+        program: &Path,
+        new: &NewAgent,
+    ) -> Result<Process, ToolError> {
+        let prompt = match &new.instructions {
+            Some(text) => Some(self.as_prompt(&process.id, text)?),
+            None => None,
+        };
+        let opening = Opening::Fresh { prompt: prompt.as_deref() };
+        let launch = self.prepare_agent(process, preset, program, opening)?;
+        let recipe = Recipe {
+            argv: launch.argv,
+            env: launch.env,
+            working_dir: new.working_dir.clone(),
+            size: crate::life::SIZE,
+        };
+        let process = self.update(&process.id, |entry| entry.recipe = Some(recipe))?;
+        let by_argument = !launch.prompt_args.is_empty();
+        if let Some(text) = prompt {
+            let source = Source::FirstPrompt { from: new.parent_id.clone() };
+            let delivery = NewDelivery { to: process.id.clone(), source, key: None, text };
+            let id = self.deliveries.hand_in(delivery)?;
+            if by_argument {
+                // On its way before the program runs: never given a second time.
+                self.deliveries.begin(id)?;
+            }
+        }
+        let started = self.launch(&process, &launch.prompt_args).await;
+        if started.is_err() {
+            self.deliveries.give_up(&process.id, "the agent could not be started");
+        }
+        started
+    }
+
+    /// Makes an agent that ended ready to go on where it was.
+    pub(crate) fn prepare_resume(&self, process: &Process) -> Result<(), ToolError> {
+        let Some(agent) = &process.agent else { return Ok(()) };
+        let (preset, program) = self.usable_preset(&agent.preset)?;
+        let unavailable = |message: String| ToolError::new(ErrorKind::Unavailable, message);
+        let Some(resume) = &preset.resume else {
+            let message = format!(
+                "the preset {} does not say how a conversation is taken up again; spawn_agent \
+                 starts a new one",
+                agent.preset
+            );
+            return Err(unavailable(message));
+        };
+        if resume.begin.is_empty() && !agent.told {
+            let message = "its CLI never told the id of its conversation; spawn_agent starts a new \
+                one";
+            return Err(unavailable(message.into()));
+        }
+        let launch = self.prepare_agent(process, &preset, &program, Opening::Again)?;
+        self.update(&process.id, |entry| {
+            if let Some(recipe) = &mut entry.recipe {
+                recipe.argv = launch.argv;
+                recipe.env = launch.env;
+            }
+        })?;
+        Ok(())
+    }
+
+    /// Writes an agent's own files, its identity among them, and says how it is started.
+    fn prepare_agent(
+        &self,
+        process: &Process,
+        preset: &Preset,
+        program: &Path,
+        opening: Opening<'_>,
+    ) -> Result<Launch, ToolError> {
+        let folder = self.agent_folder(&process.id);
+        let make = || DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+        make().map_err(state::failed("make", &folder))?;
+        let approved: Vec<&str> =
+            self.tools.names().filter(|name| !ASKED_ABOUT.contains(name)).collect();
+        let around = Surroundings {
+            patterm: &self.program,
+            socket: &self.socket,
+            project_key: self.project.key(),
+            folder: &folder,
+            approved: &approved,
+            conversation: process.agent.as_ref().map_or("", |agent| &agent.conversation),
+        };
+        let launch = Launch::new(preset, program, around, opening)
+            .map_err(|e| ToolError::new(ErrorKind::Unavailable, e.to_string()))?;
+        for (path, text) in &launch.files {
+            state::write_whole(path, text.as_bytes()).map_err(state::failed("write", path))?;
+        }
+        let identity = folder.join(IDENTITY_FILE);
+        if !self.identities.has(&process.id) || !identity.exists() {
+            self.identities.revoke(&process.id)?;
+            let token = self.identities.issue(&process.id)?;
+            let _ = std::fs::remove_file(&identity);
+            hand_over(&token, &identity).map_err(state::failed("write", &identity))?;
+        }
+        Ok(launch)
+    }
+
+    /// Takes away what an agent had of its own.
+    pub(crate) fn forget_agent(&self, id: &ProcessId) {
+        let _ = std::fs::remove_dir_all(self.agent_folder(id));
+        self.forget_letters(id);
+    }
+
+    /// A hook of an agent's CLI says something.
+    pub(crate) fn hear_hook(&self, id: &ProcessId, event: &str, given: &Value) {
+        let facts = self.activities.facts(id);
+        facts.hear(event, given);
+        let Some(told) = facts.conversation() else { return };
+        let known = self.processes.get(id).and_then(|process| process.agent);
+        if known.is_some_and(|agent| !agent.told || agent.conversation != told) {
+            self.processes.note(id, |process| {
+                if let Some(agent) = &mut process.agent {
+                    agent.conversation = told;
+                    agent.told = true;
+                }
+            });
+        }
+    }
+
+    fn agent_folder(&self, id: &ProcessId) -> PathBuf {
+        self.state.file("agents").join(id.as_str())
+    }
+
+    /// A preset that can be used, and where its program is.
+    fn usable_preset(&self, name: &str) -> Result<(Preset, PathBuf), ToolError> {
+        let mut catalogue = self.catalogue();
+        let Some(Known { preset, .. }) = catalogue.presets.remove(name) else {
+            let known: Vec<_> = catalogue.presets.keys().map(String::as_str).collect();
+            let fault = catalogue.fault.map(|fault| format!(" ({fault})")).unwrap_or_default();
+            let why = format!("names no preset: `{name}`; there are {}{fault}", known.join(", "));
+            return Err(ToolError::invalid("agent", why));
+        };
+        let unavailable = |message: String| ToolError::new(ErrorKind::Unavailable, message);
+        let preset =
+            preset.map_err(|why| unavailable(format!("the preset {name} is wrong: {why}")))?;
+        let path = self.environment.get("PATH").map_or("", String::as_str);
+        let program = find_program(&preset.program, path, self.project.root())
+            .map_err(|why| unavailable(format!("{} cannot be started: {why}", preset.title)))?;
+        Ok((preset, program))
+    }
+
+    /// Agents have ceilings: a mistake in a prompt must not fill the machine with them.
+    fn admit_agent(&self, parent: Option<&ProcessId>) -> Result<(), ToolError> {
+        self.admit_process()?;
+        let limit = |message: String| Err(ToolError::new(ErrorKind::Limit, message));
+        let all = self.processes.all();
+        let agents = all.iter().filter(|p| p.kind == Kind::Agent && p.status.is_alive()).count();
+        let most = self.limits.agents;
+        if agents >= most {
+            return limit(format!("{most} agents run already; close one first"));
+        }
+        let above = parent.and_then(|parent| self.processes.get(parent));
+        let depth = above.map_or(0, |above| self.processes.agents_above(&above) + 1);
+        let deepest = self.limits.agent_depth;
+        if depth > deepest {
+            return limit(format!(
+                "you stand {deepest} agents below the top, and none may stand deeper; do it \
+                 yourself, or ask the agent above you"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A random UUID (version 4), as CLIs take for the id of a conversation.
+fn fresh_uuid() -> Result<String, ToolError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)
+        .map_err(|e| ToolError::new(ErrorKind::Internal, format!("no random numbers: {e}")))?;
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let text = crate::hex::encode(&bytes);
+    Ok([&text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..]].join("-"))
+}

@@ -1,0 +1,191 @@
+//! Who puts texts in: one worker for each process with something waiting, one text at a time, in
+//! the order they were handed in.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+
+use super::gate::{self, Before, Shut};
+use super::receipt::{Receipt, ReceiptState};
+use super::record::{Delivery, Stage};
+use crate::activity::{Facts, Glimpse, State};
+use crate::host::Host;
+use crate::plane::Live;
+use crate::presets::Preset;
+use crate::process::ProcessId;
+
+/// A gate is not tried more often than this while a screen changes.
+const GATE_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long one who handed a text in waits for its receipt where the gate is open: putting in and
+/// verifying take this long at the most.
+const RECEIPT_PATIENCE: Duration = Duration::from_secs(15);
+
+/// A process as a worker sees it.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    pub(super) host: Arc<Host>,
+    pub(super) live: Arc<Live>,
+    pub(super) facts: Arc<Facts>,
+    pub(super) preset: Option<Arc<Preset>>,
+}
+
+impl Host {
+    /// Puts in what waits, for as long as the server runs.
+    pub(crate) async fn deliver_all(self: Arc<Self>) {
+        let busy: Arc<Mutex<HashSet<ProcessId>>> = Arc::default();
+        let mut verified = HashSet::new();
+        let mut changes = self.deliveries.changes();
+        loop {
+            for id in self.deliveries.waiting() {
+                if busy.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone()) {
+                    tokio::spawn(self.clone().deliver_to(id, busy.clone()));
+                }
+            }
+            for given in self.deliveries.first_prompts_given() {
+                if verified.insert(given.id) {
+                    tokio::spawn(super::first_prompt::verify(self.clone(), given));
+                }
+            }
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// The receipt of a text: at once where it waits at the gate or is done, else when it was put
+    /// in.
+    pub(crate) async fn receipt(&self, id: u64) -> Receipt {
+        let mut changes = self.deliveries.changes();
+        let gone = || Receipt::new(ReceiptState::Stalled, "nothing is known of it any more");
+        let settled = async {
+            loop {
+                let Some(delivery) = self.deliveries.get(id) else { return gone() };
+                let first_look = delivery.receipt.evidence == super::store::HANDED_IN;
+                if delivery.stage != Stage::Begun && !first_look {
+                    return delivery.receipt;
+                }
+                if changes.changed().await.is_err() {
+                    return delivery.receipt;
+                }
+            }
+        };
+        match timeout(RECEIPT_PATIENCE, settled).await {
+            Ok(receipt) => receipt,
+            Err(_) => self.deliveries.get(id).map_or_else(gone, |delivery| delivery.receipt),
+        }
+    }
+
+    async fn deliver_to(self: Arc<Self>, id: ProcessId, busy: Arc<Mutex<HashSet<ProcessId>>>) {
+        loop {
+            while let Some(delivery) = self.deliveries.next_for(&id) {
+                self.deliver(&delivery).await;
+            }
+            let mut busy = busy.lock().unwrap_or_else(PoisonError::into_inner);
+            if self.deliveries.next_for(&id).is_none() {
+                busy.remove(&id);
+                return;
+            }
+        }
+    }
+
+    /// Waits for the gate and puts one text in.
+    async fn deliver(self: &Arc<Self>, delivery: &Delivery) {
+        loop {
+            // Closed meanwhile: somebody gave it up.
+            if self.deliveries.get(delivery.id).is_none_or(|known| known.stage != Stage::Waiting) {
+                return;
+            }
+            let shut = match self.target(&delivery.to) {
+                Some(target) => match target.gate() {
+                    Ok(()) => match self.deliveries.begin(delivery.id) {
+                        Ok(()) => {
+                            let receipt = target.put_in(delivery).await;
+                            self.deliveries.finish(delivery.id, receipt);
+                            return;
+                        }
+                        // Nothing is typed that is not written down first.
+                        Err(error) => Shut::new(format!("it cannot be written down: {error}")),
+                    },
+                    Err(shut) => shut,
+                },
+                None => Shut::new("the process does not run"),
+            };
+            self.deliveries.explain(delivery.id, &shut.why);
+            self.until_something_changes(delivery, shut.again).await;
+        }
+    }
+
+    /// The process, if it runs.
+    fn target(self: &Arc<Self>, id: &ProcessId) -> Option<Target> {
+        let live = self.live(id).filter(|live| !live.watch().borrow().is_over())?;
+        let facts = self.activities.facts(id);
+        // Without its observer nobody knows what it shows.
+        let preset = facts.preset();
+        let process = self.processes.get(id)?;
+        (process.agent.is_none() || preset.is_some()).then(|| Target {
+            host: self.clone(),
+            live,
+            facts,
+            preset,
+        })
+    }
+
+    async fn until_something_changes(&self, delivery: &Delivery, again: Option<Duration>) {
+        let mut standing = self.activities.watch(&delivery.to);
+        let mut changes = self.deliveries.changes();
+        let live = self.live(&delivery.to).filter(|live| !live.watch().borrow().is_over());
+        let printed = async {
+            match &live {
+                Some(live) => drop(live.watch().changed().await),
+                // It is started again, or closed.
+                None => drop(changes.changed().await),
+            }
+        };
+        tokio::time::sleep(GATE_PAUSE).await;
+        tokio::select! {
+            changed = standing.changed() => drop(changed),
+            () = printed => {}
+            () = tokio::time::sleep(again.unwrap_or(LOOK_ANYWAY)) => {}
+        }
+    }
+}
+
+/// What changed before anybody waited for it is seen by then.
+const LOOK_ANYWAY: Duration = Duration::from_secs(5);
+
+impl Target {
+    pub(super) fn glimpse(&self) -> Glimpse {
+        Glimpse::of(&self.live.screen(), self.preset.as_deref())
+    }
+
+    fn gate(&self) -> Result<(), Shut> {
+        let now = Instant::now();
+        let glimpse = self.glimpse();
+        let standing = self.host.activities.get(&self.live.id);
+        let hand = self.live.hand();
+        let before = Before {
+            glimpse: &glimpse,
+            standing: &standing,
+            ready: self.facts.prompt_seen().map(|seen| now - seen),
+            typed: hand.typed.map(|typed| now - typed),
+            draft: hand.draft,
+        };
+        match &self.preset {
+            Some(preset) => gate::agent(preset, before),
+            None => gate::program(before),
+        }
+    }
+
+    /// Whether it waits for a person now, by its screen as it is and not as it was last observed.
+    pub(super) fn blocked(&self, glimpse: &Glimpse) -> Option<String> {
+        let standing = self.host.activities.get(&self.live.id);
+        let observed = Some(standing.verdict).filter(|verdict| verdict.state == State::Blocked);
+        let preset = self.preset.as_ref()?;
+        let seen = crate::activity::seen_now(preset, glimpse);
+        let blocked = seen.filter(|verdict| verdict.state == State::Blocked).or(observed);
+        blocked.map(|verdict| verdict.reason)
+    }
+}

@@ -1,0 +1,10 @@
+//! Presets: what is known of the CLIs of agents, as data.
+
+mod catalogue;
+mod launch;
+mod preset;
+mod template;
+
+pub(crate) use catalogue::{Catalogue, Known, Origin};
+pub(crate) use launch::{IDENTITY_FILE, Launch, Opening, Surroundings, find_program};
+pub(crate) use preset::{Composer, Preset, Rule};

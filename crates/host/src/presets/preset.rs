@@ -1,0 +1,215 @@
+//! What is known of one agent's CLI: how it is started, how it is told things, and what it looks
+//! like when it works, rests or waits for a person. All of it is data that a user can override.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use regex::Regex;
+use serde::{Deserialize, Deserializer};
+
+use crate::activity::State;
+
+/// One agent's CLI.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Preset {
+    /// What people call it.
+    pub(crate) title: String,
+    /// The program, looked for on PATH where it is no path.
+    pub(crate) program: String,
+    /// Arguments of the user's own: a model, a mode.
+    #[serde(default)]
+    pub(crate) args: Vec<String>,
+    /// Variables of the user's own.
+    #[serde(default)]
+    pub(crate) env: BTreeMap<String, String>,
+    /// How patterm's tools and the agent's identity are given to it.
+    #[serde(default)]
+    pub(crate) inject: Inject,
+    /// How patterm's own tools are written where the CLI is told not to ask before using them.
+    #[serde(default)]
+    pub(crate) approved: Approved,
+    /// How the first prompt is given. Without it, it is typed in once the CLI is ready.
+    pub(crate) prompt: Option<PromptArguments>,
+    /// How a conversation is taken up again. Without it, it cannot be.
+    pub(crate) resume: Option<Resume>,
+    /// How turns are put in.
+    #[serde(default)]
+    pub(crate) input: Input,
+    /// How to read what stands in its prompt box.
+    pub(crate) composer: Option<Composer>,
+    /// What its screen and title say, by names that reasons show.
+    #[serde(default)]
+    pub(crate) rules: BTreeMap<String, Rule>,
+    /// What its hooks say, by the names of the events.
+    #[serde(default)]
+    pub(crate) hooks: BTreeMap<String, Hook>,
+}
+
+/// What makes the CLI use patterm's tools, for one launch and without a file of the user's. Values
+/// are put in.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Inject {
+    /// Arguments.
+    pub(crate) args: Vec<String>,
+    /// Variables.
+    pub(crate) env: BTreeMap<String, String>,
+    /// Files, in a folder of the agent's own.
+    pub(crate) files: BTreeMap<String, String>,
+}
+
+/// How the names of approved tools are put into arguments and files.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Approved {
+    /// One of them; `{{tool}}` is its name.
+    pub(crate) form: String,
+    /// What stands between two.
+    pub(crate) separator: String,
+}
+
+/// The arguments that carry the first prompt.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PromptArguments {
+    /// They follow all others.
+    pub(crate) args: Vec<String>,
+}
+
+/// The arguments that name a conversation. `{{conversation}}` is its id: one that we chose, or one
+/// that a hook told.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Resume {
+    /// When it begins; empty where the CLI chooses the id.
+    #[serde(default)]
+    pub(crate) begin: Vec<String>,
+    /// When it is taken up again.
+    pub(crate) again: Vec<String>,
+    /// Whether `again` stands before the other arguments, as subcommands do.
+    #[serde(default)]
+    pub(crate) first: bool,
+}
+
+/// How turns are put in.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Input {
+    /// The key that submits.
+    pub(crate) submit: String,
+    /// The key that submits while it works, where that is another.
+    pub(crate) submit_while_working: Option<String>,
+    /// It takes no paste before it has switched bracketed paste on.
+    pub(crate) wants_bracketed_paste: bool,
+    /// A turn that comes while it works is kept by the CLI and taken later.
+    pub(crate) while_working: bool,
+    /// How long its screen must stand still after a paste before Enter is pressed.
+    #[serde(deserialize_with = "milliseconds")]
+    pub(crate) settle_ms: Duration,
+    /// How long after it first showed its prompt it may still swallow keys.
+    #[serde(deserialize_with = "milliseconds")]
+    pub(crate) warm_up_ms: Duration,
+    /// How long after a submit it may show nothing of it.
+    #[serde(deserialize_with = "milliseconds")]
+    pub(crate) hold_ms: Duration,
+    /// Output that pauses for this long means rest, where no rule says anything.
+    #[serde(deserialize_with = "optional_milliseconds")]
+    pub(crate) quiet_ms: Option<Duration>,
+}
+
+impl Default for Input {
+    fn default() -> Self {
+        Self {
+            submit: "enter".into(),
+            submit_while_working: None,
+            wants_bracketed_paste: false,
+            while_working: true,
+            settle_ms: Duration::from_millis(200),
+            warm_up_ms: Duration::from_millis(500),
+            hold_ms: Duration::from_secs(3),
+            quiet_ms: None,
+        }
+    }
+}
+
+/// How to read what stands in the prompt box.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Composer {
+    /// What stands before the text, on its first row; the last row that matches counts.
+    #[serde(deserialize_with = "pattern")]
+    pub(crate) begin: Regex,
+    /// What stands before the text on the rows after it.
+    #[serde(default, deserialize_with = "optional_pattern")]
+    pub(crate) more: Option<Regex>,
+    /// The row after its last one.
+    #[serde(deserialize_with = "pattern")]
+    pub(crate) end: Regex,
+    /// What is cut off at the end of its rows.
+    #[serde(default, deserialize_with = "optional_pattern")]
+    pub(crate) border: Option<Regex>,
+    /// What it shows while it is empty, where that is not told by being faint.
+    #[serde(default, deserialize_with = "optional_pattern")]
+    pub(crate) placeholder: Option<Regex>,
+}
+
+/// What a screen or a title says.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Rule {
+    /// The state that follows.
+    pub(crate) state: State,
+    /// The title matches.
+    #[serde(default, deserialize_with = "optional_pattern")]
+    pub(crate) title: Option<Regex>,
+    /// One of the lowest rows matches.
+    #[serde(default, deserialize_with = "optional_pattern")]
+    pub(crate) bottom: Option<Regex>,
+    /// How many of the rows that are not blank count as the lowest.
+    #[serde(default = "bottom_rows")]
+    pub(crate) rows: usize,
+    /// And none of those rows matches this.
+    #[serde(default, deserialize_with = "optional_pattern")]
+    pub(crate) unless: Option<Regex>,
+    /// The program says by OSC 9;4 that it is busy, or that it is not.
+    pub(crate) progress: Option<bool>,
+}
+
+/// What a hook says.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Hook {
+    /// The state that follows.
+    pub(crate) state: Option<State>,
+    /// Where in what it was given the text of a turn stands, as a JSON pointer.
+    pub(crate) prompt: Option<String>,
+    /// Where the id of the conversation stands.
+    pub(crate) conversation: Option<String>,
+    /// Where something stands that goes on although the turn is over.
+    pub(crate) background: Option<String>,
+}
+
+/// Rows that hold a CLI's prompt, its footer, and a dialog.
+fn bottom_rows() -> usize {
+    12
+}
+
+fn pattern<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Regex, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    Regex::new(&text).map_err(serde::de::Error::custom)
+}
+
+fn optional_pattern<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Regex>, D::Error> {
+    pattern(deserializer).map(Some)
+}
+
+fn milliseconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    u32::deserialize(deserializer).map(|ms| Duration::from_millis(ms.into()))
+}
+
+fn optional_milliseconds<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Duration>, D::Error> {
+    milliseconds(deserializer).map(Some)
+}

@@ -1,0 +1,84 @@
+//! `list_agents`: the presets that `spawn_agent` takes.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::ToolError;
+use super::tool::{Call, Effect, Tool};
+use crate::presets::{Known, Origin, find_program};
+
+pub(super) struct ListAgents;
+
+/// Nothing is asked.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// The presets, by name.
+    agents: Vec<AgentAnswer>,
+    /// What is wrong with the user's settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fault: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct AgentAnswer {
+    /// What spawn_agent takes.
+    agent: String,
+    /// What people call it.
+    title: String,
+    /// Whether it can be started.
+    found: bool,
+    /// Where its program is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program: Option<PathBuf>,
+    /// Why it cannot be started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+    /// `built in`, or the settings file it comes from.
+    origin: String,
+    /// Whether an ended one can be started again where it was.
+    resumes: bool,
+}
+
+impl Tool for ListAgents {
+    const NAME: &'static str = "list_agents";
+    const TITLE: &'static str = "Agents that can be started";
+    const DESCRIPTION: &'static str = "The presets that spawn_agent takes: which coding agents' \
+        CLIs are installed here, where, and why not.";
+    const HELP: &'static str = "Presets are changed and added in the user's settings, under \
+        [agents.NAME].";
+    const EFFECT: Effect = Effect::Reads;
+    type Args = Args;
+    type Answer = Answer;
+
+    async fn call(_args: Args, call: Call) -> Result<Answer, ToolError> {
+        let catalogue = call.host.catalogue();
+        let path = call.host.environment.get("PATH").cloned().unwrap_or_default();
+        let describe = |(agent, known): (String, Known)| {
+            let origin = match &known.origin {
+                Origin::BuiltIn => "built in".to_owned(),
+                Origin::Settings(path) => path.display().to_string(),
+            };
+            let root = call.host.project.root();
+            let (title, resumes, place) = match known.preset {
+                Ok(preset) => {
+                    let place = find_program(&preset.program, &path, root);
+                    (preset.title, preset.resume.is_some(), place)
+                }
+                Err(fault) => (agent.clone(), false, Err(fault)),
+            };
+            let found = place.is_ok();
+            let (program, why) = match place {
+                Ok(program) => (Some(program), None),
+                Err(why) => (None, Some(why)),
+            };
+            AgentAnswer { agent, title, found, program, why, origin, resumes }
+        };
+        let agents = catalogue.presets.into_iter().map(describe).collect();
+        Ok(Answer { agents, fault: catalogue.fault })
+    }
+}

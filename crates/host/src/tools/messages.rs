@@ -1,0 +1,68 @@
+//! The log of messages, as `get_project_status` shows it.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::delivery::{Deliveries, Delivery, Receipt, Source};
+use crate::process::ProcessId;
+
+/// How many of the last are shown; all that are still on their way are.
+const SHOWN: usize = 20;
+
+/// A text that was put, or is to be put, into a process.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct MessageAnswer {
+    /// Its number.
+    message_id: u64,
+    /// `message`, `first_prompt` or `timer`.
+    kind: &'static str,
+    /// Whose it is: a process id, a tag like `human`, or a timer's id.
+    from: String,
+    /// Whom it is for.
+    to: ProcessId,
+    /// When it was sent, in milliseconds since 1970.
+    at: u64,
+    /// How long it is.
+    bytes: usize,
+    /// How it begins.
+    excerpt: String,
+    /// What became of it.
+    receipt: Receipt,
+}
+
+/// The last messages, oldest first.
+pub(super) fn last(deliveries: &Deliveries) -> Vec<MessageAnswer> {
+    let mut all: Vec<_> = deliveries.all();
+    let surplus = all.len().saturating_sub(SHOWN);
+    let open = |delivery: &Delivery| delivery.stage != crate::delivery::Stage::Done;
+    let mut number = 0;
+    all.retain(|delivery| {
+        number += 1;
+        number > surplus || open(delivery)
+    });
+    all.into_iter().map(MessageAnswer::from).collect()
+}
+
+impl From<Delivery> for MessageAnswer {
+    fn from(delivery: Delivery) -> Self {
+        let outside = || "external".to_owned();
+        let (kind, from) = match delivery.source {
+            Source::FirstPrompt { from } => {
+                ("first_prompt", from.map_or_else(outside, |from| from.to_string()))
+            }
+            Source::Message { from: Some(from), .. } => ("message", from.to_string()),
+            Source::Message { from: None, tag } => ("message", tag),
+            Source::Timer { timer_id } => ("timer", timer_id),
+        };
+        Self {
+            message_id: delivery.id,
+            kind,
+            from,
+            to: delivery.to,
+            at: delivery.at,
+            bytes: delivery.bytes,
+            excerpt: delivery.excerpt,
+            receipt: delivery.receipt,
+        }
+    }
+}

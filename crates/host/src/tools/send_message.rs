@@ -1,0 +1,91 @@
+//! `send_message`: puts a message into an agent's pane as a turn.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::{ErrorKind, ToolError};
+use super::process::find;
+use super::tool::{Call, Effect, Tool};
+use crate::caller::Caller;
+use crate::delivery::{NewDelivery, Receipt, Source, check_text};
+use crate::host::Host;
+use crate::process::{Kind, Process};
+
+pub(super) struct SendMessage;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// The agent that gets it.
+    target_process_id: String,
+    /// The message.
+    message: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// The number of the message in get_project_status.
+    message_id: u64,
+    /// What became of it.
+    receipt: Receipt,
+}
+
+impl Tool for SendMessage {
+    const NAME: &'static str = "send_message";
+    const TITLE: &'static str = "Message an agent";
+    const DESCRIPTION: &'static str = "Puts a message into another agent's pane as a turn, tagged \
+        with who you are, and returns at once with a receipt: delivered, queued (it waits until the \
+        agent can take it, and is not lost) or stalled, and why. Never send it again because it is \
+        queued. The answer comes into YOUR OWN pane as a new turn: set an idle timer and end your \
+        turn. Never wait for it with wait_for_pattern on the other agent: that would wait until its \
+        timeout. What is no agent gets send_input.";
+    const HELP: &'static str = "Tags: [orchestrator] from an agent above, [sub-agent:NAME] from \
+        below, [agent:NAME] from the side, [human], [external]. A message waits while the agent \
+        starts, asks a person for a permission, or has a half-typed draft in its prompt. Very long \
+        ones become a file of the project and the turn points to it. get_project_status lists the \
+        last messages with their receipts as they are now.";
+    const EFFECT: Effect = Effect::Adds;
+    type Args = Args;
+    type Answer = Answer;
+
+    async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
+        let target = find(&call, &args.target_process_id)?;
+        if target.kind != Kind::Agent {
+            let why = format_args!("names {}, which is no agent; use send_input", target.id);
+            return Err(ToolError::invalid("target_process_id", why));
+        }
+        if call.caller.process() == Some(&target.id) {
+            return Err(ToolError::invalid("target_process_id", "names yourself"));
+        }
+        if !target.status.is_alive() {
+            let message = format!("{} ({}) does not run", target.id, target.name);
+            return Err(ToolError::new(ErrorKind::NotRunning, message));
+        }
+        let message = check_text("message", &args.message)?;
+        let tag = tag(&call.caller, &target, &call.host);
+        let text = call.host.as_prompt(&target.id, &format!("[{tag}] {message}"))?;
+        let source = Source::Message { from: call.caller.process().cloned(), tag };
+        let new = NewDelivery { to: target.id, source, key: None, text };
+        let message_id = call.host.deliveries.hand_in(new)?;
+        let receipt = call.detached(move |host| async move { Ok(host.receipt(message_id).await) });
+        Ok(Answer { message_id, receipt: receipt.await? })
+    }
+}
+
+/// Who a message is from, as its reader sees it.
+fn tag(caller: &Caller, target: &Process, host: &Host) -> String {
+    let sender = match caller {
+        Caller::Person => return "human".into(),
+        Caller::External => return "external".into(),
+        Caller::Process(id) => host.processes.get(id),
+    };
+    let Some(sender) = sender else { return "external".into() };
+    // A name must not be able to end the tag.
+    let name = sender.name.replace('[', "(").replace(']', ")");
+    if host.processes.is_below(target, &sender.id) {
+        return "orchestrator".into();
+    }
+    match host.processes.is_below(&sender, &target.id) {
+        true => format!("sub-agent:{name}"),
+        false => format!("agent:{name}"),
+    }
+}
