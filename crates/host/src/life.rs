@@ -230,6 +230,13 @@ impl Host {
         }
     }
 
+    /// A person looks at a process: nobody needs to call for him any more.
+    pub(crate) fn looked_at(&self, id: &ProcessId) {
+        if self.processes.get(id).is_some_and(|process| process.attention.is_some()) {
+            self.processes.note(id, |process| process.attention = None);
+        }
+    }
+
     /// Finds a process again after the server died.
     pub(crate) fn recover_process(&self, process: &Process, pane: Option<Pane>) {
         match (pane, self.open_log(&process.id)) {

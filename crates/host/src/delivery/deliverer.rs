@@ -25,11 +25,11 @@ const RECEIPT_PATIENCE: Duration = Duration::from_secs(15);
 
 /// A process as a worker sees it.
 #[derive(Debug, Clone)]
-pub(super) struct Target {
+pub(crate) struct Target {
     pub(super) host: Arc<Host>,
     pub(super) live: Arc<Live>,
     pub(super) facts: Arc<Facts>,
-    pub(super) preset: Option<Arc<Preset>>,
+    pub(crate) preset: Option<Arc<Preset>>,
 }
 
 impl Host {
@@ -119,7 +119,7 @@ impl Host {
     }
 
     /// The process, if it runs.
-    fn target(self: &Arc<Self>, id: &ProcessId) -> Option<Target> {
+    pub(crate) fn target(self: &Arc<Self>, id: &ProcessId) -> Option<Target> {
         let live = self.live(id).filter(|live| !live.watch().borrow().is_over())?;
         let facts = self.activities.facts(id);
         // Without its observer nobody knows what it shows.

@@ -11,6 +11,6 @@ mod record;
 mod store;
 
 pub(crate) use letters::check as check_text;
-pub(crate) use receipt::Receipt;
+pub(crate) use receipt::{Receipt, ReceiptState};
 pub(crate) use record::{Delivery, NewDelivery, Source, Stage};
 pub(crate) use store::Deliveries;

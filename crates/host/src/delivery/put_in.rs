@@ -26,7 +26,7 @@ const SECOND_ENTER: Duration = Duration::from_millis(1_500);
 const VERIFY_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long the keyboard may be somebody else's.
-const KEYBOARD_PATIENCE: Duration = Duration::from_secs(2);
+const KEYBOARD_PATIENCE: Duration = Duration::from_secs(15);
 
 /// How a part of the way ended before its time.
 enum Failure {
@@ -34,6 +34,15 @@ enum Failure {
     Stalled(String),
     /// A person is asked something; the text stands in the prompt and waits.
     Blocked(String),
+}
+
+fn receipt(done: Result<String, Failure>) -> Receipt {
+    match done {
+        Ok(evidence) => Receipt::new(ReceiptState::Delivered, evidence),
+        Err(Failure::Stalled(why) | Failure::Blocked(why)) => {
+            Receipt::new(ReceiptState::Stalled, why)
+        }
+    }
 }
 
 fn stalled(why: impl Into<String>) -> Failure {
@@ -47,12 +56,40 @@ impl Target {
             Some(preset) => self.put_into_agent(preset, delivery).await,
             None => self.type_into_program(&delivery.text).await,
         };
-        match done {
-            Ok(evidence) => Receipt::new(ReceiptState::Delivered, evidence),
-            Err(Failure::Stalled(why) | Failure::Blocked(why)) => {
-                Receipt::new(ReceiptState::Stalled, why)
+        receipt(done)
+    }
+
+    /// What `send_input` submits to an agent: the deliberate hand, which passes the gate and may
+    /// answer a dialog. Only whether it was taken is looked at.
+    pub(crate) async fn submit_by_hand(&self, preset: &Preset, bytes: Vec<u8>) -> Receipt {
+        receipt(self.hand_into_agent(preset, bytes).await)
+    }
+
+    async fn hand_into_agent(&self, preset: &Preset, bytes: Vec<u8>) -> Result<String, Failure> {
+        let keyboard = self.keyboard().await?;
+        let at_prompt = self.glimpse().composer.is_some();
+        self.write(&keyboard, bytes)?;
+        let held = match at_prompt {
+            true => self.echo(preset).await.unwrap_or_default(),
+            // A dialog: Enter is pressed all the same, once its program has had a moment.
+            false => {
+                tokio::time::sleep(preset.input.settle_ms).await;
+                None
             }
+        };
+        self.press_key(preset, &keyboard)?;
+        let began = Instant::now();
+        while began.elapsed() < VERIFY_PATIENCE {
+            tokio::time::sleep(LOOK_PAUSE).await;
+            if held.is_none() && self.live.is_written() {
+                return Ok("it was typed and entered; no prompt was to be seen".into());
+            }
+            if let Some(evidence) = self.taken("", held.as_deref(), began) {
+                return Ok(evidence);
+            }
+            self.alive()?;
         }
+        Err(stalled("Enter was pressed, and nothing shows whether it was taken"))
     }
 
     async fn put_into_agent(
@@ -157,6 +194,10 @@ impl Target {
         if let Some(why) = self.blocked(&self.glimpse()) {
             return Err(Failure::Blocked(why));
         }
+        self.press_key(preset, keyboard)
+    }
+
+    fn press_key(&self, preset: &Preset, keyboard: &Keyboard) -> Result<(), Failure> {
         let modes = self.live.screen().modes();
         let works = self.host.activities.get(&self.live.id).verdict.state == State::Working;
         let other = preset.input.submit_while_working.as_ref().filter(|_| works);

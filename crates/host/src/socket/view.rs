@@ -121,6 +121,7 @@ struct Attached {
 impl Attached {
     fn new(stream: UnixStream, host: Arc<Host>, live: Arc<Live>, outbox: Vec<u8>) -> Self {
         let number = live.views().enter();
+        host.looked_at(&live.id);
         Self {
             stream,
             host,

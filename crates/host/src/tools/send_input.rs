@@ -1,21 +1,30 @@
 //! `send_input`: the deliberate hand on the keyboard.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use patterm_screen::{Key, paste, type_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use super::error::{ErrorKind, ToolError};
 use super::get_process_output::{Answer as Output, STREAM_BYTES};
 use super::process::own;
 use super::tool::{Call, Effect, Tool};
+use crate::delivery::{Receipt, ReceiptState};
 use crate::plane::{INPUT_BYTES, Live};
+use crate::process::Process;
 
 pub(super) struct SendInput;
 
 /// The longest time to wait for what comes out.
 const MOST_WAIT_MS: u64 = 60_000;
+
+/// How long a program may take to read before the receipt says that it does not, and how often
+/// that is looked at.
+const WRITE_PATIENCE: Duration = Duration::from_secs(1);
+const WRITE_PAUSE: Duration = Duration::from_millis(5);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -58,6 +67,9 @@ pub(super) struct Args {
 pub(super) struct Answer {
     /// It was put in line for the program.
     ok: bool,
+    /// With `submit`: whether it was seen to be taken, and how.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    receipt: Option<Receipt>,
     #[serde(flatten)]
     output: Option<Output>,
 }
@@ -87,19 +99,19 @@ impl Tool for SendInput {
         }
         let bytes = encode(&args, &live)?;
         let before = live.log.end();
-        // Enter is a write of its own: some programs take it for a line end of the text otherwise.
-        let mut pieces = vec![bytes];
-        if args.submit {
-            pieces.push(enter(&live));
-        }
-        live.push(pieces).map_err(|_full| {
-            let message = format!(
-                "{} does not read its input: up to {INPUT_BYTES} bytes may wait for it",
-                process.id
-            );
-            ToolError::new(ErrorKind::Limit, message)
-        })?;
-        call.host.plane.write(&live);
+        let target = call.host.target(&process.id).filter(|_| args.submit);
+        let agent = target.and_then(|target| Some((target.preset.clone()?, target)));
+        let receipt = match agent {
+            Some((preset, target)) => {
+                // Never left half-way: what was typed is entered though its caller goes away.
+                let submit = async move { Ok(target.submit_by_hand(&preset, bytes).await) };
+                Some(call.detached(|_| submit).await?)
+            }
+            None => {
+                type_in(&call, &process, &live, &args, bytes)?;
+                if args.submit { Some(written(&live).await) } else { None }
+            }
+        };
         if wait > 0 {
             tokio::time::sleep(Duration::from_millis(wait)).await;
         }
@@ -108,8 +120,44 @@ impl Tool for SendInput {
             Tail::Stream => Some(Output::stream(&live, before, STREAM_BYTES)),
             Tail::Grid => Some(Output::grid(&live, None)),
         };
-        Ok(Answer { ok: true, output })
+        Ok(Answer { ok: true, receipt, output })
     }
+}
+
+/// Whether a program that is no agent has everything that was typed.
+async fn written(live: &Live) -> Receipt {
+    let began = Instant::now();
+    while !live.is_written() {
+        if began.elapsed() >= WRITE_PATIENCE {
+            let evidence = "its program does not read now; it is typed when that does";
+            return Receipt::new(ReceiptState::Queued, evidence);
+        }
+        tokio::time::sleep(WRITE_PAUSE).await;
+    }
+    Receipt::new(ReceiptState::Delivered, "it was typed into its terminal")
+}
+
+fn type_in(
+    call: &Call,
+    process: &Process,
+    live: &Arc<Live>,
+    args: &Args,
+    bytes: Vec<u8>,
+) -> Result<(), ToolError> {
+    // Enter is a write of its own: some programs take it for a line end of the text otherwise.
+    let mut pieces = vec![bytes];
+    if args.submit {
+        pieces.push(enter(live));
+    }
+    live.push(pieces).map_err(|_full| {
+        let message = format!(
+            "{} does not read its input: up to {INPUT_BYTES} bytes may wait for it",
+            process.id
+        );
+        ToolError::new(ErrorKind::Limit, message)
+    })?;
+    call.host.plane.write(live);
+    Ok(())
 }
 
 fn encode(args: &Args, live: &Live) -> Result<Vec<u8>, ToolError> {
