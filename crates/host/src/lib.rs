@@ -26,6 +26,7 @@ pub mod runtime;
 pub mod server;
 mod socket;
 pub mod state;
+mod timers;
 pub mod tools;
 mod tree;
 

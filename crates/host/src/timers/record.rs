@@ -1,0 +1,188 @@
+//! What is kept of a timer.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::clock::Moment;
+use super::countdown::Countdown;
+use super::sight::{Look, Sight};
+use crate::process::ProcessId;
+
+/// The id of a timer: `t1`, `t2`, …
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(crate) struct TimerId(String);
+
+impl TimerId {
+    pub(super) fn new(number: u64) -> Self {
+        Self(format!("t{number}"))
+    }
+
+    /// The id that a caller named; there may be no such timer.
+    pub(crate) fn named(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    pub(super) fn number(&self) -> Option<u64> {
+        self.0.strip_prefix('t')?.parse().ok()
+    }
+}
+
+impl fmt::Display for TimerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Which of the watched processes must rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Mode {
+    Any,
+    All,
+}
+
+/// A process that is watched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Watched {
+    pub(crate) id: ProcessId,
+    /// Its name when it was last known to have one.
+    pub(super) name: String,
+    /// It was idle when the timer was armed, and was not seen at work since.
+    pub(super) resting: bool,
+    /// How many of its rests do not count: those up to the one at arming.
+    #[serde(skip)]
+    pub(super) uncounted: u64,
+    #[serde(skip)]
+    pub(super) seen: Sight,
+}
+
+impl Watched {
+    pub(super) fn arm(id: ProcessId, name: String, seen: Sight) -> Self {
+        let mut watched = Self { id, name, resting: false, uncounted: 0, seen };
+        watched.arm_again(seen);
+        watched
+    }
+
+    pub(super) fn arm_again(&mut self, seen: Sight) {
+        self.seen = seen;
+        self.resting = seen.look == Look::Pausing || seen.look.is_idle();
+        // A rest that has begun and is not counted yet will be.
+        self.uncounted = seen.rests + u64::from(self.resting && !seen.counted);
+    }
+
+    /// The next server counts rests from nought: it will count one that goes on as its first.
+    pub(super) fn count_anew(&mut self) {
+        self.seen = Sight::default();
+        self.uncounted = u64::from(self.resting);
+    }
+
+    /// Notes what is seen; true if that is worth writing down.
+    pub(super) fn observe(&mut self, sight: Sight) -> bool {
+        self.seen = sight;
+        let worked = self.resting && sight.look.is_busy();
+        if worked {
+            self.resting = false;
+            self.uncounted = self.uncounted.min(sight.rests);
+        }
+        worked
+    }
+
+    /// Whether it came to rest since the timer was armed.
+    pub(super) fn has_rested(&self) -> bool {
+        self.seen.rests > self.uncounted || (self.seen.look.is_idle() && !self.resting)
+    }
+
+    pub(super) fn look(&self) -> Look {
+        self.seen.look
+    }
+}
+
+/// What a timer waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Wake {
+    /// A time that is over.
+    Delay(Countdown),
+    /// Processes that rest.
+    Idle { mode: Mode, watched: Vec<Watched>, max_wait: Option<Countdown> },
+}
+
+/// A timer that has not fired yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Timer {
+    pub(crate) id: TimerId,
+    /// Who gets the text.
+    pub(crate) owner: ProcessId,
+    /// Who set it; `None` outside the project.
+    pub(crate) set_by: Option<ProcessId>,
+    pub(crate) label: Option<String>,
+    /// The text; `None` for the fixed line of `timer_wait`.
+    pub(crate) body: Option<String>,
+    /// When it was set, in milliseconds since 1970.
+    pub(crate) set_at: u64,
+    pub(crate) paused: bool,
+    pub(crate) wake: Wake,
+}
+
+impl Timer {
+    pub(super) fn countdown(&self) -> Option<&Countdown> {
+        match &self.wake {
+            Wake::Delay(time) => Some(time),
+            Wake::Idle { max_wait, .. } => max_wait.as_ref(),
+        }
+    }
+
+    pub(super) fn countdown_mut(&mut self) -> Option<&mut Countdown> {
+        match &mut self.wake {
+            Wake::Delay(time) => Some(time),
+            Wake::Idle { max_wait, .. } => max_wait.as_mut(),
+        }
+    }
+
+    /// What is left until it fires by time, where it does.
+    pub(crate) fn left_ms(&self, now: &Moment) -> Option<u64> {
+        self.countdown().map(|time| time.left_ms(now))
+    }
+
+    pub(crate) fn watched(&self) -> &[Watched] {
+        match &self.wake {
+            Wake::Delay(_) => &[],
+            Wake::Idle { watched, .. } => watched,
+        }
+    }
+
+    pub(super) fn watched_mut(&mut self) -> &mut [Watched] {
+        match &mut self.wake {
+            Wake::Delay(_) => &mut [],
+            Wake::Idle { watched, .. } => watched,
+        }
+    }
+
+    /// The watched processes that it need not wait for (`true`) or waits for (`false`).
+    pub(crate) fn watched_that_rest(&self, rest: bool) -> Vec<ProcessId> {
+        let Wake::Idle { mode, watched, .. } = &self.wake else { return Vec::new() };
+        // A pause that began before `any` was armed does not count; `all` wants to be sure of it.
+        let rests = |look: Look| look.is_idle() || (*mode == Mode::Any && look == Look::Pausing);
+        let those = watched.iter().filter(|watched| rests(watched.look()) == rest);
+        those.map(|watched| watched.id.clone()).collect()
+    }
+}
+
+/// How a timer ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum End {
+    Fired,
+    Cancelled,
+    OwnerClosed,
+}
+
+/// A timer that is over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Ended {
+    pub(super) id: TimerId,
+    pub(super) how: End,
+}

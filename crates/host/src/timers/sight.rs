@@ -1,0 +1,67 @@
+//! What a timer sees of a process that it watches.
+
+use crate::activity::{Standing, State};
+use crate::host::Host;
+use crate::process::{ProcessId, Status};
+
+/// How a watched process looks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Look {
+    Working,
+    /// It waits for a person, which is no rest.
+    Blocked,
+    /// Nothing tells; never taken for idle.
+    #[default]
+    Unknown,
+    /// Idle, but not for long enough to be sure.
+    Pausing,
+    Idle,
+    /// Its program ended.
+    Exited,
+    /// Its entry is gone.
+    Closed,
+}
+
+impl Look {
+    /// Whether it counts as idle for whoever waits for that.
+    pub(crate) fn is_idle(self) -> bool {
+        matches!(self, Self::Idle | Self::Exited | Self::Closed)
+    }
+
+    /// Whether it does something, or is about to once a person answered.
+    pub(super) fn is_busy(self) -> bool {
+        matches!(self, Self::Working | Self::Blocked)
+    }
+}
+
+/// A watched process at a moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Sight {
+    pub(super) look: Look,
+    /// How often it came to rest since this server began.
+    pub(super) rests: u64,
+    /// Its present rest is counted in `rests`.
+    pub(super) counted: bool,
+}
+
+impl Sight {
+    /// What a process's status in the table and its standing make together.
+    pub(super) fn new(status: Option<Status>, standing: &Standing) -> Self {
+        let look = match (status, standing.settled, standing.verdict.state) {
+            (None, ..) => Look::Closed,
+            (Some(status), ..) if !status.is_alive() => Look::Exited,
+            (_, true, _) => Look::Idle,
+            (.., State::Idle) => Look::Pausing,
+            (.., State::Working) => Look::Working,
+            (.., State::Blocked) => Look::Blocked,
+            (.., State::Unknown) => Look::Unknown,
+        };
+        Self { look, rests: standing.rests, counted: standing.settled }
+    }
+
+    /// Looks at a process now.
+    pub(crate) fn of(host: &Host, id: &ProcessId) -> Self {
+        let status = host.processes.get(id).map(|process| process.status);
+        Self::new(status, &host.activities.get(id))
+    }
+}

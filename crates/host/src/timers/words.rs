@@ -1,0 +1,108 @@
+//! What an owner reads when a timer fires.
+
+use super::book::Why;
+use super::limits::NAMED;
+use super::record::{Mode, Timer, Wake, Watched};
+use super::sight::Look;
+use crate::process::{Exit, Process, ProcessId, Status};
+
+/// The text of a firing: the body alone, or after one line that says why.
+pub(super) fn text(
+    timer: &Timer,
+    why: Why,
+    find: impl Fn(&ProcessId) -> Option<Process>,
+) -> String {
+    let line = || format!("[system] {}: {}", heading(timer), reason(timer, why, &find));
+    match (&timer.wake, &timer.body) {
+        (Wake::Delay(_), Some(body)) => body.clone(),
+        (Wake::Idle { .. }, Some(body)) => format!("{}\n{body}", line()),
+        (_, None) => line(),
+    }
+}
+
+fn heading(timer: &Timer) -> String {
+    match &timer.label {
+        Some(label) => format!("timer {} ({})", timer.id, one_line(label)),
+        None => format!("timer {}", timer.id),
+    }
+}
+
+fn reason(timer: &Timer, why: Why, find: impl Fn(&ProcessId) -> Option<Process>) -> String {
+    let tell = |watched: &Watched| tell(watched, find(&watched.id));
+    match (&timer.wake, why) {
+        (Wake::Idle { mode: Mode::All, watched, .. }, Why::Rest) => {
+            format!("all rest: {}.", list(watched.iter().map(tell).collect()))
+        }
+        (Wake::Idle { watched, .. }, Why::Rest) => {
+            let (rested, others): (Vec<_>, Vec<_>) =
+                watched.iter().partition(|w| w.has_rested() || w.look() == Look::Closed);
+            let rested = list(rested.into_iter().map(tell).collect());
+            match others.is_empty() {
+                true => format!("{rested}."),
+                false => {
+                    format!(
+                        "{rested}. The others: {}.",
+                        list(others.into_iter().map(tell).collect())
+                    )
+                }
+            }
+        }
+        (Wake::Idle { watched, .. }, Why::Time) => {
+            let all = list(watched.iter().map(tell).collect());
+            format!("{} without that: {all}.", passed(timer))
+        }
+        (Wake::Delay(_), _) => format!("{}.", passed(timer)),
+    }
+}
+
+fn passed(timer: &Timer) -> String {
+    let asked_ms = timer.countdown().map_or(0, |time| time.asked_ms);
+    match asked_ms {
+        1_000 => "1 second has passed".to_owned(),
+        ms if ms % 1_000 == 0 => format!("{} seconds have passed", ms / 1_000),
+        ms => format!("{}.{:03} seconds have passed", ms / 1_000, ms % 1_000),
+    }
+}
+
+/// A watched process and how it is.
+fn tell(watched: &Watched, process: Option<Process>) -> String {
+    let name = one_line(process.as_ref().map_or(&watched.name, |process| &process.name));
+    let how = match watched.look() {
+        Look::Idle => "is idle".to_owned(),
+        Look::Pausing => "pauses".to_owned(),
+        Look::Exited => ending(process.as_ref()),
+        Look::Closed => "was closed".to_owned(),
+        Look::Working if watched.has_rested() => "was idle and works again".to_owned(),
+        Look::Working => "works".to_owned(),
+        Look::Blocked => "waits for a person".to_owned(),
+        Look::Unknown => "is in an unknown state".to_owned(),
+    };
+    format!("{name} ({}) {how}", watched.id)
+}
+
+fn ending(process: Option<&Process>) -> String {
+    match process.map(|process| (process.status, process.exit)) {
+        Some((Status::Stopped, _)) => "was stopped".to_owned(),
+        Some((Status::Failed, _)) => "could not be started".to_owned(),
+        Some((Status::Lost, _)) => "is lost".to_owned(),
+        Some((_, Some(Exit { code: Some(code), .. }))) => format!("exited with {code}"),
+        Some((_, Some(Exit { signal: Some(signal), .. }))) => {
+            format!("was ended by signal {signal}")
+        }
+        _ => "exited".to_owned(),
+    }
+}
+
+fn list(mut parts: Vec<String>) -> String {
+    let more = parts.len().saturating_sub(NAMED);
+    parts.truncate(NAMED);
+    if more > 0 {
+        parts.push(format!("and {more} more"));
+    }
+    parts.join("; ")
+}
+
+/// The first line is ours alone: nothing that others named may begin a second.
+fn one_line(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+}
