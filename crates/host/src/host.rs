@@ -19,6 +19,7 @@ use crate::plane::{Event, Live, Plane};
 use crate::process::{ProcessId, Processes};
 use crate::project::Project;
 use crate::state::{StateDir, StateError};
+use crate::timers::{Clock, Timers};
 use crate::tools::Registry;
 
 /// A project's state and everything that can be done with it.
@@ -53,6 +54,8 @@ pub struct Host {
     pub(crate) activities: Activities,
     /// What is on its way into them.
     pub(crate) deliveries: Deliveries,
+    /// What will wake them.
+    pub(crate) timers: Timers,
     /// What every program finds in its environment.
     pub(crate) environment: BTreeMap<String, String>,
     /// The process that was last brought to the front.
@@ -81,11 +84,14 @@ impl Host {
         let Parts { project, socket, state, tools, limits, keeping, settings, program } = parts;
         let (plane, events) = Plane::start(limits.history_bytes)
             .map_err(crate::state::failed("start threads for", project.root()))?;
+        let processes = Processes::load(&state)?;
+        let deliveries = Deliveries::load(&state)?;
         let host = Self {
-            processes: Processes::load(&state)?,
+            timers: Timers::load(&state, &processes, &deliveries, Clock::system())?,
+            processes,
             identities: Identities::load(&state)?,
             activities: Activities::default(),
-            deliveries: Deliveries::load(&state)?,
+            deliveries,
             started_at: now_ms() / 1000,
             shutdown: CancellationToken::new(),
             handover: AtomicBool::new(false),

@@ -115,6 +115,7 @@ impl Host {
                 self.identities.revoke(&process.id)?;
             }
             self.processes.forget(&process.id);
+            self.timers.close(&process.id);
             closed.push(process.id);
         }
         Ok(closed)
@@ -330,6 +331,7 @@ impl Host {
                 Some(_) => Status::Exited,
             };
         });
+        self.timers.ring();
         if let Some(live) = self.live(id).filter(|live| live.run == run) {
             live.settle();
         }

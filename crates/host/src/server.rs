@@ -18,6 +18,7 @@ use crate::registry::{Claim, ClaimError, Entry, Seat};
 use crate::runtime::{RuntimeDir, RuntimeError};
 use crate::socket::Listener;
 use crate::state::{StateDir, StateError};
+use crate::timers;
 use crate::tools::Registry;
 
 /// What a server is started with.
@@ -131,10 +132,13 @@ impl Server {
         let delivering = tokio::spawn(host.clone().deliver_all());
         let keeper_watch = host.clone();
         let watching = tokio::spawn(async move { keeper_watch.watch_keeper().await });
+        let timing = tokio::spawn(timers::Driver::new(host.clone())?.run());
         let served = listener.run(host.clone(), || seat.retire()).await;
         watching.abort();
         observing.abort();
         delivering.abort();
+        // What ends with the server has not come to rest.
+        timing.abort();
         // A server that ends on purpose takes everything in it along, unless another follows.
         if !host.handover.load(Ordering::Acquire) {
             host.begin_shutdown();
