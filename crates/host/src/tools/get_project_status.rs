@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::error::ToolError;
 use super::messages::{self, MessageAnswer};
 use super::process::Summary;
+use super::timer;
 use super::tool::{Call, Effect, Tool};
 use super::whoami::CallerAnswer;
 
@@ -31,6 +32,8 @@ pub(super) struct Answer {
     messages: Vec<MessageAnswer>,
     /// Your timers; this version has none.
     timers: Vec<String>,
+    /// Your timers.
+    timers: Vec<timer::Summary>,
 }
 
 impl Tool for GetProjectStatus {
@@ -52,6 +55,7 @@ impl Tool for GetProjectStatus {
             scratchpads: Vec::new(),
             messages: messages::last(&call.host.deliveries),
             timers: Vec::new(),
+            timers: timer::own_timers(&call),
         })
     }
 }

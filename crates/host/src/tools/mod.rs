@@ -10,6 +10,7 @@ mod get_process_status;
 mod get_project_status;
 mod help;
 mod list_agents;
+mod idle_timer;
 mod list_processes;
 mod messages;
 mod pattern;
@@ -29,6 +30,15 @@ mod spawn_agent;
 mod spawn_process;
 mod start_process;
 mod stop_process;
+mod timer;
+mod timer_cancel;
+mod timer_fire_when_idle_all;
+mod timer_fire_when_idle_any;
+mod timer_list;
+mod timer_pause;
+mod timer_resume;
+mod timer_set;
+mod timer_wait;
 mod tool;
 mod topics;
 mod wait_for_output;
@@ -67,5 +77,13 @@ impl Registry {
             .with::<send_input::SendInput>()
             .with::<send_message::SendMessage>()
             .with::<request_human_attention::RequestHumanAttention>()
+            .with::<timer_set::TimerSet>()
+            .with::<timer_wait::TimerWait>()
+            .with::<timer_fire_when_idle_any::TimerFireWhenIdleAny>()
+            .with::<timer_fire_when_idle_all::TimerFireWhenIdleAll>()
+            .with::<timer_cancel::TimerCancel>()
+            .with::<timer_pause::TimerPause>()
+            .with::<timer_resume::TimerResume>()
+            .with::<timer_list::TimerList>()
     }
 }

@@ -39,10 +39,16 @@ So after sending, set an idle timer and end your turn; never wait for the answer
 agents get `send_input`. `request_human_attention` calls the person.";
 
 const TIMERS: &str = "\
-`timer_set` gives you a text as a fresh turn after some seconds. `timer_fire_when_idle_any` and \
-`timer_fire_when_idle_all` do so when one or all of the processes you name fall idle; set one after \
-handing out work, then end your turn. `timer_wait` is the older form of `timer_set`. Timers survive \
-a restart of the server and fire at most once.";
+A timer gives you a text as a fresh turn, later. So: hand out the work, set the timer, END YOUR \
+TURN; what comes next begins with your text. `timer_set` does so after some seconds. \
+`timer_fire_when_idle_all` does so when all the processes you name are idle; those idle already \
+count, so it may fire at once. `timer_fire_when_idle_any` does so when one of them becomes idle; \
+those idle already do not count. Their text comes after a [system] line that says who is idle, \
+exited or closed. An agent that waits for a person is blocked, not idle: give max_wait_seconds \
+where that may happen. You cannot watch yourself. `timer_wait` is the older form of `timer_set`. \
+`timer_list`, `timer_cancel`, `timer_pause` and `timer_resume` are for timers that you own or set. \
+A timer fires once and is gone; set the same idle timer twice and it is still one. Timers survive a \
+restart of the server, and go when their owner is closed.";
 
 const SCRATCHPADS: &str = "\
 Scratchpads are Markdown files of the project that agents and people share. `scratchpad_read` \
@@ -51,8 +57,10 @@ that nobody's words are lost; `scratchpad_append` adds at the end without a chec
 
 const WAITING: &str = "\
 For a line a program will print (a server's \"ready\", a test's summary): `wait_for_pattern`. For \
-another agent to finish or answer: an idle timer, and end your turn. For time to pass: \
-`timer_set`. Never poll in a loop.";
+another agent to finish or answer: `timer_fire_when_idle_all` (or `timer_fire_when_idle_any` for \
+the first of several), and end your turn: you are woken with your text. Never `wait_for_pattern` on \
+an agent: what it shows is not its answer, and you could not be told anything meanwhile. For time \
+to pass: `timer_set`, and end your turn. Never poll in a loop.";
 
 const ERRORS: &str = "\
 A call that fails has isError and structuredContent.error = {kind, message}. Kinds: \
@@ -116,6 +124,8 @@ mod tests {
     #[test]
     fn a_text_names_the_tools_that_are_missing() {
         let text = text("waiting", &Registry::default()).unwrap();
-        assert!(text.ends_with("Not in this version of patterm: timer_set, wait_for_pattern."));
+        let missing = "timer_fire_when_idle_all, timer_fire_when_idle_any, timer_set, \
+            wait_for_pattern";
+        assert!(text.ends_with(&format!("Not in this version of patterm: {missing}.")));
     }
 }

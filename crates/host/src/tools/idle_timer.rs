@@ -1,0 +1,115 @@
+//! What the two timers on idle processes share.
+
+use std::collections::HashSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::ToolError;
+use super::process::find;
+use super::timer::{body, label, milliseconds, owner, remaining_seconds, setter};
+use super::tool::Call;
+use crate::process::ProcessId;
+use crate::timers::{Mode, NewTimer, TimerId, WATCHED, Wish};
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// The ids of the processes to watch; never your own.
+    watched: Vec<String>,
+    /// The text that reaches the owner as a fresh turn, after one line that says why.
+    body: String,
+    /// A label for lists.
+    label: Option<String>,
+    /// Fire after so many seconds even if they still work; 0 or absent: never.
+    max_wait_seconds: Option<f64>,
+    /// The process that gets the text; you by default. Needed if you are no agent of this project.
+    owner_process_id: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// Its id.
+    timer_id: TimerId,
+    /// The process that gets the text.
+    owner_process_id: ProcessId,
+    /// The watched processes that are idle now.
+    already_idle: Vec<ProcessId>,
+    /// Those that are not.
+    waiting_on: Vec<ProcessId>,
+    /// How long until it fires even if they still work; absent without max_wait_seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remaining_seconds: Option<f64>,
+    /// You had set the same timer before; it is not set twice.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    already_set: bool,
+    /// What to know about it.
+    note: &'static str,
+}
+
+/// Sets a timer on idle processes.
+pub(super) fn set(mode: Mode, args: Args, call: &Call) -> Result<Answer, ToolError> {
+    let owner = owner(call, args.owner_process_id.as_deref())?;
+    let watched = watched(&args.watched, &owner, call)?;
+    let max_wait = milliseconds("max_wait_seconds", args.max_wait_seconds.unwrap_or(0.0))?;
+    let max_wait_ms = (max_wait > 0).then_some(max_wait);
+    let new = NewTimer {
+        owner,
+        set_by: setter(call),
+        label: label(args.label)?,
+        body: Some(body(args.body)?),
+        wish: Wish::Idle { mode, watched, max_wait_ms },
+    };
+    let (timer, already_set) = call.host.timers.set(new, &call.host)?;
+    let waiting_on = timer.watched_that_rest(false);
+    Ok(Answer {
+        note: note(mode, waiting_on.is_empty()),
+        already_idle: timer.watched_that_rest(true),
+        remaining_seconds: remaining_seconds(&timer, &call.host.timers.now()),
+        timer_id: timer.id,
+        owner_process_id: timer.owner,
+        waiting_on,
+        already_set,
+    })
+}
+
+fn note(mode: Mode, all_idle: bool) -> &'static str {
+    match (mode, all_idle) {
+        (_, false) => "end your turn now; the text comes as a new one",
+        (Mode::All, true) => "all are idle: it fires at once; end your turn",
+        (Mode::Any, true) => {
+            "all are idle already, and that does not count: it fires when one of them has worked \
+             again and rests"
+        }
+    }
+}
+
+/// The processes to watch, each once, by id and name.
+fn watched(
+    given: &[String],
+    owner: &ProcessId,
+    call: &Call,
+) -> Result<Vec<(ProcessId, String)>, ToolError> {
+    if given.is_empty() {
+        return Err(ToolError::invalid("watched", "is empty; name the processes to watch"));
+    }
+    if given.len() > WATCHED {
+        let why = format_args!("takes up to {WATCHED} processes, not {}", given.len());
+        return Err(ToolError::invalid("watched", why));
+    }
+    let mut known = HashSet::new();
+    let mut watched = Vec::new();
+    for id in given {
+        let process = find(call, id)?;
+        if process.id == *owner {
+            let why = format_args!(
+                "has {owner}, which gets the text: it would be woken by the end of its own turn; \
+                 watch others, or use timer_set"
+            );
+            return Err(ToolError::invalid("watched", why));
+        }
+        if known.insert(process.id.clone()) {
+            watched.push((process.id, process.name));
+        }
+    }
+    Ok(watched)
+}

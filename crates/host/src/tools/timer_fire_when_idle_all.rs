@@ -1,0 +1,32 @@
+//! `timer_fire_when_idle_all`: a text when several processes are all idle.
+
+use super::error::ToolError;
+use super::idle_timer::{Answer, Args, set};
+use super::tool::{Call, Effect, Tool};
+use crate::timers::Mode;
+
+pub(super) struct TimerFireWhenIdleAll;
+
+impl Tool for TimerFireWhenIdleAll {
+    const NAME: &'static str = "timer_fire_when_idle_all";
+    const TITLE: &'static str = "Wake me when all are idle";
+    const DESCRIPTION: &'static str = "Wakes you with a text as a fresh turn when all watched \
+        processes are idle, exited or closed. Those idle now count, so it may fire at once. This \
+        is how to wait for agents: hand out the work, set the timer, then END YOUR TURN; never \
+        poll, never wait_for_pattern on an agent. With one watched process: wake me when it is done.";
+    const HELP: &'static str = "The text comes after one [system] line that says how each of them \
+        stands, or that max_wait_seconds are over. All must be idle at the same time: one that \
+        works again is waited for again. Idle means idle for a second or more; an agent that \
+        waits for a person is blocked, not idle, so give max_wait_seconds where that may happen. \
+        An agent that has not taken its first instructions yet is not idle. Setting the same \
+        timer again (same owner, watched and body) while it waits gives you the same one, with the \
+        newest max_wait_seconds. A paused one does not listen; resumed, it looks at them as they \
+        are then.";
+    const EFFECT: Effect = Effect::Adds;
+    type Args = Args;
+    type Answer = Answer;
+
+    async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
+        set(Mode::All, args, &call)
+    }
+}

@@ -1,0 +1,34 @@
+//! `timer_pause`: a timer that is not to fire for now.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::error::ToolError;
+use super::timer::{Summary, own_timer};
+use super::tool::{Call, Effect, Tool};
+
+pub(super) struct TimerPause;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// The timer.
+    timer_id: String,
+}
+
+impl Tool for TimerPause {
+    const NAME: &'static str = "timer_pause";
+    const TITLE: &'static str = "Pause a timer";
+    const DESCRIPTION: &'static str = "Holds one of your timers until timer_resume: a delay keeps \
+        what is left of its time, an idle timer does not listen.";
+    const HELP: &'static str = "A paused timer stays paused across restarts of the server, and its \
+        time does not run. Pausing it again changes nothing.";
+    const EFFECT: Effect = Effect::Sets;
+    type Args = Args;
+    type Answer = Summary;
+
+    async fn call(args: Args, call: Call) -> Result<Summary, ToolError> {
+        let id = own_timer(&call, &args.timer_id)?;
+        let timer = call.host.timers.pause(&id, &call.host)?;
+        Ok(Summary::of(&timer, &call.host.timers.now()))
+    }
+}

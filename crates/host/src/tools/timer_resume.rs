@@ -1,0 +1,35 @@
+//! `timer_resume`: a paused timer goes on.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::error::ToolError;
+use super::timer::{Summary, own_timer};
+use super::tool::{Call, Effect, Tool};
+
+pub(super) struct TimerResume;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// The timer.
+    timer_id: String,
+}
+
+impl Tool for TimerResume {
+    const NAME: &'static str = "timer_resume";
+    const TITLE: &'static str = "Resume a timer";
+    const DESCRIPTION: &'static str = "Lets a paused timer of yours go on: a delay with the time \
+        that was left; an idle timer is armed anew, as if it were set now.";
+    const HELP: &'static str = "So timer_fire_when_idle_any does not count those that are idle \
+        when it is resumed, and timer_fire_when_idle_all may fire at once. What happened while it \
+        was paused does not count. Resuming a timer that is not paused changes nothing.";
+    const EFFECT: Effect = Effect::Sets;
+    type Args = Args;
+    type Answer = Summary;
+
+    async fn call(args: Args, call: Call) -> Result<Summary, ToolError> {
+        let id = own_timer(&call, &args.timer_id)?;
+        let timer = call.host.timers.resume(&id, &call.host)?;
+        Ok(Summary::of(&timer, &call.host.timers.now()))
+    }
+}

@@ -1,0 +1,79 @@
+//! `timer_set`: a text after a time.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::ToolError;
+use super::timer::{body, label, milliseconds, owner, remaining_seconds, setter};
+use super::tool::{Call, Effect, Tool};
+use crate::process::ProcessId;
+use crate::timers::{NewTimer, TimerId, Wish};
+
+pub(super) struct TimerSet;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// How long until then; up to a year.
+    seconds: f64,
+    /// The text that reaches the owner as a fresh turn, exactly as given.
+    body: String,
+    /// A label for lists.
+    label: Option<String>,
+    /// The process that gets the text; you by default. Needed if you are no agent of this project.
+    owner_process_id: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// Its id.
+    timer_id: TimerId,
+    /// The process that gets the text.
+    owner_process_id: ProcessId,
+    /// How long until it fires.
+    remaining_seconds: f64,
+}
+
+/// Sets a delay; the older form has no text of its own.
+pub(super) fn set(
+    call: &Call,
+    owner: ProcessId,
+    seconds: f64,
+    text: Option<String>,
+    named: Option<String>,
+) -> Result<Answer, ToolError> {
+    let new = NewTimer {
+        owner,
+        set_by: setter(call),
+        label: label(named)?,
+        body: text.map(body).transpose()?,
+        wish: Wish::After { ms: milliseconds("seconds", seconds)? },
+    };
+    let (timer, _) = call.host.timers.set(new, &call.host)?;
+    let remaining = remaining_seconds(&timer, &call.host.timers.now());
+    Ok(Answer {
+        timer_id: timer.id,
+        owner_process_id: timer.owner,
+        remaining_seconds: remaining.unwrap_or(0.0),
+    })
+}
+
+impl Tool for TimerSet {
+    const NAME: &'static str = "timer_set";
+    const TITLE: &'static str = "Wake me later";
+    const DESCRIPTION: &'static str = "Wakes you with a text as a fresh turn after some seconds. \
+        It returns at once: end your turn after it. To wait for another agent or process to finish \
+        use timer_fire_when_idle_all instead of guessing a time.";
+    const HELP: &'static str = "The text arrives exactly as given, once, also if the server was \
+        restarted meanwhile; one that came due while it was down arrives when it is back. Time in \
+        which the machine was suspended counts, and setting its clock does not matter. \
+        owner_process_id gives the text to another process that you may type into; one that is no \
+        agent gets it typed and entered. Paused, it keeps what is left of its time.";
+    const EFFECT: Effect = Effect::Adds;
+    type Args = Args;
+    type Answer = Answer;
+
+    async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
+        let owner = owner(&call, args.owner_process_id.as_deref())?;
+        set(&call, owner, args.seconds, Some(args.body), args.label)
+    }
+}
