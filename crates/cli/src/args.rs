@@ -57,6 +57,8 @@ pub(crate) enum Verb {
     Close(One),
     /// Show a process on this terminal; ctrl+b d leaves
     Attach(Attach),
+    /// List this project's timers
+    Timers(Timers),
     /// Call any tool and print its result
     Call(Call),
     /// Speak MCP on standard input and output, for an agent's CLI
@@ -230,6 +232,13 @@ pub(crate) struct Stop {
 pub(crate) struct One {
     /// An id, a name, or the start of one
     pub(crate) process: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Timers {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -11,6 +11,7 @@ mod mcp_stdio;
 mod overview;
 mod serve;
 mod start;
+mod timers;
 mod upgrade;
 mod verbs;
 
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         Some(Verb::Restart(options)) => verbs::restart(&options),
         Some(Verb::Close(options)) => verbs::close(&options),
         Some(Verb::Attach(options)) => attach::run(&options),
+        Some(Verb::Timers(options)) => timers::run(&options),
         Some(Verb::Call(options)) => verbs::call(&options),
         None => overview::run(),
     };
