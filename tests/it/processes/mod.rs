@@ -10,5 +10,6 @@ mod owners;
 mod ports;
 mod programs;
 mod survival;
+mod timers;
 mod typing;
 mod waiting;

@@ -20,18 +20,18 @@ fn server(place: &Place) -> Entry {
     serde_json::from_str(&place.run(&["serve", "--json"])).unwrap()
 }
 
-fn desk_of(place: &Place) -> (Desk, Running) {
+pub(super) fn desk_of(place: &Place) -> (Desk, Running) {
     let entry = server(place);
     (Desk::at(&entry.socket), Running::of(entry.pid))
 }
 
-fn kill(process: &Running) {
+pub(super) fn kill(process: &Running) {
     process.signal(Signal::KILL);
     process.wait();
 }
 
 /// Lets a moment pass that has nothing to do with what goes on.
-fn moment(chance: &mut Chance) {
+pub(super) fn moment(chance: &mut Chance) {
     let (_never, nothing) = std::sync::mpsc::sync_channel::<()>(0);
     let pause = Duration::from_micros(chance.within(0..40_000) as u64);
     let _ = nothing.recv_timeout(pause);

@@ -1,0 +1,358 @@
+//! Timers as agents and people use them: who may set what for whom, what arrives, and that it arrives
+//! once whatever dies.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::desk::{Desk, desk, strings, until};
+use super::survival::{desk_of, kill, moment};
+use crate::support::{Chance, Place, Serving};
+
+/// What timers have handed in: for whom, and how the text begins.
+fn handed_in(place: &Place) -> Vec<(String, String)> {
+    let Ok(file) = std::fs::read(place.state().file("deliveries.json")) else { return Vec::new() };
+    let file: Value = serde_json::from_slice(&file).unwrap();
+    let deliveries = file["deliveries"].as_array().unwrap().iter();
+    let of_timers = deliveries.filter(|delivery| delivery["source"]["kind"] == "timer");
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    of_timers.map(|delivery| (text(&delivery["to"]), text(&delivery["excerpt"]))).collect()
+}
+
+/// Waits until so many texts are handed in.
+fn until_handed_in(place: &Place, texts: usize) -> Vec<(String, String)> {
+    until("a timer's text", || Some(handed_in(place)).filter(|handed| handed.len() >= texts))
+}
+
+fn agent(server: &Serving, name: &str, parent: Option<&str>) -> (String, Desk) {
+    let parent = parent.map(|parent| parent.parse().unwrap());
+    let (process, token) = server.agent(name, parent.as_ref());
+    (process.id.as_str().to_owned(), Desk::of_agent(server, &token))
+}
+
+/// The ids of the timers that a caller sees.
+#[track_caller]
+fn listed(desk: &mut Desk) -> Vec<String> {
+    let timers = desk.ok("timer_list", json!({}))["timers"].take();
+    let id = |timer: &Value| timer["timer_id"].as_str().unwrap().to_owned();
+    timers.as_array().unwrap().iter().map(id).collect()
+}
+
+#[test]
+fn a_text_arrives_after_its_time_and_not_before() {
+    let (place, server, _) = desk();
+    let (id, mut agent) = agent(&server, "lead", None);
+    let began = std::time::Instant::now();
+    let set = agent.ok("timer_set", json!({"seconds": 0.25, "body": "look\nat it "}));
+    let left = set["remaining_seconds"].as_f64().unwrap();
+    assert!(left > 0.0 && left <= 0.25, "{set}");
+    assert_eq!((&set["timer_id"], &set["owner_process_id"]), (&json!("t1"), &json!(id)));
+    assert_eq!(until_handed_in(&place, 1), [(id.clone(), "look at it ".to_owned())]);
+    assert!(began.elapsed().as_millis() >= 250);
+    agent.ok("timer_wait", json!({"seconds": 0, "label": "build"}));
+    let line = "[system] timer t2 (build): 0 seconds have passed.".to_owned();
+    assert_eq!(until_handed_in(&place, 2)[1], (id, line));
+    let message = agent.refused("not_found", "timer_cancel", json!({"timer_id": "t1"}));
+    assert_eq!(message, "timer t1 has fired already");
+    assert_eq!(listed(&mut agent), [""; 0]);
+}
+
+#[test]
+fn a_timer_is_paused_resumed_listed_and_cancelled() {
+    let (place, server, mut person) = desk();
+    let (id, mut agent) = agent(&server, "lead", None);
+    let body = "x".repeat(100);
+    let set = json!({"seconds": 600, "body": body, "label": " check "});
+    agent.ok("timer_set", set);
+    let mut timer = agent.ok("timer_list", json!({}))["timers"][0].take();
+    let left = timer["remaining_seconds"].take().as_f64().unwrap();
+    assert!(left > 500.0 && left <= 600.0);
+    assert!(timer["set_at"].take().as_u64().unwrap() > 1_700_000_000_000);
+    let expected = json!({
+        "timer_id": "t1", "kind": "delay", "status": "pending", "label": "check",
+        "owner_process_id": id, "set_by": id, "remaining_seconds": null, "set_at": null,
+        "excerpt": format!("{}…", "x".repeat(80)),
+    });
+    assert_eq!(timer, expected);
+    let one = json!({"timer_id": "t1"});
+    let paused = agent.ok("timer_pause", one.clone());
+    assert_eq!(paused["status"], "paused");
+    let again = agent.ok("timer_pause", one.clone());
+    assert_eq!(again["remaining_seconds"], paused["remaining_seconds"], "it does not run");
+    let status = person.ok("get_project_status", json!({}));
+    assert_eq!(
+        (&status["timers"][0]["timer_id"], &status["timers"][0]["status"]),
+        (&json!("t1"), &json!("paused"))
+    );
+    assert_eq!(agent.ok("timer_resume", one.clone())["status"], "pending");
+    assert_eq!(agent.ok("timer_resume", one.clone())["status"], "pending");
+    assert_eq!(agent.ok("timer_cancel", one.clone()), json!({"ok": true}));
+    for tool in ["timer_cancel", "timer_pause", "timer_resume"] {
+        assert_eq!(agent.refused("not_found", tool, one.clone()), "timer t1 was cancelled");
+        let unknown = agent.refused("not_found", tool, json!({"timer_id": "t9"}));
+        assert!(unknown.contains("there is no timer `t9`"), "{unknown}");
+    }
+    assert_eq!(listed(&mut person), [""; 0]);
+    assert_eq!(handed_in(&place), []);
+}
+
+#[test]
+fn bad_input_is_named() {
+    let (_place, server, mut person) = desk();
+    let (id, mut agent) = agent(&server, "lead", None);
+    server.agent("other", None);
+    let idle = "timer_fire_when_idle_any";
+    let long = "x".repeat(65_537);
+    for (tool, arguments, words) in [
+        ("timer_set", json!({"body": "b"}), "`seconds` is missing"),
+        ("timer_set", json!({"seconds": 1}), "`body` is missing"),
+        ("timer_set", json!({"seconds": "1", "body": "b"}), "`seconds` takes a number"),
+        (
+            "timer_set",
+            json!({"seconds": -1, "body": "b"}),
+            "`seconds` takes 0 to 31536000 seconds, not -1",
+        ),
+        ("timer_set", json!({"seconds": 1e300, "body": "b"}), "`seconds` takes 0 to 31536000"),
+        ("timer_set", json!({"seconds": 31_536_001, "body": "b"}), "`seconds` takes 0 to 31536000"),
+        ("timer_set", json!({"seconds": 1, "body": " \n"}), "`body` is empty"),
+        (
+            "timer_set",
+            json!({"seconds": 1, "body": long}),
+            "`body` takes up to 65536 bytes, not 65537",
+        ),
+        (
+            "timer_set",
+            json!({"seconds": 1, "body": "b", "label": "a\nb"}),
+            "`label` takes up to 100",
+        ),
+        (
+            "timer_set",
+            json!({"seconds": 1, "body": "b", "label": "x".repeat(101)}),
+            "`label` takes up to 100",
+        ),
+        ("timer_wait", json!({}), "`seconds` is missing"),
+        ("timer_wait", json!({"seconds": -0.5}), "`seconds` takes 0 to 31536000 seconds, not -0.5"),
+        (idle, json!({"body": "b"}), "`watched` is missing"),
+        (idle, json!({"watched": "p2", "body": "b"}), "`watched` takes an array of strings"),
+        (idle, json!({"watched": [2], "body": "b"}), "`watched[0]` takes a string"),
+        (idle, json!({"watched": [], "body": "b"}), "`watched` is empty"),
+        (
+            idle,
+            json!({"watched": vec!["p2"; 101], "body": "b"}),
+            "`watched` takes up to 100 processes, not 101",
+        ),
+        (idle, json!({"watched": [id], "body": "b"}), "`watched` has p1, which gets the text"),
+        (
+            idle,
+            json!({"watched": ["p2"], "body": "b", "max_wait_seconds": -1}),
+            "`max_wait_seconds` takes 0 to",
+        ),
+        (idle, json!({"watched": ["p2"], "body": ""}), "`body` is empty"),
+        ("timer_cancel", json!({}), "`timer_id` is missing"),
+        ("timer_pause", json!({"timer_id": 1}), "`timer_id` takes a string"),
+    ] {
+        let message = agent.refused("invalid_argument", tool, arguments);
+        assert!(message.contains(words), "{message}");
+    }
+    let unknown = json!({"watched": ["p2", "p99"], "body": "b"});
+    assert!(agent.refused("not_found", idle, unknown).contains("no process `p99`"));
+    let nobody = json!({"seconds": 1, "body": "b", "owner_process_id": "p99"});
+    assert!(agent.refused("not_found", "timer_set", nobody).contains("no process `p99`"));
+    // Somebody outside has no pane of its own to be woken in.
+    for (tool, arguments) in [
+        ("timer_set", json!({"seconds": 1, "body": "b"})),
+        (idle, json!({"watched": ["p2"], "body": "b"})),
+        ("timer_fire_when_idle_all", json!({"watched": ["p2"], "body": "b"})),
+        ("timer_wait", json!({"seconds": 1})),
+    ] {
+        let message = person.refused("invalid_argument", tool, arguments);
+        assert!(message.contains("owner_process_id"), "{message}");
+    }
+    assert_eq!(listed(&mut person), [""; 0]);
+}
+
+#[test]
+fn agents_set_timers_for_themselves_and_those_below_and_touch_no_others() {
+    let (_place, server, mut person) = desk();
+    let (lead, mut lead_desk) = agent(&server, "lead", None);
+    let (sub, mut sub_desk) = agent(&server, "sub", Some(&lead));
+    let (_, mut stranger) = agent(&server, "stranger", None);
+    let set = |owner: Option<&str>| {
+        let mut arguments = json!({"seconds": 600, "body": "b"});
+        if let Some(owner) = owner {
+            arguments["owner_process_id"] = json!(owner);
+        }
+        arguments
+    };
+    lead_desk.ok("timer_set", set(None));
+    lead_desk.ok("timer_set", set(Some(&sub)));
+    sub_desk.ok("timer_set", set(None));
+    sub_desk.refused("not_owner", "timer_set", set(Some(&lead)));
+    let watch = json!({"watched": [sub], "body": "b", "owner_process_id": lead});
+    stranger.refused("not_owner", "timer_fire_when_idle_any", watch);
+    person.ok("timer_set", set(Some(&sub)));
+    assert_eq!(listed(&mut lead_desk), ["t1", "t2"], "its own, and what it set");
+    assert_eq!(listed(&mut sub_desk), ["t2", "t3", "t4"], "what it owns, whoever set it");
+    assert_eq!(listed(&mut stranger), [""; 0]);
+    assert_eq!(listed(&mut person), ["t1", "t2", "t3", "t4"]);
+    for tool in ["timer_cancel", "timer_pause", "timer_resume"] {
+        let message = lead_desk.refused("not_owner", tool, json!({"timer_id": "t3"}));
+        assert!(message.contains("belongs to p2"), "{message}");
+        sub_desk.refused("not_owner", tool, json!({"timer_id": "t1"}));
+    }
+    sub_desk.ok("timer_cancel", json!({"timer_id": "t2"}));
+    person.ok("timer_pause", json!({"timer_id": "t3"}));
+    // An owner that is closed takes its timers along.
+    lead_desk.close(&sub);
+    assert_eq!(listed(&mut person), ["t1"]);
+    let message = person.refused("not_found", "timer_resume", json!({"timer_id": "t3"}));
+    assert_eq!(message, "timer t3 went when its owner was closed");
+}
+
+#[test]
+fn idle_timers_count_those_that_ended() {
+    let (place, server, mut person) = desk();
+    let (lead, mut agent) = agent(&server, "lead", None);
+    let ended = agent.sh("exit 4");
+    person.ended(&ended);
+    let busy = agent.sh("echo up; until [ -e go ]; do echo tick; sleep 0.01; done; exit 3");
+    agent.wait(&busy, "up");
+    let both = json!({"watched": [ended, busy, ended], "body": "collect"});
+    let any = agent.ok("timer_fire_when_idle_any", both.clone());
+    assert_eq!((&any["already_idle"], &any["waiting_on"]), (&json!([ended]), &json!([busy])));
+    assert_eq!(any.get("remaining_seconds"), None);
+    let again = agent.ok("timer_fire_when_idle_any", both.clone());
+    assert_eq!((&again["timer_id"], &again["already_set"]), (&any["timer_id"], &json!(true)));
+    let mut patient = both;
+    patient["max_wait_seconds"] = json!(600);
+    let all = agent.ok("timer_fire_when_idle_all", patient);
+    assert!(all["remaining_seconds"].as_f64().unwrap() > 500.0);
+    let timers = agent.ok("timer_list", json!({}))["timers"].take();
+    assert_eq!((&timers[0]["kind"], &timers[1]["kind"]), (&json!("idle_any"), &json!("idle_all")));
+    assert_eq!(strings(&timers[0]["watched"]), [&*ended, &*busy], "each once");
+    // One that is all ended already fires at once.
+    let now = agent.ok("timer_fire_when_idle_all", json!({"watched": [ended], "body": "now"}));
+    assert_eq!(now["waiting_on"], json!([]));
+    let first = until_handed_in(&place, 1);
+    let line = format!("[system] timer t3: all rest: sh ({ended}) exited with 4. now");
+    assert_eq!(first, [(lead.clone(), line)]);
+    std::fs::write(place.path("project/go"), "").unwrap();
+    let texts = until_handed_in(&place, 3);
+    let line =
+        format!("[system] timer t1: sh-2 ({busy}) exited with 3. The others: sh ({ended}) exit");
+    assert!(texts.iter().any(|(to, text)| *to == lead && text.starts_with(&line)), "{texts:?}");
+    assert_eq!(listed(&mut person), [""; 0]);
+}
+
+#[test]
+fn a_watched_process_that_is_closed_counts() {
+    let (place, server, mut person) = desk();
+    let (_, mut agent) = agent(&server, "lead", None);
+    let (sub, _token) = server.agent("helper", None);
+    let watch = json!({"watched": [sub.id], "body": "collect", "max_wait_seconds": 0});
+    let set = agent.ok("timer_fire_when_idle_any", watch);
+    assert_eq!(set["waiting_on"], json!([sub.id]), "one that was not started yet is not idle");
+    person.close(sub.id.as_str());
+    let texts = until_handed_in(&place, 1);
+    assert_eq!(texts[0].1, "[system] timer t1: helper (p2) was closed. collect");
+}
+
+#[test]
+fn the_time_of_an_idle_timer_may_be_over_first() {
+    let (place, server, _) = desk();
+    let (_, mut agent) = agent(&server, "lead", None);
+    let (sub, _token) = server.agent("helper", None);
+    let watch = json!({"watched": [sub.id], "body": "collect", "max_wait_seconds": 0.1});
+    agent.ok("timer_fire_when_idle_all", watch);
+    let texts = until_handed_in(&place, 1);
+    let line = "[system] timer t1: 0.100 seconds have passed without that: helper (p2) is";
+    assert!(texts[0].1.starts_with(line), "{texts:?}");
+}
+
+#[test]
+fn the_verb_lists_them() {
+    let place = Place::new();
+    assert!(place.run(&["timers"]).starts_with("no timers"));
+    assert_eq!(place.run(&["timers", "--json"]), "[]\n");
+    place.run(&["run", "--", "cat"]);
+    let set = r#"{"seconds": 7200, "body": "look at the build", "owner_process_id": "p1"}"#;
+    place.run(&["call", "timer_set", set]);
+    place.run(&["call", "timer_pause", r#"{"timer_id": "t1"}"#]);
+    let table = place.run(&["timers"]);
+    let rows: Vec<Vec<&str>> = table.lines().map(|row| row.split_whitespace().collect()).collect();
+    assert_eq!(rows[1][..3], ["t1", "paused", "p1"]);
+    assert_eq!(rows[1][4..], ["look", "at", "the", "build"]);
+    let listed: Value = serde_json::from_str(&place.run(&["timers", "--json"])).unwrap();
+    assert_eq!(listed[0]["timer_id"], "t1");
+}
+
+/// Rounds of setting timers and killing the server. All of it stays below the number of texts that
+/// are remembered, so that each can be counted.
+const ROUNDS: usize = 12;
+
+#[test]
+fn the_server_is_killed_while_timers_run_and_none_is_lost_or_fires_twice() {
+    let place = Place::new();
+    let mut chance = Chance::new(11);
+    let (mut desk, mut process) = desk_of(&place);
+    let owners: Vec<String> = (0..4).map(|_| desk.run(&["cat"])).collect();
+    let (mut certain, mut asked) = (BTreeSet::new(), BTreeSet::new());
+    for round in 0..ROUNDS {
+        let mut timer = |n: usize| {
+            let body = format!("wake {round}.{n}");
+            asked.insert(body.clone());
+            let seconds = chance.within(0..200) as f64 / 1_000.0;
+            json!({"seconds": seconds, "body": body, "owner_process_id": owners[n % 4]})
+        };
+        for n in 0..5 {
+            let arguments = timer(n);
+            desk.ok("timer_set", arguments.clone());
+            certain.insert(arguments["body"].as_str().unwrap().to_owned());
+        }
+        // Whether these are set before the server dies is its own affair.
+        for n in 5..10 {
+            let arguments = timer(n);
+            desk.ask("timer_set", arguments);
+        }
+        moment(&mut chance);
+        kill(&process);
+        (desk, process) = desk_of(&place);
+    }
+    until("all timers to fire", || listed(&mut desk).is_empty().then_some(()));
+    let check = || {
+        let mut times: BTreeMap<String, usize> = BTreeMap::new();
+        for (_, text) in handed_in(&place) {
+            *times.entry(text).or_default() += 1;
+        }
+        assert!(times.values().all(|times| *times == 1), "twice: {times:?}");
+        let fired: BTreeSet<String> = times.into_keys().collect();
+        let lost: Vec<_> = certain.difference(&fired).collect();
+        assert!(lost.is_empty(), "lost: {lost:?}");
+        assert!(fired.is_subset(&asked));
+        fired.len()
+    };
+    let fired = check();
+    kill(&process);
+    (desk, _) = desk_of(&place);
+    assert_eq!(listed(&mut desk), [""; 0]);
+    assert_eq!(check(), fired, "the next server fires nothing again");
+}
+
+#[test]
+fn a_paused_timer_is_found_again_as_it_was() {
+    let place = Place::new();
+    let (mut desk, process) = desk_of(&place);
+    let owner = desk.run(&["cat"]);
+    let set = json!({"seconds": 600, "body": "b", "owner_process_id": owner});
+    desk.ok("timer_set", set.clone());
+    desk.ok("timer_set", set);
+    let paused = desk.ok("timer_pause", json!({"timer_id": "t1"}));
+    kill(&process);
+    let (mut desk, _) = desk_of(&place);
+    let timers = desk.ok("timer_list", json!({}))["timers"].take();
+    assert_eq!(timers[0], paused);
+    let left = timers[1]["remaining_seconds"].as_f64().unwrap();
+    assert!(left > 500.0 && left < 600.0 && timers[1]["status"] == "pending", "{timers}");
+    let next = json!({"seconds": 600, "body": "b", "owner_process_id": owner});
+    assert_eq!(desk.ok("timer_set", next)["timer_id"], "t3");
+}
