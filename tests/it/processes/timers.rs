@@ -356,3 +356,42 @@ fn a_paused_timer_is_found_again_as_it_was() {
     let next = json!({"seconds": 600, "body": "b", "owner_process_id": owner});
     assert_eq!(desk.ok("timer_set", next)["timer_id"], "t3");
 }
+
+/// An owner that is no agent gets the text typed and entered, once.
+#[test]
+fn what_is_due_is_typed_into_an_ordinary_program_once() {
+    let (_place, _server, mut desk) = desk();
+    let owner = desk.sh("stty -echo; echo ready; exec cat");
+    desk.wait(&owner, "ready");
+    let set = |seconds: f64, body: &str| json!({"seconds": seconds, "body": body, "owner_process_id": owner});
+    desk.ok("timer_set", set(0.0, "look at the build"));
+    desk.wait(&owner, "^look at the build$");
+    // A second text comes after the first: had that been typed twice, it would stand twice by then.
+    desk.ok("timer_set", set(0.0, "and at the tests"));
+    desk.wait(&owner, "^and at the tests$");
+    assert_eq!(desk.rows(&owner), ["ready", "look at the build", "and at the tests"]);
+}
+
+/// Whoever dies meanwhile: what was begun and cannot be verified is not typed again.
+#[test]
+fn a_text_is_typed_at_most_once_whenever_the_server_dies() {
+    let place = Place::new();
+    let mut chance = Chance::new(13);
+    let (mut desk, mut process) = desk_of(&place);
+    let owner = desk.sh("stty -echo; echo ready; exec cat");
+    desk.wait(&owner, "ready");
+    for n in 0..20 {
+        let body = format!("text {n};");
+        desk.ok("timer_set", json!({"seconds": 0, "body": body, "owner_process_id": owner}));
+        moment(&mut chance);
+        kill(&process);
+        (desk, process) = desk_of(&place);
+    }
+    until("all timers to fire", || listed(&mut desk).is_empty().then_some(()));
+    desk.ok("timer_set", json!({"seconds": 0, "body": "the end", "owner_process_id": owner}));
+    desk.wait(&owner, "the end");
+    let printed = desk.raw(&owner);
+    for n in 0..20 {
+        assert!(printed.matches(&format!("text {n};")).count() <= 1, "{n}: {printed}");
+    }
+}
