@@ -20,7 +20,7 @@ use crate::start;
 const GIVEN_BYTES: u64 = 4 << 20;
 
 /// A server that is being replaced answers again by then; the CLI waits no longer for its hook.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(4);
 
 pub(crate) fn run(options: &Hook) {
     // Without a server to tell there is nothing to do, and nobody to say it to.

@@ -81,7 +81,7 @@ impl Host {
         new: &NewAgent,
     ) -> Result<Process, ToolError> {
         let prompt = match &new.instructions {
-            Some(text) => Some(self.as_prompt(&process.id, text)?),
+            Some(text) => Some(preset.as_words(&self.as_prompt(&process.id, text)?)),
             None => None,
         };
         let opening = Opening::Fresh { prompt: prompt.as_deref() };

@@ -17,6 +17,9 @@ use crate::presets::Preset;
 /// Turns that hooks told of and that may still be asked for: a few seconds' worth.
 const TURNS: usize = 16;
 
+/// How long a CLI may be kept from its first turn for want of patterm's tools.
+const TOOLS_PATIENCE: Duration = Duration::from_secs(4);
+
 /// A hook's word, when it came, and what it was given.
 #[derive(Debug, Clone)]
 pub(crate) struct Heard {
@@ -35,6 +38,8 @@ struct Inner {
     /// When its prompt was first seen, and when it was last seen to work.
     prompt_seen: Option<Instant>,
     worked: Option<(Instant, String)>,
+    /// Its CLI has asked for patterm's tools.
+    has_tools: bool,
 }
 
 /// What is known of one process beside its screen.
@@ -43,6 +48,8 @@ pub(crate) struct Facts {
     inner: Mutex<Inner>,
     /// Rung when there is something new.
     pub(super) bell: Notify,
+    /// Rung when its CLI asks for patterm's tools.
+    tools: Notify,
 }
 
 impl Facts {
@@ -119,6 +126,31 @@ impl Facts {
     pub(crate) fn submitted(&self, what: &'static str, hold: Duration) {
         self.lock().submitted = Some((what, hold));
         self.bell.notify_one();
+    }
+
+    /// Its CLI asks for patterm's tools.
+    pub(crate) fn note_tools(&self) {
+        self.lock().has_tools = true;
+        self.tools.notify_waiters();
+    }
+
+    /// Returns once a hook may return: at once, or when its CLI has patterm's tools.
+    pub(crate) async fn may_return(&self, event: &str) {
+        let waits =
+            |preset: Arc<Preset>| preset.hooks.get(event).is_some_and(|h| h.waits_for_tools);
+        if !self.preset().is_some_and(waits) {
+            return;
+        }
+        let has_tools = async {
+            loop {
+                let told = self.tools.notified();
+                if self.lock().has_tools {
+                    return;
+                }
+                told.await;
+            }
+        };
+        let _ = tokio::time::timeout(TOOLS_PATIENCE, has_tools).await;
     }
 
     /// When its prompt was first seen.

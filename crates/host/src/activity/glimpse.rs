@@ -1,8 +1,10 @@
 //! One look at a screen: what activity and delivery conclude from.
 
+use std::ops::Range;
+
 use patterm_screen::{Attributes, Progress, Run, Screen};
 
-use crate::presets::{Composer, Preset};
+use crate::presets::{Bar, Composer, Preset};
 
 /// What a screen shows at a moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,20 +48,42 @@ impl Glimpse {
 /// What stands in the prompt box. Faint text is what the CLI itself shows there, a placeholder or a
 /// suggestion, and does not count. Rows are joined by line ends.
 fn read(composer: &Composer, screen: &Screen) -> Option<String> {
-    let rows = screen.size().rows;
-    let row_text = |row: u16| screen.row(row);
-    let first = (0..rows).rev().find(|row| composer.begin.is_match(&row_text(*row)))?;
-    let last = (first + 1..rows).find(|row| composer.end.is_match(&row_text(*row)))?;
+    let rows = match composer.bar {
+        Some(bar) => barred_rows(composer, bar, screen)?,
+        None => rows_from_mark(composer, screen)?,
+    };
+    let cursor = screen.cursor();
+    if composer.has_cursor && !(cursor.visible && rows.contains(&cursor.row)) {
+        return None;
+    }
     let mut lines = Vec::new();
-    for row in first..last {
-        let before = if row == first { Some(&composer.begin) } else { composer.more.as_ref() };
+    for row in rows.clone() {
+        let first = row == rows.start || composer.bar.is_some();
+        let before = if first { Some(&composer.begin) } else { composer.more.as_ref() };
         lines.push(typed_text(composer, screen, row, before));
     }
-    let text = lines.join("\n").trim_end().to_owned();
+    let text = lines.join("\n").trim_matches('\n').trim_end().to_owned();
     match &composer.placeholder {
         Some(placeholder) if placeholder.is_match(&text) => Some(String::new()),
         _ => Some(text),
     }
+}
+
+/// The rows of a prompt box that a mark begins.
+fn rows_from_mark(composer: &Composer, screen: &Screen) -> Option<Range<u16>> {
+    let rows = screen.size().rows;
+    let first = (0..rows).rev().find(|row| composer.begin.is_match(&screen.row(*row)))?;
+    let end = (first + 1..rows).find(|row| composer.end.is_match(&screen.row(*row)))?;
+    Some(first..end)
+}
+
+/// The rows of a prompt box that has a bar at its left.
+fn barred_rows(composer: &Composer, bar: Bar, screen: &Screen) -> Option<Range<u16>> {
+    let rows = screen.size().rows;
+    let end = (0..rows).rev().find(|row| composer.end.is_match(&screen.row(*row)))?;
+    let barred = (0..end).rev().take_while(|row| composer.begin.is_match(&screen.row(*row)));
+    let first = barred.last()?;
+    Some(first..end.saturating_sub(bar.below).max(first))
 }
 
 /// Whether a CLI, not a person, wrote a piece of its prompt: it is faint, or it is the cursor's

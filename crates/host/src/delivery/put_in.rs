@@ -98,7 +98,7 @@ impl Target {
         delivery: &Delivery,
     ) -> Result<String, Failure> {
         let keyboard = self.keyboard().await?;
-        let text = &delivery.text;
+        let text = &preset.as_words(&delivery.text);
         self.write(&keyboard, paste(text, &self.live.screen().modes()))?;
         let mut held = self.echo(preset).await?;
         let mut keyboard = Some(keyboard);

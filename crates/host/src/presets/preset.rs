@@ -59,6 +59,16 @@ pub(crate) struct Inject {
     pub(crate) files: BTreeMap<String, String>,
 }
 
+impl Preset {
+    /// A text as a turn that is taken for words and for nothing else.
+    pub(crate) fn as_words(&self, text: &str) -> String {
+        let command = self.input.commands.as_ref().is_some_and(|commands| commands.is_match(text));
+        // A line that ends with it goes on, for most of them, instead of being submitted.
+        let goes_on = text.ends_with('\\');
+        format!("{}{text}{}", if command { " " } else { "" }, if goes_on { " " } else { "" })
+    }
+}
+
 /// How the names of approved tools are put into arguments and files.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -100,6 +110,10 @@ pub(crate) struct Input {
     pub(crate) submit: String,
     /// The key that submits while it works, where that is another.
     pub(crate) submit_while_working: Option<String>,
+    /// What would be taken for a command of the CLI's own, not for words, at the beginning of a turn.
+    /// A blank before it makes it words.
+    #[serde(deserialize_with = "optional_pattern")]
+    pub(crate) commands: Option<Regex>,
     /// It takes no paste before it has switched bracketed paste on.
     pub(crate) wants_bracketed_paste: bool,
     /// A turn that comes while it works is kept by the CLI and taken later.
@@ -123,6 +137,7 @@ impl Default for Input {
         Self {
             submit: "enter".into(),
             submit_while_working: None,
+            commands: None,
             wants_bracketed_paste: false,
             while_working: true,
             settle_ms: Duration::from_millis(200),
@@ -137,9 +152,13 @@ impl Default for Input {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Composer {
-    /// What stands before the text, on its first row; the last row that matches counts.
+    /// What stands before the text, on its first row; the last row that matches counts. Where
+    /// there is a `bar`, it stands before every row.
     #[serde(deserialize_with = "pattern")]
     pub(crate) begin: Regex,
+    /// Its rows are all those above its end that `begin` matches, but for so many that say
+    /// something else.
+    pub(crate) bar: Option<Bar>,
     /// What stands before the text on the rows after it.
     #[serde(default, deserialize_with = "optional_pattern")]
     pub(crate) more: Option<Regex>,
@@ -149,9 +168,20 @@ pub(crate) struct Composer {
     /// What is cut off at the end of its rows.
     #[serde(default, deserialize_with = "optional_pattern")]
     pub(crate) border: Option<Regex>,
+    /// The terminal's cursor is shown in it; where it is not, this is no prompt box.
+    #[serde(default)]
+    pub(crate) has_cursor: bool,
     /// What it shows while it is empty, where that is not told by being faint.
     #[serde(default, deserialize_with = "optional_pattern")]
     pub(crate) placeholder: Option<Regex>,
+}
+
+/// A prompt box with a bar at the left of every row.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Bar {
+    /// How many of its lowest rows are no text.
+    pub(crate) below: u16,
 }
 
 /// What a screen or a title says.
@@ -188,6 +218,10 @@ pub(crate) struct Hook {
     pub(crate) conversation: Option<String>,
     /// Where something stands that goes on although the turn is over.
     pub(crate) background: Option<String>,
+    /// The CLI goes on when its hook returns, and would begin without patterm's tools: so it returns
+    /// when the CLI has them.
+    #[serde(default)]
+    pub(crate) waits_for_tools: bool,
 }
 
 /// Rows that hold a CLI's prompt, its footer, and a dialog.

@@ -204,6 +204,11 @@ impl Dispatch {
         if method == HOOK_METHOD {
             return Ok(self.hook(params));
         }
+        if method == "tools/list"
+            && let Some(id) = self.caller.process()
+        {
+            self.host.activities.facts(id).note_tools();
+        }
         let mut params = Params::read(params)?;
         // Taken, as the contract asks, though this server sends no log messages. The stateless
         // revision has no level to set.
@@ -269,7 +274,11 @@ impl Dispatch {
         let answer = match (self.caller.process(), told) {
             (Some(id), Ok(told)) => {
                 self.host.hear_hook(id, &told.event, &told.given);
-                Ok("{}".into())
+                let facts = self.host.activities.facts(id);
+                return Box::pin(async move {
+                    facts.may_return(&told.event).await;
+                    Ok("{}".into())
+                });
             }
             (None, _) => {
                 let message = "only an agent that patterm started has hooks";

@@ -30,8 +30,6 @@ pub(super) struct Answer {
     scratchpads: Vec<String>,
     /// The last messages, first prompts and timers' texts, with what became of them.
     messages: Vec<MessageAnswer>,
-    /// Your timers; this version has none.
-    timers: Vec<String>,
     /// Your timers.
     timers: Vec<timer::Summary>,
 }
@@ -54,7 +52,6 @@ impl Tool for GetProjectStatus {
             processes: processes.iter().map(|p| Summary::of(p, &call.host)).collect(),
             scratchpads: Vec::new(),
             messages: messages::last(&call.host.deliveries),
-            timers: Vec::new(),
             timers: timer::own_timers(&call),
         })
     }

@@ -8,7 +8,6 @@ use serde::Serialize;
 use super::error::{ErrorKind, ToolError};
 use super::process::own;
 use super::tool::Call;
-use crate::caller::Caller;
 use crate::process::ProcessId;
 use crate::timers::{BODY_BYTES, MOST_SECONDS, Mode, Moment, Timer, TimerId, Wake};
 
@@ -20,10 +19,10 @@ const EXCERPT_CHARS: usize = 80;
 
 /// The process that gets the text: the caller, or one that it may type into.
 pub(super) fn owner(call: &Call, named: Option<&str>) -> Result<ProcessId, ToolError> {
-    match (named, &call.caller) {
+    match (named, call.caller.process()) {
         (Some(id), _) => own(call, id).map(|process| process.id),
-        (None, Caller::Process(me)) => Ok(me.clone()),
-        (None, Caller::External) => {
+        (None, Some(me)) => Ok(me.clone()),
+        (None, None) => {
             let why = "is missing; you are no agent of this project, so name the process that \
                 gets the text";
             Err(ToolError::invalid("owner_process_id", why))
@@ -33,10 +32,7 @@ pub(super) fn owner(call: &Call, named: Option<&str>) -> Result<ProcessId, ToolE
 
 /// Who sets a timer, as it is kept.
 pub(super) fn setter(call: &Call) -> Option<ProcessId> {
-    match &call.caller {
-        Caller::External => None,
-        Caller::Process(me) => Some(me.clone()),
-    }
+    call.caller.process().cloned()
 }
 
 /// A time as callers give it, in milliseconds; no less than they said.
@@ -79,10 +75,8 @@ pub(super) fn label(given: Option<String>) -> Result<Option<String>, ToolError> 
 
 /// Whether a timer is the caller's own: it owns it or has set it. All are an external caller's.
 fn is_own(call: &Call, timer: &Timer) -> bool {
-    match &call.caller {
-        Caller::External => true,
-        Caller::Process(me) => timer.owner == *me || timer.set_by.as_ref() == Some(me),
-    }
+    let own = |me: &ProcessId| timer.owner == *me || timer.set_by.as_ref() == Some(me);
+    call.caller.process().is_none_or(own)
 }
 
 /// The id of a timer that is the caller's own.
