@@ -158,11 +158,15 @@ impl Host {
             folder: &folder,
             approved: &approved,
             conversation: process.agent.as_ref().map_or("", |agent| &agent.conversation),
+            environment: &self.environment,
         };
         let launch = Launch::new(preset, program, around, opening)
             .map_err(|e| ToolError::new(ErrorKind::Unavailable, e.to_string()))?;
         for (path, text) in &launch.files {
             state::write_whole(path, text.as_bytes()).map_err(state::failed("write", path))?;
+        }
+        if let Some(overlay) = &launch.overlay {
+            overlay.make().map_err(state::failed("make", &overlay.folder))?;
         }
         let identity = folder.join(IDENTITY_FILE);
         if !self.identities.has(&process.id) || !identity.exists() {

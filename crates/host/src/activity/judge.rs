@@ -107,6 +107,11 @@ fn quiet(preset: &Preset, evidence: Evidence<'_>) -> Option<Verdict> {
     })
 }
 
+/// A row without its padding.
+fn plain(row: &str) -> String {
+    row.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Whether a rule holds; the reason names it and shows what it matched.
 fn matched(name: &str, rule: &Rule, evidence: Evidence<'_>) -> Option<Verdict> {
     let mut shown = Vec::new();
@@ -114,7 +119,7 @@ fn matched(name: &str, rule: &Rule, evidence: Evidence<'_>) -> Option<Verdict> {
         if !title.is_match(&evidence.glimpse.title) {
             return None;
         }
-        shown.push(format!("title `{}`", evidence.glimpse.title));
+        shown.push(format!("title `{}`", plain(&evidence.glimpse.title)));
     }
     if let Some(busy) = rule.progress {
         if evidence.glimpse.busy != Some(busy) {
@@ -125,7 +130,7 @@ fn matched(name: &str, rule: &Rule, evidence: Evidence<'_>) -> Option<Verdict> {
     let rows = || evidence.glimpse.bottom.iter().take(rule.rows);
     if let Some(bottom) = &rule.bottom {
         let row = rows().find(|row| bottom.is_match(row))?;
-        shown.push(format!("`{}`", row.trim()));
+        shown.push(format!("`{}`", plain(row)));
     }
     if let Some(unless) = &rule.unless
         && rows().any(|row| unless.is_match(row))

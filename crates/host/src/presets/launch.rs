@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use thiserror::Error;
+
+use super::overlay::Shown;
 use super::preset::Preset;
 use super::template::{UnknownValue, Values, render};
 
@@ -30,6 +33,19 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) approved: &'a [&'a str],
     /// The id of the conversation.
     pub(crate) conversation: &'a str,
+    /// What programs find in their environment.
+    pub(crate) environment: &'a BTreeMap<String, String>,
+}
+
+/// A preset that cannot be filled in.
+#[derive(Debug, Error)]
+pub(crate) enum LaunchError {
+    /// It asks for what is not there.
+    #[error(transparent)]
+    Unknown(#[from] UnknownValue),
+    /// What it adds to a settings file is no JSON.
+    #[error("`inject.overlay.json` in the preset is no JSON: {0}")]
+    Json(#[from] serde_json::Error),
 }
 
 /// What is started.
@@ -41,6 +57,8 @@ pub(crate) struct Launch {
     pub(crate) env: BTreeMap<String, String>,
     /// Files of the agent's own folder, with their content.
     pub(crate) files: Vec<(PathBuf, String)>,
+    /// A home that shows the user's files.
+    pub(crate) overlay: Option<Shown>,
 }
 
 /// The name of the file in an agent's folder that proves who it is.
@@ -53,7 +71,7 @@ impl Launch {
         program: &Path,
         around: Surroundings<'_>,
         opening: Opening<'_>,
-    ) -> Result<Self, UnknownValue> {
+    ) -> Result<Self, LaunchError> {
         let path = |path: &Path| path.to_string_lossy().into_owned();
         let one = |tool: &&str| preset.approved.form.replace("{{tool}}", tool);
         let approved: Vec<_> = around.approved.iter().map(one).collect();
@@ -94,6 +112,18 @@ impl Launch {
         for (name, text) in &preset.inject.files {
             files.push((around.folder.join(name), render(text, &values)?));
         }
+        let overlay = match &preset.inject.overlay {
+            Some(overlay) => {
+                let json = render(&overlay.json, &values)?;
+                let homes = [&overlay.variable, "HOME"];
+                let home = homes.iter().find_map(|name| around.environment.get(*name));
+                let home = Path::new(home.map_or("/", String::as_str));
+                let shown = Shown::new(overlay, &json, home, around.folder)?;
+                env.insert(overlay.variable.clone(), path(&around.folder.join("home")));
+                Some(shown)
+            }
+            None => None,
+        };
         let prompt_args = match (&preset.prompt, opening) {
             (Some(form), Opening::Fresh { prompt: Some(prompt) }) => {
                 values.insert("prompt", prompt.to_owned());
@@ -101,7 +131,7 @@ impl Launch {
             }
             _ => Vec::new(),
         };
-        Ok(Self { argv, prompt_args, env, files })
+        Ok(Self { argv, prompt_args, env, files, overlay })
     }
 }
 
@@ -143,6 +173,7 @@ mod tests {
             folder: Path::new("/state/p1"),
             approved: &["whoami", "help"],
             conversation: "0123",
+            environment: &BTreeMap::new(),
         };
         Launch::new(preset, Path::new("/bin/cli"), around, opening).unwrap()
     }

@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod launch;
+mod overlay;
 mod preset;
 mod template;
 

@@ -57,6 +57,25 @@ pub(crate) struct Inject {
     pub(crate) env: BTreeMap<String, String>,
     /// Files, in a folder of the agent's own.
     pub(crate) files: BTreeMap<String, String>,
+    /// A home that shows the user's settings with more in them.
+    pub(crate) overlay: Option<Overlay>,
+}
+
+/// A home of the agent's own that shows the user's files.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Overlay {
+    /// The folder below the home.
+    pub(crate) of: String,
+    /// The variable that tells the CLI where its home is, and that may tell where the user's is.
+    pub(crate) variable: String,
+    /// The file that gets more, as JSON.
+    pub(crate) file: String,
+    /// What it gets.
+    pub(crate) json: String,
+    /// Files that the CLI may write for the first time, and that are the user's.
+    #[serde(default)]
+    pub(crate) also: Vec<String>,
 }
 
 impl Preset {

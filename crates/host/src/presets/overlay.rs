@@ -1,0 +1,140 @@
+//! A home for a CLI that takes its settings from nowhere else: it shows the user's own files, and
+//! one of them with more in it. The user's file stays as it is.
+
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::preset::Overlay;
+use crate::state::write_whole;
+
+/// What is made of an overlay: whose files, where they are shown, and what is added.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Shown {
+    /// The user's folder.
+    pub(crate) source: PathBuf,
+    /// The folder that shows it.
+    pub(crate) folder: PathBuf,
+    /// The file with more in it, and what.
+    pub(crate) file: String,
+    pub(crate) more: Value,
+    /// Files that are shown though they are not there yet: what the CLI writes there is the user's.
+    pub(crate) also: Vec<String>,
+}
+
+impl Shown {
+    /// Fills in an overlay; `home` is the user's, `folder` the agent's own.
+    pub(crate) fn new(
+        overlay: &Overlay,
+        more: &str,
+        home: &Path,
+        folder: &Path,
+    ) -> Result<Self, serde_json::Error> {
+        Ok(Self {
+            source: home.join(&overlay.of),
+            folder: folder.join("home").join(&overlay.of),
+            file: overlay.file.clone(),
+            more: serde_json::from_str(more)?,
+            also: overlay.also.clone(),
+        })
+    }
+
+    /// Makes the folder anew.
+    pub(crate) fn make(&self) -> io::Result<()> {
+        match std::fs::remove_dir_all(&self.folder) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        let mut names = self.also.clone();
+        for entry in std::fs::read_dir(&self.source).into_iter().flatten().flatten() {
+            names.extend(entry.file_name().into_string());
+        }
+        names.sort_unstable();
+        names.dedup();
+        for name in names.iter().filter(|name| **name != self.file) {
+            symlink(self.source.join(name), self.folder.join(name))?;
+        }
+        let own = std::fs::read_to_string(self.source.join(&self.file)).unwrap_or_default();
+        let mut settings = serde_json::from_str(&without_comments(&own))
+            .unwrap_or_else(|_| Value::Object(serde_json::Map::new()));
+        add(&mut settings, &self.more);
+        write_whole(&self.folder.join(&self.file), settings.to_string().as_bytes())
+    }
+}
+
+/// Adds what is not there, into objects and lists.
+fn add(to: &mut Value, more: &Value) {
+    match (to, more) {
+        (Value::Object(to), Value::Object(more)) => {
+            for (name, value) in more {
+                add(to.entry(name.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (Value::Array(to), Value::Array(more)) => to.extend(more.iter().cloned()),
+        (to, more) => *to = more.clone(),
+    }
+}
+
+/// JSON as people write settings: with comments, which are cut out.
+fn without_comments(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut in_string = false;
+    while let Some(letter) = rest.chars().next() {
+        let taken = match (in_string, letter) {
+            (true, '\\') => rest.chars().take(2).map(char::len_utf8).sum(),
+            (_, '"') => {
+                in_string = !in_string;
+                1
+            }
+            (false, '/') if rest.starts_with("//") => {
+                rest = &rest[rest.find('\n').unwrap_or(rest.len())..];
+                continue;
+            }
+            (false, '/') if rest.starts_with("/*") => {
+                rest = rest.find("*/").map_or("", |end| &rest[end + 2..]);
+                continue;
+            }
+            _ => letter.len_utf8(),
+        };
+        out.push_str(&rest[..taken]);
+        rest = &rest[taken..];
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_users_files_are_shown_and_one_has_more_in_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let source = dir.path().join("user/.cli");
+        std::fs::create_dir_all(source.join("history")).unwrap();
+        let settings = "{ // mine\n \"theme\": \"a // b\", /* x */ \"servers\": {\"own\": 1}}";
+        std::fs::write(source.join("settings.json"), settings).unwrap();
+        let shown = Shown {
+            source: source.clone(),
+            folder: dir.path().join("agent/.cli"),
+            file: "settings.json".into(),
+            more: json!({"servers": {"patterm": 2}}),
+            also: vec!["login.json".into()],
+        };
+        shown.make().unwrap();
+        shown.make().unwrap();
+        let text = std::fs::read_to_string(shown.folder.join("settings.json")).unwrap();
+        let merged: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(merged, json!({"theme": "a // b", "servers": {"own": 1, "patterm": 2}}));
+        assert_eq!(std::fs::read_to_string(source.join("settings.json")).unwrap(), settings);
+        std::fs::write(shown.folder.join("login.json"), "token").unwrap();
+        assert_eq!(std::fs::read_to_string(source.join("login.json")).unwrap(), "token");
+        std::fs::write(shown.folder.join("history/one"), "").unwrap();
+        assert!(source.join("history/one").exists());
+    }
+}
