@@ -9,7 +9,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
-import { callOnce, startMock } from "../mock-model.mjs";
+import { callOnce, startMock } from "../../agents/mock/server.mjs";
 
 const LIMIT_S = 115; // all in all 120, with the time that cleaning up may take
 const SERVER = "patterm"; // the server's name in every client's configuration
@@ -160,7 +160,7 @@ class Rig {
   async asked(program, args, env, prefix) {
     await this.run(program, args, env);
     const turns = this.#mock.turns;
-    const seen = turns.find((turn) => turn.reply.call);
+    const seen = turns.find((turn) => turn.reply.some((step) => step.call));
     if (!seen) throw new Error("the model was not offered whoami");
     this.did("tools/list: offered to the mock model");
     const result = turns.flatMap((turn) => turn.results)[0];
