@@ -143,7 +143,7 @@ async function perform(steps, api, out, writer) {
 function turnOf(api, body, url) {
   const { items, tools, system, schema = null } = api.read(body);
   const model = body.model ?? url.pathname.match(/models\/([^:]+):/)?.[1] ?? "mock-model";
-  const texts = items.map((item, at) => ({ ...item, at })).filter((item) => item.user !== undefined);
+  const texts = items.flatMap(({ user }, at) => (user === undefined ? [] : [{ user: unwrapped(user), at }]));
   const own = texts.filter((item) => !isWrapping(item.user));
   const newest = own.at(-1);
   const spoke = items.findLastIndex((item, at) => item.model && at < (newest?.at ?? 0));
@@ -162,6 +162,10 @@ function turnOf(api, body, url) {
     schema,
   };
 }
+
+/** What claude says around a message that comes while it works is taken off again. */
+const unwrapped = (text) =>
+  text.match(/^The user sent a new message while you were working:\n([\s\S]*)\n\nThis is how Claude Code surfaces/)?.[1] ?? text;
 
 // Text that a CLI puts into the user's mouth: one element all in all, or a known opening.
 const isWrapping = (text) =>
