@@ -73,7 +73,8 @@ fn read(composer: &Composer, screen: &Screen) -> Option<String> {
 fn rows_from_mark(composer: &Composer, screen: &Screen) -> Option<Range<u16>> {
     let rows = screen.size().rows;
     let first = (0..rows).rev().find(|row| composer.begin.is_match(&screen.row(*row)))?;
-    let end = (first + 1..rows).find(|row| composer.end.is_match(&screen.row(*row)))?;
+    // The last one: what stands in the box may look like its end.
+    let end = (first + 1..rows).rev().find(|row| composer.end.is_match(&screen.row(*row)))?;
     Some(first..end)
 }
 

@@ -5,6 +5,8 @@ mod glimpse;
 mod judge;
 mod observer;
 mod program;
+#[cfg(test)]
+mod recording_tests;
 mod tracker;
 mod verdict;
 

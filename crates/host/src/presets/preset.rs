@@ -181,7 +181,7 @@ pub(crate) struct Composer {
     /// What stands before the text on the rows after it.
     #[serde(default, deserialize_with = "optional_pattern")]
     pub(crate) more: Option<Regex>,
-    /// The row after its last one.
+    /// The row after its last one; the last row that matches counts.
     #[serde(deserialize_with = "pattern")]
     pub(crate) end: Regex,
     /// What is cut off at the end of its rows.

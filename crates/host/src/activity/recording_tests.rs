@@ -1,0 +1,62 @@
+//! Real CLIs' screens, recorded in every state they were brought into, against what is concluded
+//! from them: the verdict, and what is read out of the prompt box.
+
+use std::path::{Path, PathBuf};
+
+use patterm_screen::{Screen, Size};
+
+use super::Glimpse;
+use super::judge::seen_now;
+use crate::presets::{Catalogue, Preset};
+
+/// The table of what is expected, one recording a line.
+const EXPECTED: &str = include_str!("recorded.txt");
+
+fn recordings() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/agents/recordings")
+}
+
+fn preset(name: &str) -> Preset {
+    let mut catalogue = Catalogue::read(None);
+    catalogue.presets.remove(name).unwrap().preset.unwrap()
+}
+
+/// What is concluded from a recording, as a line of the table.
+fn conclude(folder: &str, name: &str, preset: &Preset) -> String {
+    let path = recordings().join(folder).join(format!("{name}.bytes"));
+    let mut screen = Screen::new(Size::new(24, 80));
+    screen.feed(&std::fs::read(path).unwrap());
+    let glimpse = Glimpse::of(&screen, Some(preset));
+    let verdict = seen_now(preset, &glimpse);
+    let state = verdict.map_or_else(|| "nothing".into(), |v| format!("{:?}", v.state).to_lowercase());
+    let composer = glimpse.composer.map_or_else(
+        || "no prompt".into(),
+        |text| format!("prompt {:?}", text.chars().take(30).collect::<String>()),
+    );
+    format!("{folder:<15} {name:<24} {state:<8} {composer}")
+}
+
+#[test]
+fn every_recorded_screen_is_read_as_it_was() {
+    let mut found = String::new();
+    let mut folders: Vec<_> = std::fs::read_dir(recordings()).unwrap().flatten().collect();
+    folders.sort_by_key(std::fs::DirEntry::file_name);
+    for folder in folders {
+        let folder = folder.file_name().into_string().unwrap();
+        let preset = preset(folder.split('-').next().unwrap());
+        let mut names: Vec<_> = std::fs::read_dir(recordings().join(&folder))
+            .unwrap()
+            .flatten()
+            .filter_map(|file| file.file_name().to_str()?.strip_suffix(".bytes").map(str::to_owned))
+            .collect();
+        names.sort();
+        for name in names {
+            found.push_str(&conclude(&folder, &name, &preset));
+            found.push('\n');
+        }
+    }
+    for (found, expected) in found.lines().zip(EXPECTED.lines()) {
+        assert_eq!(found, expected);
+    }
+    assert_eq!(found.lines().count(), EXPECTED.lines().count(), "{found}");
+}
