@@ -15,6 +15,7 @@ use crate::delivery::Deliveries;
 use crate::identity::Identities;
 use crate::keeping::Keeping;
 use crate::limits::Limits;
+use crate::pads::SharedPads;
 use crate::plane::{Event, Live, Plane};
 use crate::process::{ProcessId, Processes};
 use crate::project::Project;
@@ -35,6 +36,8 @@ pub struct Host {
     pub processes: Processes,
     /// Who its agents are.
     pub identities: Identities,
+    /// Its scratchpads.
+    pub pads: SharedPads,
     /// What callers can do.
     pub tools: Registry,
     /// How much of it.
@@ -92,6 +95,7 @@ impl Host {
             identities: Identities::load(&state)?,
             activities: Activities::default(),
             deliveries,
+            pads: SharedPads::load(&state, &limits)?,
             started_at: now_ms() / 1000,
             shutdown: CancellationToken::new(),
             handover: AtomicBool::new(false),

@@ -16,6 +16,7 @@ mod life;
 pub mod limits;
 pub mod log;
 mod mcp;
+pub mod pads;
 mod plane;
 mod ports;
 mod presets;

@@ -31,6 +31,11 @@ pub struct Limits {
     pub history_bytes: usize,
     /// Calls of `wait_for_pattern` on one process.
     pub waiters: usize,
+    /// Scratchpads: more than anybody looks through.
+    pub pads: usize,
+    /// Bytes of one scratchpad: whatever they are, they fit into one answer. Control characters take
+    /// six bytes in JSON, and seven in the JSON text that stands beside it.
+    pub pad_bytes: usize,
 }
 
 impl Default for Limits {
@@ -47,6 +52,8 @@ impl Default for Limits {
             log_bytes: 64 << 20,
             history_bytes: 96 << 20,
             waiters: 2_000,
+            pads: 500,
+            pad_bytes: 512 << 10,
         }
     }
 }
@@ -80,11 +87,15 @@ impl Limits {
             "log_bytes" => self.log_bytes = number,
             "history_bytes" => self.history_bytes = size,
             "waiters" => self.waiters = size,
+            "pads" => self.pads = size,
+            "pad_bytes" => self.pad_bytes = size,
             _ => {
                 return Err(format!(
                     "there is no limit `{name}`; there are message_bytes, answer_bytes, \
                      connections, calls_in_flight, batch_messages, processes, agents, \
                      agent_depth, log_bytes, history_bytes, waiters"
+                     connections, calls_in_flight, batch_messages, processes, log_bytes, \
+                     history_bytes, waiters, pads, pad_bytes"
                 ));
             }
         }

@@ -9,8 +9,10 @@ use super::error::ToolError;
 use super::messages::{self, MessageAnswer};
 use super::process::Summary;
 use super::timer;
+use super::scratchpad::{PadSummary, with_pads};
 use super::tool::{Call, Effect, Tool};
 use super::whoami::CallerAnswer;
+use crate::pads::Pads;
 
 pub(super) struct GetProjectStatus;
 
@@ -32,6 +34,10 @@ pub(super) struct Answer {
     messages: Vec<MessageAnswer>,
     /// Your timers.
     timers: Vec<timer::Summary>,
+    /// Its scratchpads.
+    scratchpads: Vec<PadSummary>,
+    /// Your timers; this version has none.
+    timers: Vec<String>,
 }
 
 impl Tool for GetProjectStatus {
@@ -53,6 +59,8 @@ impl Tool for GetProjectStatus {
             scratchpads: Vec::new(),
             messages: messages::last(&call.host.deliveries),
             timers: timer::own_timers(&call),
+            scratchpads: PadSummary::all(with_pads(&call, Pads::list).await?),
+            timers: Vec::new(),
         })
     }
 }

@@ -22,6 +22,11 @@ mod rename_process;
 mod request_human_attention;
 mod restart_process;
 mod schema;
+mod scratchpad;
+mod scratchpad_append;
+mod scratchpad_list;
+mod scratchpad_read;
+mod scratchpad_write;
 mod search_output;
 mod select_process;
 mod send_input;
@@ -85,5 +90,9 @@ impl Registry {
             .with::<timer_pause::TimerPause>()
             .with::<timer_resume::TimerResume>()
             .with::<timer_list::TimerList>()
+            .with::<scratchpad_list::ScratchpadList>()
+            .with::<scratchpad_read::ScratchpadRead>()
+            .with::<scratchpad_write::ScratchpadWrite>()
+            .with::<scratchpad_append::ScratchpadAppend>()
     }
 }

@@ -51,9 +51,13 @@ A timer fires once and is gone; set the same idle timer twice and it is still on
 restart of the server, and go when their owner is closed.";
 
 const SCRATCHPADS: &str = "\
-Scratchpads are Markdown files of the project that agents and people share. `scratchpad_read` \
-gives content and revision; `scratchpad_write` writes only if the revision you name still holds, so \
-that nobody's words are lost; `scratchpad_append` adds at the end without a check.";
+Scratchpads are Markdown files of the project that agents and people share: plans, findings, who does \
+what. People edit the files with any editor. `scratchpad_list` says what there is. To add a line, use \
+`scratchpad_append`: it never conflicts and loses nothing. To change what is there, `scratchpad_read` \
+it, then `scratchpad_write` all of it with the revision you read as expected_revision. If that is a \
+conflict, somebody was faster: read again, bring your change into what it says now, and write that. \
+Names are plain: plan, never a path. Keep your own notes elsewhere; what stands here is read by \
+everybody.";
 
 const WAITING: &str = "\
 For a line a program will print (a server's \"ready\", a test's summary): `wait_for_pattern`. For \

@@ -1,0 +1,105 @@
+//! What the tools about scratchpads share: names, who a change is by, how a pad is described, and how
+//! it fails.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::error::{ErrorKind, ToolError};
+use super::tool::Call;
+use crate::caller::Caller;
+use crate::pads::{Listed, PadError, PadName, Pads, Revision};
+
+/// The pad that a caller names.
+pub(super) fn name(given: &str) -> Result<PadName, ToolError> {
+    Ok(given.parse::<PadName>()?)
+}
+
+/// Does something with the pads when it is this call's turn, off the thread that answers everybody. It
+/// is done to the end, though its caller may go away.
+pub(super) async fn with_pads<T: Send + 'static>(
+    call: &Call,
+    work: impl FnOnce(&mut Pads) -> Result<T, PadError> + Send + 'static,
+) -> Result<T, ToolError> {
+    let mut pads = call.host.pads.turn().await;
+    Ok(call.blocking(move || work(&mut pads)).await??)
+}
+
+/// Who calls, as the others will read it.
+pub(super) fn author(call: &Call) -> String {
+    match &call.caller {
+        Caller::External => "external".to_owned(),
+        Caller::Process(id) => match call.host.processes.get(id) {
+            Some(process) => format!("{id} ({})", process.name),
+            None => id.to_string(),
+        },
+    }
+}
+
+/// A pad as lists show it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct PadSummary {
+    /// Its name.
+    name: String,
+    /// Bytes of its content.
+    size: u64,
+    /// Which content it is; scratchpad_write takes it as expected_revision.
+    revision: String,
+    /// When it was changed, in milliseconds since 1970.
+    changed_at: u64,
+    /// By whom: an agent's process id and name, `external`, or `a person's editor` where the file was
+    /// changed by none of these tools.
+    changed_by: String,
+}
+
+impl PadSummary {
+    pub(super) fn all(listed: Listed) -> Vec<Self> {
+        listed.pads.into_iter().map(|(name, revision)| Self::of(&name, revision)).collect()
+    }
+
+    fn of(name: &PadName, revision: Revision) -> Self {
+        let Revision { revision, bytes: size, changed_at, changed_by } = revision;
+        Self { name: name.to_string(), size, revision, changed_at, changed_by }
+    }
+}
+
+/// The answer of tools that change a pad.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Written {
+    /// Its name.
+    name: String,
+    /// The revision it has now: the one to expect in your next write.
+    revision: String,
+    /// Bytes of its content.
+    size: u64,
+}
+
+impl Written {
+    pub(super) fn of(name: &PadName, revision: Revision) -> Self {
+        Self { name: name.to_string(), revision: revision.revision, size: revision.bytes }
+    }
+}
+
+impl From<PadError> for ToolError {
+    fn from(error: PadError) -> Self {
+        let message = error.to_string();
+        let failed = |kind| Self::new(kind, message.clone());
+        match error {
+            PadError::Name(_) => Self::invalid("name", message),
+            PadError::NotFound { .. } => failed(ErrorKind::NotFound),
+            PadError::Exists { current, .. } | PadError::Changed { current, .. } => {
+                failed(ErrorKind::Conflict)
+                    .with("revision", current.revision)
+                    .with("changed_by", current.changed_by)
+            }
+            PadError::Gone(_) | PadError::Busy(_) => failed(ErrorKind::Conflict),
+            PadError::TooLarge { limit, .. } | PadError::FileTooLarge { limit, .. } => {
+                failed(ErrorKind::Limit).with("limit_bytes", limit)
+            }
+            PadError::Full(limit) => failed(ErrorKind::Limit).with("limit", limit),
+            PadError::NoFile(_) | PadError::NoText { .. } | PadError::Io { .. } => {
+                failed(ErrorKind::Unavailable)
+            }
+            PadError::State(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! `scratchpad_read`: what a scratchpad says, and which revision that is.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::ToolError;
+use super::scratchpad::{name, with_pads};
+use super::tool::{Call, Effect, Tool};
+
+pub(super) struct ScratchpadRead;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// The scratchpad's name, as scratchpad_list gives it.
+    name: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// Its name.
+    name: String,
+    /// All of it.
+    content: String,
+    /// Which content this is; scratchpad_write takes it as expected_revision.
+    revision: String,
+    /// When it was changed, in milliseconds since 1970.
+    changed_at: u64,
+    /// By whom.
+    changed_by: String,
+}
+
+impl Tool for ScratchpadRead {
+    const NAME: &'static str = "scratchpad_read";
+    const TITLE: &'static str = "Read a scratchpad";
+    const DESCRIPTION: &'static str = "Returns all of a scratchpad's Markdown and its revision. Others \
+        write to it too: read it again right before you change it, and hand the revision to \
+        scratchpad_write.";
+    const HELP: &'static str = "An edit that a person made to the file is there at once, with a revision \
+        of its own.";
+    const EFFECT: Effect = Effect::Reads;
+    type Args = Args;
+    type Answer = Answer;
+
+    async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
+        let name = name(&args.name)?;
+        let asked = name.clone();
+        let pad = with_pads(&call, move |pads| pads.read(&asked)).await?;
+        Ok(Answer {
+            name: name.to_string(),
+            content: pad.content,
+            revision: pad.revision.revision,
+            changed_at: pad.revision.changed_at,
+            changed_by: pad.revision.changed_by,
+        })
+    }
+}

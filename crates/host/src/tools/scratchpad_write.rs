@@ -1,0 +1,47 @@
+//! `scratchpad_write`: replaces a scratchpad that nobody changed meanwhile, or makes one.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::error::ToolError;
+use super::scratchpad::{Written, author, name, with_pads};
+use super::tool::{Call, Effect, Tool};
+use crate::pads::Pads;
+
+pub(super) struct ScratchpadWrite;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// The scratchpad's name: a plain one, without a path, for example `plan`.
+    name: String,
+    /// All of its new content, in Markdown.
+    content: String,
+    /// The revision that scratchpad_read gave you with what you changed. Leave it out only to create
+    /// a scratchpad.
+    expected_revision: Option<String>,
+}
+
+impl Tool for ScratchpadWrite {
+    const NAME: &'static str = "scratchpad_write";
+    const TITLE: &'static str = "Write a scratchpad";
+    const DESCRIPTION: &'static str = "Replaces ALL of a scratchpad, if expected_revision still is its \
+        revision; without expected_revision it only creates. On conflict nothing was written: read it \
+        again, bring your change into what it says now, and write that; never resend your old text \
+        with the new revision, it would wipe out somebody's words. To only add something, use \
+        scratchpad_append, which has no conflicts.";
+    const HELP: &'static str = "The conflict's error has the current revision, and changed_by. When the \
+        call has answered, the content is on the disk; it is written whole or not at all. The answer's \
+        revision is the one to expect in your next write.";
+    const EFFECT: Effect = Effect::Sets;
+    type Args = Args;
+    type Answer = Written;
+
+    async fn call(args: Args, call: Call) -> Result<Written, ToolError> {
+        let Args { name: given, content, expected_revision } = args;
+        let name = name(&given)?;
+        let (pad, by) = (name.clone(), author(&call));
+        let write =
+            move |pads: &mut Pads| pads.write(&pad, &content, expected_revision.as_deref(), &by);
+        Ok(Written::of(&name, with_pads(&call, write).await?))
+    }
+}
