@@ -59,6 +59,10 @@ pub(crate) enum Verb {
     Attach(Attach),
     /// List this project's timers
     Timers(Timers),
+    /// List this project's scratchpads
+    Pads(Pads),
+    /// Print a scratchpad, edit it, or write it from standard input
+    Pad(Pad),
     /// Call any tool and print its result
     Call(Call),
     /// Speak MCP on standard input and output, for an agent's CLI
@@ -248,6 +252,34 @@ pub(crate) struct Attach {
     /// Full screen, its bytes as they come
     #[arg(long)]
     pub(crate) raw: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Pads {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Pad {
+    /// Its name
+    pub(crate) name: String,
+    /// Open its file in $VISUAL or $EDITOR
+    #[arg(short, long, group = "deed")]
+    pub(crate) edit: bool,
+    /// Add standard input at its end
+    #[arg(long, group = "deed")]
+    pub(crate) append: bool,
+    /// Make it from standard input; with --revision, replace it
+    #[arg(long, group = "deed")]
+    pub(crate) write: bool,
+    /// The revision that --write is to replace
+    #[arg(long, requires = "write")]
+    pub(crate) revision: Option<String>,
+    /// Print JSON: name, content, revision
+    #[arg(long, conflicts_with = "deed")]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -31,7 +31,8 @@ fn table(entries: &[Entry], now: u64) -> String {
     text
 }
 
-fn duration(seconds: u64) -> String {
+/// A time in a form that fits into a column.
+pub(crate) fn duration(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds}s"),
         60..3_600 => format!("{}m", seconds / 60),

@@ -9,6 +9,7 @@ mod kill;
 mod ls;
 mod mcp_stdio;
 mod overview;
+mod pads;
 mod serve;
 mod start;
 mod timers;
@@ -55,6 +56,8 @@ fn main() -> ExitCode {
         Some(Verb::Close(options)) => verbs::close(&options),
         Some(Verb::Attach(options)) => attach::run(&options),
         Some(Verb::Timers(options)) => timers::run(&options),
+        Some(Verb::Pads(options)) => pads::list(&options),
+        Some(Verb::Pad(options)) => pads::one(&options),
         Some(Verb::Call(options)) => verbs::call(&options),
         None => overview::run(),
     };
