@@ -14,6 +14,7 @@ mod clients;
 mod fuzz_corpus;
 mod keeper;
 mod lifecycle;
+mod pads;
 mod processes;
 mod protocol;
 mod proxy;

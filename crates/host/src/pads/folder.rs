@@ -133,8 +133,9 @@ impl Folder {
         let Some(mut file) = self.opened(file)? else { return Ok(None) };
         // Before it is read: what is written from here on makes another stamp.
         let metadata = file.metadata()?;
-        let mut bytes = Vec::new();
-        (&mut file).take(limit as u64 + 1).read_to_end(&mut bytes)?;
+        let most = limit as u64 + 1;
+        let mut bytes = Vec::with_capacity(usize::try_from(metadata.size().min(most)).unwrap_or(0));
+        (&mut file).take(most).read_to_end(&mut bytes)?;
         let (size, digest) = match bytes.len() > limit {
             false => (bytes.len() as u64, Digest::of(&bytes)),
             true => (metadata.size(), Digest::of_beginning(&bytes, metadata.size())),

@@ -320,7 +320,7 @@ fn what_a_person_saved_in_the_moment_of_the_exchange_is_put_back() {
 }
 
 #[test]
-fn a_damaged_index_loses_no_pad_and_reuses_no_revision() {
+fn a_damaged_index_loses_no_pad_and_lets_no_revision_mean_another_content() {
     let mut desk = Desk::new();
     let first = desk.write("plan", "a", None).unwrap();
     let second = desk.write("plan", "b", Some(&first)).unwrap();
@@ -330,6 +330,7 @@ fn a_damaged_index_loses_no_pad_and_reuses_no_revision() {
     assert_eq!(desk.read("plan").content, "b");
     let now = desk.revision("plan");
     assert!(now != first && now != second);
+    assert!(matches!(desk.write("plan", "c", Some(&first)), Err(PadError::Changed { .. })));
 }
 
 #[test]

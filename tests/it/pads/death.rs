@@ -1,0 +1,243 @@
+//! Servers that die while they write: the pad is what it was or what it should become, under its own
+//! revision, and what was acknowledged is there.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::desk::{Desk, files, short_or_long, string, writing};
+use crate::support::{Chance, Place, Running, Spawned};
+
+/// A content that shows where it was torn: many lines that all say the same.
+fn content_of(number: usize) -> String {
+    format!("{number}\n").repeat(1_000 + number % 7 * 1_000)
+}
+
+/// A pad that was written by the test: its number and revision.
+#[derive(Debug, Clone, PartialEq)]
+struct Version {
+    number: usize,
+    revision: String,
+}
+
+/// What the pad is now; fails the test if it is torn, or nobody of us wrote it.
+#[track_caller]
+fn found(desk: &mut Desk, place: &Place) -> Version {
+    let pad = desk.read("plan");
+    let content = string(&pad["content"]);
+    let number = content.lines().next().unwrap().parse().unwrap();
+    assert!(content == content_of(number), "{number} is torn: {} bytes", content.len());
+    assert_eq!(pad["changed_by"], "external");
+    assert_eq!(files(place), ["plan.md"], "nothing is left beside it");
+    Version { number, revision: string(&pad["revision"]) }
+}
+
+/// Writes a version after the other until the server is gone; returns the last that was acknowledged.
+/// Tells how long each took, as long as anybody wants to know.
+fn write_on(desk: &mut Desk, mut last: Version, took: &SyncSender<Duration>) -> Version {
+    loop {
+        let begun = Instant::now();
+        let number = last.number + 1;
+        let arguments = writing("plan", &content_of(number), Some(&last.revision));
+        let Some(answer) = desk.try_call("scratchpad_write", arguments) else { return last };
+        last = Version { number, revision: string(&answer.unwrap()["revision"]) };
+        let _ = took.try_send(begun.elapsed());
+    }
+}
+
+/// Lets a moment pass that has nothing to do with what goes on, up to twice so long.
+fn moment(chance: &mut Chance, long: Duration) {
+    let (_never, nothing) = sync_channel::<()>(0);
+    let most = usize::try_from(long.as_micros()).unwrap() * 2 + 1;
+    let _ = nothing.recv_timeout(Duration::from_micros(chance.within(0..most) as u64));
+}
+
+/// The pad after a death: the last version that was acknowledged, or the one after it.
+#[track_caller]
+fn check_survived(acknowledged: &Version, now: &Version) {
+    if now.number == acknowledged.number {
+        assert_eq!(now, acknowledged, "the old content has its old revision");
+    } else {
+        assert_eq!(now.number, acknowledged.number + 1);
+        assert_ne!(now.revision, acknowledged.revision);
+    }
+}
+
+/// Begins the pad with a server of its own.
+fn begin(place: &Place) -> (Spawned, Desk, Version) {
+    let server = place.serve();
+    let mut desk = Desk::at(&server.socket());
+    desk.ok("scratchpad_write", writing("plan", &content_of(1), None));
+    let first = found(&mut desk, place);
+    (server, desk, first)
+}
+
+#[test]
+fn the_server_is_killed_while_it_writes() {
+    let place = Place::new();
+    let mut chance = Chance::new(11);
+    let (mut server, mut desk, mut last) = begin(&place);
+    let times = short_or_long(50, 1_000);
+    for _ in 0..times {
+        let process = server.process();
+        let (took, write) = sync_channel(1);
+        let writer = std::thread::spawn(move || write_on(&mut desk, last, &took));
+        // In one of the writes that follow the first, anywhere in it.
+        moment(&mut chance, write.recv().unwrap());
+        process.signal(Signal::KILL);
+        process.wait();
+        let acknowledged = writer.join().unwrap();
+        server = place.serve();
+        desk = Desk::at(&server.socket());
+        last = found(&mut desk, &place);
+        check_survived(&acknowledged, &last);
+    }
+    assert!(last.number > times, "each has written");
+}
+
+/// The calls of one thread that touch a file or a descriptor, in their order.
+const CALLS: &str = "%file,%desc";
+
+/// `strace` on a server.
+struct Tracer(Child);
+
+impl Tracer {
+    fn attach(place: &Place, server: &Spawned, options: &[&str]) -> Self {
+        let mut strace = place.command(Path::new("strace"));
+        strace.arg("-f").args(options).arg(format!("-p{}", server.pid()));
+        let mut child = strace.stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = String::new();
+        BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
+        assert!(said.contains("attached"), "strace: {said}");
+        Self(child)
+    }
+
+    /// Lets go of a server that lives, and writes all it has seen.
+    fn finish(mut self) {
+        Running::of(self.0.id()).signal(Signal::TERM);
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Tracer {
+    fn drop(&mut self) {
+        // What it traced goes on, or ends. Asked to end by itself while that dies, it may never do so.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The calls with which a server writes a pad: each by its name, and which of that name it is.
+fn calls_of(place: &Place, arguments: Value) -> Vec<(String, usize)> {
+    let server = place.serve();
+    let mut desk = Desk::at(&server.socket());
+    let record = place.path("calls");
+    let trace = format!("trace={CALLS}");
+    let options = ["-o", record.to_str().unwrap(), "-e", &trace];
+    let tracer = Tracer::attach(place, &server, &options);
+    desk.ok("scratchpad_write", arguments);
+    tracer.finish();
+    let record = std::fs::read_to_string(record).unwrap();
+    let begun = record.lines().filter_map(|line| {
+        let (thread, call) = line.split_once(' ')?;
+        let (name, _) = call.trim_start().split_once('(')?;
+        name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_').then_some((thread, name))
+    });
+    // The thread that gives the file its name; the others only wait for it.
+    let (writer, _) = begun.clone().find(|(_, name)| *name == "renameat2").unwrap();
+    let names: Vec<&str> = begun.filter(|(thread, _)| *thread == writer).map(|(_, n)| n).collect();
+    let nth = |at: usize| names[..=at].iter().filter(|name| **name == names[at]).count();
+    (0..names.len()).map(|at| (names[at].to_owned(), nth(at))).collect()
+}
+
+/// Writes a pad with servers that die at the first of these calls, at the second, and so on. `check`
+/// gets what was answered, and the next server. Says how many died.
+fn die_at_each(
+    place: &Place,
+    calls: &[(String, usize)],
+    arguments: impl Fn() -> Value,
+    mut check: impl FnMut(Option<Value>, &mut Desk),
+) -> usize {
+    let mut died = 0;
+    for (call, nth) in calls {
+        let server = place.serve();
+        let mut desk = Desk::at(&server.socket());
+        let process = server.process();
+        let (trace, inject) =
+            (format!("trace={call}"), format!("inject={call}:signal=KILL:when={nth}"));
+        let options = ["-o", "/dev/null", "-e", &trace, "-e", &inject];
+        let tracer = Tracer::attach(place, &server, &options);
+        let answer = desk.try_call("scratchpad_write", arguments()).map(Result::unwrap);
+        drop(tracer);
+        if answer.is_none() {
+            process.wait();
+        }
+        died += usize::from(process.is_gone());
+        let server = place.serve();
+        check(answer, &mut Desk::at(&server.socket()));
+    }
+    died
+}
+
+#[test]
+fn the_server_is_killed_at_every_call_of_a_write() {
+    let place = Place::new();
+    let (_server, mut desk, first) = begin(&place);
+    let calls = calls_of(&place, writing("plan", &content_of(2), Some(&first.revision)));
+    let last = std::cell::RefCell::new(found(&mut desk, &place));
+    let next = || {
+        let Version { number, revision } = last.borrow().clone();
+        writing("plan", &content_of(number + 1), Some(&revision))
+    };
+    let mut happened = 0;
+    let died = die_at_each(&place, &calls, next, |answer, desk| {
+        let now = found(desk, &place);
+        check_survived(&last.borrow(), &now);
+        if let Some(answer) = answer {
+            assert_eq!(answer["revision"], *now.revision, "an acknowledged write survives");
+        }
+        happened += usize::from(now != *last.borrow());
+        last.replace(now);
+    });
+    check_covered(&calls, died, happened);
+}
+
+#[test]
+fn the_server_is_killed_at_every_call_of_a_creation() {
+    let place = Place::new();
+    let create = || writing("plan", &content_of(1), None);
+    let remove = || std::fs::remove_file(super::desk::file(&place, "plan")).unwrap();
+    let calls = calls_of(&place, create());
+    remove();
+    let mut created = 0;
+    let died = die_at_each(&place, &calls, create, |answer, desk| {
+        if desk.pads().is_empty() {
+            assert_eq!((answer, files(&place)), (None, Vec::new()));
+            return;
+        }
+        let now = found(desk, &place);
+        if let Some(answer) = answer {
+            assert_eq!(answer["revision"], *now.revision, "an acknowledged write survives");
+        }
+        created += 1;
+        remove();
+    });
+    check_covered(&calls, died, created);
+}
+
+/// Nearly every call was a death (waking another thread is not always needed), some before the pad was
+/// what it should become, some after.
+#[track_caller]
+fn check_covered(calls: &[(String, usize)], died: usize, happened: usize) {
+    for (call, times) in [("fsync", 4), ("write", 2), ("renameat2", 1)] {
+        let seen = calls.iter().filter(|(name, _)| name == call).count();
+        assert!(seen >= times, "{call}: {seen} times in {calls:?}");
+    }
+    assert!(died + 3 >= calls.len(), "{died} of {}", calls.len());
+    assert!(happened > 3 && happened + 10 < calls.len(), "{happened} of {}", calls.len());
+}

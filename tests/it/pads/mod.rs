@@ -1,0 +1,9 @@
+//! Scratchpads as agents and people share them: through the tools, the verbs and any editor, with many
+//! writers and with servers that die.
+
+mod cli;
+mod death;
+mod desk;
+mod people;
+mod refusals;
+mod writers;

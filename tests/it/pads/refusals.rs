@@ -1,0 +1,171 @@
+//! What is refused, how it is said, and that it leaves nothing behind.
+
+use patterm_host::limits::Limits;
+use serde_json::{Value, json};
+
+use super::desk::{Desk, desk, file, files, string, writing};
+use crate::support::Place;
+
+/// Bytes that a pad may have.
+const LIMIT: usize = 512 << 10;
+
+#[test]
+fn names_that_are_paths_or_hidden_are_refused() {
+    let (place, _server, mut desk) = desk();
+    let long = "x".repeat(201);
+    for name in [
+        "",
+        ".",
+        "..",
+        "../x",
+        "../../processes",
+        "/etc/passwd",
+        "a/b",
+        "a/",
+        "a\\b",
+        ".hidden",
+        ".md",
+        "a\0",
+        "a\nb",
+        "a\u{1b}[2J",
+        " a",
+        "a ",
+        &long,
+    ] {
+        for (tool, arguments) in [
+            ("scratchpad_read", json!({"name": name})),
+            ("scratchpad_write", json!({"name": name, "content": "x"})),
+            ("scratchpad_append", json!({"name": name, "content": "x"})),
+        ] {
+            let error = desk.refused("invalid_argument", tool, arguments);
+            assert_eq!(error["field"], "name");
+            let message = string(&error["message"]);
+            assert!(
+                message.starts_with("`name` takes a plain name of 1 to 200 bytes"),
+                "{message}"
+            );
+            assert!(message.len() < 400 && !message.contains(char::is_control), "{message}");
+        }
+    }
+    assert_eq!(files(&place), Vec::<String>::new());
+    assert_eq!(desk.pads(), Vec::<Value>::new());
+}
+
+#[test]
+fn wrong_types_are_named_and_unknown_arguments_ignored() {
+    let (place, _server, mut desk) = desk();
+    for (tool, arguments, message) in [
+        ("scratchpad_read", json!({}), "`name` is missing; it takes a string"),
+        ("scratchpad_read", json!({"name": 1}), "`name` takes a string, not 1"),
+        ("scratchpad_write", json!({"name": "a"}), "`content` is missing; it takes a string"),
+        (
+            "scratchpad_write",
+            json!({"name": "a", "content": ["x"]}),
+            "`content` takes a string, not an array",
+        ),
+        (
+            "scratchpad_write",
+            json!({"name": "a", "content": "x", "expected_revision": 3}),
+            "`expected_revision` takes a string, not 3",
+        ),
+        ("scratchpad_append", json!({"name": "a"}), "`content` is missing; it takes a string"),
+    ] {
+        let error = desk.refused("invalid_argument", tool, arguments);
+        assert_eq!(error["message"], message);
+    }
+    assert_eq!(files(&place), Vec::<String>::new());
+    desk.ok("scratchpad_append", json!({"name": "a", "content": "x", "mode": "bold"}));
+    desk.ok("scratchpad_list", json!({"name": 7}));
+}
+
+#[test]
+fn what_does_not_exist_is_named_with_what_does() {
+    let (_place, _server, mut desk) = desk();
+    let error = desk.refused("not_found", "scratchpad_read", json!({"name": "plan"}));
+    assert_eq!(error["message"], "there is no scratchpad `plan`; there are none yet");
+    desk.append("log", "x");
+    let error = desk.refused("not_found", "scratchpad_read", json!({"name": "plan"}));
+    assert_eq!(error["message"], "there is no scratchpad `plan`; there are log");
+    let error = desk.refused("conflict", "scratchpad_write", writing("plan", "x", Some("1-0")));
+    assert_eq!(error.get("revision"), None);
+    assert_eq!(desk.pads().len(), 1);
+}
+
+#[test]
+fn a_conflict_has_the_current_revision_and_nothing_is_written() {
+    let (place, server, mut desk) = desk();
+    let (_, token) = server.agent("lead", None);
+    let mut agent = Desk::of_agent(&server, &token);
+    let first = string(&agent.ok("scratchpad_write", writing("plan", "a", None))["revision"]);
+    let second =
+        string(&agent.ok("scratchpad_write", writing("plan", "b", Some(&first)))["revision"]);
+    for expected in [None, Some(&*first), Some("")] {
+        let error = desk.refused("conflict", "scratchpad_write", writing("plan", "mine", expected));
+        assert_eq!(error["revision"], *second);
+        assert_eq!(error["changed_by"], "p1 (lead)");
+        assert!(string(&error["message"]).contains(&second), "{error}");
+    }
+    assert_eq!(std::fs::read_to_string(file(&place, "plan")).unwrap(), "b");
+    assert_eq!(desk.read("plan")["revision"], *second);
+    let third = desk.ok("scratchpad_write", writing("plan.md", "c", Some(&second)));
+    assert_eq!(third["name"], "plan", "the file's ending is no part of the name");
+}
+
+#[test]
+fn a_pad_of_a_hundred_megabytes_meets_the_limit() {
+    let place = Place::new();
+    let server = place.serve_with(Limits { message_bytes: 256 << 20, ..Limits::default() });
+    let mut desk = Desk::at(server.socket());
+    let huge = "x".repeat(100_000_000);
+    for tool in ["scratchpad_write", "scratchpad_append"] {
+        let error = desk.refused("limit", tool, json!({"name": "plan", "content": huge}));
+        assert_eq!(error["limit_bytes"], LIMIT);
+        let message = string(&error["message"]);
+        assert!(message.contains("holds up to 524288 bytes"), "{message}");
+    }
+    assert_eq!(files(&place), Vec::<String>::new());
+    // A person's file may be of any size; it is seen, and not read.
+    std::fs::create_dir_all(file(&place, "plan").parent().unwrap()).unwrap();
+    std::fs::File::create(file(&place, "plan")).unwrap().set_len(100_000_000).unwrap();
+    assert_eq!(desk.pads()[0]["size"], 100_000_000);
+    let revision = string(&desk.pads()[0]["revision"]);
+    for (tool, arguments) in [
+        ("scratchpad_read", json!({"name": "plan"})),
+        ("scratchpad_append", json!({"name": "plan", "content": "x"})),
+        ("scratchpad_write", writing("plan", "x", Some(&revision))),
+    ] {
+        let error = desk.refused("limit", tool, arguments);
+        assert!(string(&error["message"]).contains("100000000 bytes, more than the 524288"));
+    }
+    assert_eq!(file(&place, "plan").metadata().unwrap().len(), 100_000_000);
+}
+
+/// What may be written can be read: however JSON must escape it, it fits into an answer.
+#[test]
+fn the_largest_pad_can_be_read_whatever_it_says() {
+    let (_place, _server, mut desk) = desk();
+    for (pad, unit) in [("quotes", "\""), ("slashes", "\\"), ("control", "\u{1}"), ("wide", "é")] {
+        let content = unit.repeat(LIMIT / unit.len());
+        desk.ok("scratchpad_write", writing(pad, &content, None));
+        assert!(desk.content(pad) == content, "{pad}");
+        desk.refused("limit", "scratchpad_append", json!({"name": pad, "content": "x"}));
+        assert!(desk.content(pad) == content, "{pad}");
+    }
+}
+
+#[test]
+fn there_may_be_so_many_pads() {
+    let place = Place::new();
+    let server = place.serve_with(Limits { pads: 3, ..Limits::default() });
+    let mut desk = Desk::at(server.socket());
+    for pad in ["a", "b", "c"] {
+        desk.append(pad, pad);
+    }
+    for tool in ["scratchpad_write", "scratchpad_append"] {
+        let error = desk.refused("limit", tool, json!({"name": "d", "content": "d"}));
+        assert!(string(&error["message"]).contains("there are 3 scratchpads"), "{error}");
+    }
+    std::fs::remove_file(file(&place, "b")).unwrap();
+    desk.append("d", "d");
+    desk.append("a", "more");
+}
