@@ -239,5 +239,5 @@ fn check_covered(calls: &[(String, usize)], died: usize, happened: usize) {
         assert!(seen >= times, "{call}: {seen} times in {calls:?}");
     }
     assert!(died + 3 >= calls.len(), "{died} of {}", calls.len());
-    assert!(happened > 3 && happened + 10 < calls.len(), "{happened} of {}", calls.len());
+    assert!(happened > 1 && happened + 10 < calls.len(), "{happened} of {}", calls.len());
 }

@@ -4,6 +4,7 @@
 mod cli;
 mod death;
 mod desk;
+mod full_disk;
 mod people;
 mod refusals;
 mod writers;

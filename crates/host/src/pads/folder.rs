@@ -173,6 +173,20 @@ impl Folder {
         before: Option<&Content>,
     ) -> io::Result<()> {
         self.discard(name)?;
+        let prepared = self.write_new(name, content, before);
+        if prepared.is_err() {
+            // On a full disk half a file would only make it worse.
+            let _ = self.discard(name);
+        }
+        prepared
+    }
+
+    fn write_new(
+        &self,
+        name: &PadName,
+        content: &[u8],
+        before: Option<&Content>,
+    ) -> io::Result<()> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(MODE);
         let file = openat(File::open(&self.0)?, name.new_file(), flags, mode)?;
