@@ -93,9 +93,7 @@ impl Limits {
                 return Err(format!(
                     "there is no limit `{name}`; there are message_bytes, answer_bytes, \
                      connections, calls_in_flight, batch_messages, processes, agents, \
-                     agent_depth, log_bytes, history_bytes, waiters"
-                     connections, calls_in_flight, batch_messages, processes, log_bytes, \
-                     history_bytes, waiters, pads, pad_bytes"
+                     agent_depth, log_bytes, history_bytes, waiters, pads, pad_bytes"
                 ));
             }
         }

@@ -432,7 +432,7 @@ fn a_program_says_what_it_does_and_parts_of_it_do_not_speak_for_it() {
     assert_eq!(screen.report(), "state=working:app=x");
     screen.set_replay(true);
     screen.feed(b"\x1b]7501;state=done\x07\x1b]9;4;3\x07");
-    assert_eq!((screen.report(), screen.progress()), ("state=done", Some(crate::Progress::Busy)));
+    assert_eq!((screen.report(), screen.progress()), ("state=done", Some(Progress::Busy)));
     screen.feed(b"\x1bc");
     assert_eq!(screen.report(), "state=done", "a reset says nothing of it");
 }

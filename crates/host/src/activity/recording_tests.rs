@@ -28,7 +28,8 @@ fn conclude(folder: &str, name: &str, preset: &Preset) -> String {
     screen.feed(&std::fs::read(path).unwrap());
     let glimpse = Glimpse::of(&screen, Some(preset));
     let verdict = seen_now(preset, &glimpse);
-    let state = verdict.map_or_else(|| "nothing".into(), |v| format!("{:?}", v.state).to_lowercase());
+    let state =
+        verdict.map_or_else(|| "nothing".into(), |v| format!("{:?}", v.state).to_lowercase());
     let composer = glimpse.composer.map_or_else(
         || "no prompt".into(),
         |text| format!("prompt {:?}", text.chars().take(30).collect::<String>()),

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::error::ToolError;
 use super::messages::{self, MessageAnswer};
 use super::process::Summary;
-use super::timer;
 use super::scratchpad::{PadSummary, with_pads};
+use super::timer;
 use super::tool::{Call, Effect, Tool};
 use super::whoami::CallerAnswer;
 use crate::pads::Pads;
@@ -28,16 +28,12 @@ pub(super) struct Answer {
     caller: CallerAnswer,
     /// Its processes.
     processes: Vec<Summary>,
-    /// Its scratchpads; this version has none.
-    scratchpads: Vec<String>,
     /// The last messages, first prompts and timers' texts, with what became of them.
     messages: Vec<MessageAnswer>,
     /// Your timers.
     timers: Vec<timer::Summary>,
     /// Its scratchpads.
     scratchpads: Vec<PadSummary>,
-    /// Your timers; this version has none.
-    timers: Vec<String>,
 }
 
 impl Tool for GetProjectStatus {
@@ -56,11 +52,9 @@ impl Tool for GetProjectStatus {
             project: call.host.project.root().to_owned(),
             caller: CallerAnswer::of(&call),
             processes: processes.iter().map(|p| Summary::of(p, &call.host)).collect(),
-            scratchpads: Vec::new(),
             messages: messages::last(&call.host.deliveries),
             timers: timer::own_timers(&call),
             scratchpads: PadSummary::all(with_pads(&call, Pads::list).await?),
-            timers: Vec::new(),
         })
     }
 }

@@ -27,6 +27,7 @@ pub(super) async fn with_pads<T: Send + 'static>(
 /// Who calls, as the others will read it.
 pub(super) fn author(call: &Call) -> String {
     match &call.caller {
+        Caller::Person => "a person".to_owned(),
         Caller::External => "external".to_owned(),
         Caller::Process(id) => match call.host.processes.get(id) {
             Some(process) => format!("{id} ({})", process.name),
