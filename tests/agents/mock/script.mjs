@@ -8,7 +8,7 @@ import { toolNamed } from "./server.mjs";
 export function directed() {
   const failures = new Map(); // how often an error was given already, by place
   return (turn) => {
-    if (turn.side) return [{ say: turn.schema ? JSON.stringify(instanceOf(turn.schema)) : "Mock" }];
+    if (turn.side) return [{ say: turn.schema ? JSON.stringify(instanceOf(turn.schema)) : "run the tests" }];
     try {
       const legs = legsOf(parse(turn.text));
       if (legs === null) return [{ say: `echo ${summary(turn.text)}` }];

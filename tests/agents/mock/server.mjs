@@ -151,7 +151,7 @@ function turnOf(api, body, url) {
   return {
     api: api.name,
     model,
-    side: sideOf({ tools, system, schema, body }),
+    side: sideOf({ tools, system, schema, body, text: newest?.user ?? "" }),
     text: newest?.user ?? "",
     users: own.length,
     group: own.filter((item) => item.at > spoke).map((item) => item.user),
@@ -177,12 +177,12 @@ const openings = [
 ];
 
 /** Why a request is beside the conversation: titles, quota checks, routing and the like. */
-function sideOf({ tools, system, schema, body }) {
+function sideOf({ tools, system, schema, body, text }) {
   if (tools.length === 0) return "no tools";
   if (schema !== null) return "asks for JSON";
   if (body.max_tokens === 1) return "one token";
-  const known = sidePrompts.find((words) => system.includes(words));
-  return known ?? null;
+  if (text.startsWith("[SUGGESTION MODE:")) return "suggests a next prompt";
+  return sidePrompts.find((words) => system.includes(words)) ?? null;
 }
 const sidePrompts = ["You are a title generator", "Generate a concise title"];
 
