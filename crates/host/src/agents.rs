@@ -188,7 +188,22 @@ impl Host {
     pub(crate) fn hear_hook(&self, id: &ProcessId, event: &str, given: &Value) {
         let facts = self.activities.facts(id);
         facts.hear(event, given);
-        let Some(told) = facts.conversation() else { return };
+        if let Some(told) = facts.conversation() {
+            self.note_conversation(id, told);
+        }
+    }
+
+    /// A call of an agent's CLI may tell the id of its conversation in its metadata.
+    pub(crate) fn hear_call(&self, id: &ProcessId, meta: impl Fn(&str) -> Option<String>) {
+        let preset = self.activities.facts(id).preset();
+        let member =
+            preset.as_ref().and_then(|preset| preset.resume.as_ref()?.told_by_calls.as_ref());
+        if let Some(told) = member.and_then(|member| meta(member)) {
+            self.note_conversation(id, told);
+        }
+    }
+
+    fn note_conversation(&self, id: &ProcessId, told: String) {
         let known = self.processes.get(id).and_then(|process| process.agent);
         if known.is_some_and(|agent| !agent.told || agent.conversation != told) {
             self.processes.note(id, |process| {

@@ -29,7 +29,8 @@ fn lists_and_status_have_every_field() {
         "status": "running", "ports": [], "activity": listed["activity"],
     });
     assert_eq!(listed, expected);
-    assert_eq!(listed["activity"]["state"], "unknown");
+    let state = listed["activity"]["state"].as_str().unwrap();
+    assert!(["unknown", "working", "idle"].contains(&state), "{listed}");
     assert!(listed["activity"]["reason"].is_string());
 
     let status = desk.status(&id);

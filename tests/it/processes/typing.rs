@@ -16,7 +16,10 @@ fn check(desk: &mut Desk, switched_on: &str, input: Value, shown: &str) {
     let id = shows(desk, switched_on);
     let mut arguments = input;
     arguments["process_id"] = json!(id);
-    assert_eq!(desk.ok("send_input", arguments.clone()), json!({"ok": true}));
+    let answer = desk.ok("send_input", arguments.clone());
+    assert_eq!(answer["ok"], true);
+    let state = &answer["receipt"]["state"];
+    assert_eq!(state, if arguments["submit"] == true { &json!("delivered") } else { &Value::Null });
     desk.ok("send_input", json!({"process_id": id, "kind": "text", "text": "|"}));
     let line = desk.wait(&id, r"\|");
     assert_eq!(line, format!("ready {shown}|"), "{arguments}");
@@ -108,7 +111,8 @@ fn the_tail_is_what_came_out() {
     let grid = typed("two", "grid");
     assert_eq!(grid["rows"][4], "two");
     assert!(grid["screen_version"].is_u64() && grid["cursor"].is_object());
-    assert_eq!(typed("three", "none"), json!({"ok": true}));
+    let receipt = json!({"state": "delivered", "evidence": "it was typed into its terminal"});
+    assert_eq!(typed("three", "none"), json!({"ok": true, "receipt": receipt}));
 }
 
 #[test]

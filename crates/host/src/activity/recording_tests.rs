@@ -24,7 +24,11 @@ fn preset(name: &str) -> Preset {
 /// What is concluded from a recording, as a line of the table.
 fn conclude(folder: &str, name: &str, preset: &Preset) -> String {
     let path = recordings().join(folder).join(format!("{name}.bytes"));
-    let mut screen = Screen::new(Size::new(24, 80));
+    let size = match name.ends_with("160x50") {
+        true => Size::new(50, 160),
+        false => Size::new(24, 80),
+    };
+    let mut screen = Screen::new(size);
     screen.feed(&std::fs::read(path).unwrap());
     let glimpse = Glimpse::of(&screen, Some(preset));
     let verdict = seen_now(preset, &glimpse);
@@ -56,8 +60,6 @@ fn every_recorded_screen_is_read_as_it_was() {
             found.push('\n');
         }
     }
-    for (found, expected) in found.lines().zip(EXPECTED.lines()) {
-        assert_eq!(found, expected);
-    }
-    assert_eq!(found.lines().count(), EXPECTED.lines().count(), "{found}");
+    let new: Vec<_> = found.lines().filter(|line| !EXPECTED.lines().any(|l| l == *line)).collect();
+    assert!(found == EXPECTED, "not in the table:\n{}", new.join("\n"));
 }

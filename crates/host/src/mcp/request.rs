@@ -46,6 +46,11 @@ impl Params {
         self.progress_token.take()
     }
 
+    /// A text in its metadata.
+    pub(crate) fn meta_text(&self, name: &str) -> Option<&str> {
+        self.meta.get(name)?.as_str()
+    }
+
     /// The arguments of a tool that is called as a method.
     pub(crate) fn into_members(self) -> Map<String, Value> {
         self.members

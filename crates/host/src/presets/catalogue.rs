@@ -16,6 +16,10 @@ const BUILT_IN: [(&str, &str); 5] = [
     ("opencode", include_str!("builtin/opencode.toml")),
 ];
 
+/// Files of theirs that are no TOML; `inject.files` names them with a leading `@`.
+pub(crate) const BUILT_IN_FILES: [(&str, &str); 1] =
+    [("@opencode.js", include_str!("builtin/opencode.js"))];
+
 /// The key under which settings hold presets, and the one that names what a new preset starts from.
 const AGENTS: &str = "agents";
 const LIKE: &str = "like";

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::overlay::Shown;
+use super::catalogue::BUILT_IN_FILES;
+use super::overlay::{Shown, merged};
 use super::preset::Preset;
 use super::template::{UnknownValue, Values, render};
 
@@ -106,10 +107,14 @@ impl Launch {
         ]);
         env.extend(preset.env.clone());
         for (name, text) in &preset.inject.env {
-            env.insert(name.clone(), render(text, &values)?);
+            let text = render(text, &values)?;
+            let own = around.environment.get(name);
+            env.insert(name.clone(), own.and_then(|own| merged(own, &text)).unwrap_or(text));
         }
         let mut files = Vec::new();
         for (name, text) in &preset.inject.files {
+            let built_in = BUILT_IN_FILES.iter().find(|(name, _)| name == text);
+            let text = built_in.map_or(text.as_str(), |(_, text)| text);
             files.push((around.folder.join(name), render(text, &values)?));
         }
         let overlay = match &preset.inject.overlay {

@@ -66,6 +66,16 @@ impl Shown {
     }
 }
 
+/// JSON settings of the user's with more in them; `None` where either is no object.
+pub(crate) fn merged(own: &str, more: &str) -> Option<String> {
+    let mut own: Value = serde_json::from_str(&without_comments(own)).ok()?;
+    let more: Value = serde_json::from_str(more).ok()?;
+    (own.is_object() && more.is_object()).then(|| {
+        add(&mut own, &more);
+        own.to_string()
+    })
+}
+
 /// Adds what is not there, into objects and lists.
 fn add(to: &mut Value, more: &Value) {
     match (to, more) {

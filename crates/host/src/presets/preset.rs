@@ -116,6 +116,8 @@ pub(crate) struct Resume {
     pub(crate) begin: Vec<String>,
     /// When it is taken up again.
     pub(crate) again: Vec<String>,
+    /// The member of a call's `_meta` by which the CLI tells the id to patterm's tools.
+    pub(crate) told_by_calls: Option<String>,
     /// Whether `again` stands before the other arguments, as subcommands do.
     #[serde(default)]
     pub(crate) first: bool,

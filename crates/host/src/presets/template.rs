@@ -36,7 +36,8 @@ fn value(name: &str, values: &Values) -> Result<String, UnknownValue> {
         let known = values.keys().copied().collect::<Vec<_>>().join(", ");
         return Err(UnknownValue { name: name.to_owned(), known });
     };
-    let quoted = serde_json::Value::from(value.as_str()).to_string();
+    // opencode looks for `{env:…}` and `{file:…}` in the text before it reads it as JSON.
+    let quoted = serde_json::Value::from(value.as_str()).to_string().replace('{', "\\u007b");
     Ok(match form {
         "json" => quoted,
         "part" => quoted[1..quoted.len() - 1].to_owned(),
@@ -57,6 +58,8 @@ mod tests {
         assert_eq!(check("[{{json:patterm}}]").as_deref(), Ok(r#"["/a \"b\"/patterm"]"#));
         assert_eq!(check("\"{{part:patterm}} x\"").as_deref(), Ok(r#""/a \"b\"/patterm x""#));
         assert_eq!(check("{{").as_deref(), Ok("{{"));
+        let braces = Values::from([("x", "{env:HOME}".to_owned())]);
+        assert_eq!(render("{{json:x}}", &braces).as_deref(), Ok(r#""\u007benv:HOME}""#));
         let unknown = check("{{json:tokn}}").unwrap_err().to_string();
         assert_eq!(unknown, "`{{json:tokn}}` in the preset is none of: patterm");
     }

@@ -210,6 +210,9 @@ impl Dispatch {
             self.host.activities.facts(id).note_tools();
         }
         let mut params = Params::read(params)?;
+        if let Some(id) = self.caller.process() {
+            self.host.hear_call(id, |name| params.meta_text(name).map(str::to_owned));
+        }
         // Taken, as the contract asks, though this server sends no log messages. The stateless
         // revision has no level to set.
         if method == "logging/setLevel" && !params.is_modern() {
