@@ -19,7 +19,8 @@ fn check(desk: &mut Desk, switched_on: &str, input: Value, shown: &str) {
     let answer = desk.ok("send_input", arguments.clone());
     assert_eq!(answer["ok"], true);
     let state = &answer["receipt"]["state"];
-    assert_eq!(state, if arguments["submit"] == true { &json!("delivered") } else { &Value::Null });
+    let expected = if arguments["submit"] == true { json!("delivered") } else { Value::Null };
+    assert_eq!(*state, expected);
     desk.ok("send_input", json!({"process_id": id, "kind": "text", "text": "|"}));
     let line = desk.wait(&id, r"\|");
     assert_eq!(line, format!("ready {shown}|"), "{arguments}");
