@@ -153,6 +153,11 @@ impl Facts {
         let _ = tokio::time::timeout(TOOLS_PATIENCE, has_tools).await;
     }
 
+    /// Something that its observer looks at beside the screen has changed.
+    pub(crate) fn ring(&self) {
+        self.bell.notify_one();
+    }
+
     /// When its prompt was first seen.
     pub(crate) fn prompt_seen(&self) -> Option<Instant> {
         self.lock().prompt_seen

@@ -104,6 +104,7 @@ impl Host {
                         Ok(()) => {
                             let receipt = target.put_in(delivery).await;
                             self.deliveries.finish(delivery.id, receipt);
+                            target.facts.ring();
                             return;
                         }
                         // Nothing is typed that is not written down first.

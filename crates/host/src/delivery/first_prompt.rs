@@ -23,6 +23,8 @@ pub(super) async fn verify(host: Arc<Host>, delivery: Delivery) {
     let receipt = watch(&host, &delivery).await;
     if let Some(receipt) = receipt {
         host.deliveries.finish(delivery.id, receipt);
+        // It may have come to rest already, and print nothing more.
+        host.activities.facts(&delivery.to).ring();
     }
 }
 
