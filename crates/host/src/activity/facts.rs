@@ -20,6 +20,9 @@ const TURNS: usize = 16;
 /// How long a CLI may be kept from its first turn for want of patterm's tools.
 const TOOLS_PATIENCE: Duration = Duration::from_secs(4);
 
+/// How long a CLI may take from patterm's answer to having the tools: in 30 starts none took longer.
+const TOOLS_SETTLE: Duration = Duration::from_millis(300);
+
 /// A hook's word, when it came, and what it was given.
 #[derive(Debug, Clone)]
 pub(crate) struct Heard {
@@ -150,7 +153,9 @@ impl Facts {
                 told.await;
             }
         };
-        let _ = tokio::time::timeout(TOOLS_PATIENCE, has_tools).await;
+        if tokio::time::timeout(TOOLS_PATIENCE, has_tools).await.is_ok() {
+            tokio::time::sleep(TOOLS_SETTLE).await;
+        }
     }
 
     /// Something that its observer looks at beside the screen has changed.
