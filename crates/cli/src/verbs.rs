@@ -103,7 +103,7 @@ pub(crate) fn ps(options: &Ps) -> anyhow::Result<()> {
 
 /// Processes as a table, those below another indented under it.
 fn table(processes: &[Value]) -> String {
-    let mut rows = vec!["ID     STATUS    EXIT  KIND      NAME".to_owned()];
+    let mut rows = vec!["ID     STATUS    ACTIVITY  EXIT  KIND      NAME".to_owned()];
     let depth = |process: &Value| {
         let mut depth = 0;
         let mut parent = process["parent_id"].as_str();
@@ -123,13 +123,18 @@ fn table(processes: &[Value]) -> String {
             (None, None) => String::new(),
         };
         let field = |name: &str| text(&process[name]);
+        // What ended is idle, which says nothing more than that it ended.
+        let alive = matches!(process["status"].as_str(), Some("running" | "starting"));
+        let activity = if alive { text(&process["activity"]["state"]) } else { String::new() };
+        let called = process["attention"]["reason"].as_str();
         let row = format!(
-            "{:<6} {:<9} {exit:<5} {:<9} {}{}",
+            "{:<6} {:<9} {activity:<9} {exit:<5} {:<9} {}{}{}",
             field("process_id"),
             field("status"),
             field("kind"),
             "  ".repeat(depth(process)),
-            field("name")
+            field("name"),
+            called.map(|reason| format!("  ! {reason}")).unwrap_or_default()
         );
         rows.push(row.trim_end().to_owned());
     }
@@ -357,7 +362,8 @@ mod tests {
     #[test]
     fn the_table_of_processes() {
         let processes = json!([
-            {"process_id": "p1", "name": "lead", "kind": "agent", "status": "running"},
+            {"process_id": "p1", "name": "lead", "kind": "agent", "status": "running",
+                "activity": {"state": "blocked"}, "attention": {"reason": "may I?"}},
             {"process_id": "p2", "name": "dev", "kind": "command", "status": "exited",
                 "parent_id": "p1", "exit": {"code": 1}},
             {"process_id": "p3", "name": "sh", "kind": "terminal", "status": "stopped",
@@ -365,10 +371,10 @@ mod tests {
         ]);
         assert_eq!(
             table(processes.as_array().unwrap()),
-            "ID     STATUS    EXIT  KIND      NAME\n\
-             p1     running         agent     lead\n\
-             p2     exited    1     command     dev\n\
-             p3     stopped   sig15 terminal  sh"
+            "ID     STATUS    ACTIVITY  EXIT  KIND      NAME\n\
+             p1     running   blocked         agent     lead  ! may I?\n\
+             p2     exited              1     command     dev\n\
+             p3     stopped             sig15 terminal  sh"
         );
     }
 }

@@ -135,8 +135,11 @@ impl Server {
         let timing = tokio::spawn(timers::Driver::new(host.clone())?.run());
         let served = listener.run(host.clone(), || seat.retire()).await;
         watching.abort();
-        observing.abort();
         delivering.abort();
+        if host.handover.load(Ordering::Acquire) {
+            host.finish_deliveries().await;
+        }
+        observing.abort();
         // What ends with the server has not come to rest.
         timing.abort();
         // A server that ends on purpose takes everything in it along, unless another follows.

@@ -139,3 +139,92 @@ fn matched(name: &str, rule: &Rule, evidence: Evidence<'_>) -> Option<Verdict> {
     }
     (!shown.is_empty()).then(|| Verdict::new(rule.state, format!("{name}: {}", shown.join(", "))))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::presets::Catalogue;
+
+    const LONG: Duration = Duration::from_secs(60);
+    const SHORT: Duration = Duration::from_millis(100);
+
+    fn claude() -> Preset {
+        Catalogue::read(None).presets.remove("claude").unwrap().preset.unwrap()
+    }
+
+    fn glimpse(title: &str, report: &str, rows: &[&str]) -> Glimpse {
+        let bottom = rows.iter().map(|row| (*row).to_owned()).collect();
+        Glimpse { title: title.into(), report: report.into(), bottom, ..Glimpse::default() }
+    }
+
+    #[track_caller]
+    fn check(
+        glimpse: &Glimpse,
+        hook: Option<(State, Duration)>,
+        steady: Duration,
+        expected: State,
+    ) {
+        let word = hook.map(|(state, _)| HookWord { event: "Event".into(), state });
+        let hook = word.as_ref().zip(hook.map(|(_, age)| age));
+        let evidence = Evidence { glimpse, quiet: LONG, hook };
+        let verdict = agent(&claude(), evidence, steady);
+        assert_eq!(verdict.state, expected, "{verdict:?}");
+        assert!(!verdict.reason.is_empty());
+    }
+
+    #[test]
+    fn a_blocker_that_is_seen_beats_every_word() {
+        let dialog = glimpse("✳ x", "state=idle", &[" Esc to cancel", " ❯ 1. Yes"]);
+        check(&dialog, None, LONG, State::Blocked);
+        check(&dialog, Some((State::Idle, SHORT)), LONG, State::Blocked);
+        check(&dialog, Some((State::Working, SHORT)), SHORT, State::Blocked);
+    }
+
+    #[test]
+    fn a_dialog_that_somebody_only_quotes_is_none() {
+        let quoted = glimpse("✳ x", "", &["──────────", "❯\u{a0}", "──────────", "Esc to cancel"]);
+        check(&quoted, None, LONG, State::Idle);
+    }
+
+    #[test]
+    fn idle_is_said_only_where_nothing_says_otherwise() {
+        check(&glimpse("◐ x", "", &[]), Some((State::Idle, LONG)), LONG, State::Working);
+        check(&glimpse("✳ x", "", &[]), Some((State::Idle, SHORT)), SHORT, State::Idle);
+        check(&glimpse("", "", &[]), Some((State::Idle, SHORT)), SHORT, State::Idle);
+        // A report of rest while the footer counts what goes on in the background.
+        let background =
+            glimpse("✳ x", "state=done", &["  auto mode on · 1 shell · ? for shortcuts"]);
+        check(&background, None, LONG, State::Working);
+    }
+
+    #[test]
+    fn a_hook_is_believed_until_the_screen_has_long_said_otherwise() {
+        let rest = glimpse("✳ x", "", &[]);
+        check(&rest, Some((State::Working, SHORT)), LONG, State::Working);
+        check(&rest, Some((State::Working, LONG)), SHORT, State::Working);
+        // Escape ends a turn, and no hook tells.
+        check(&rest, Some((State::Working, LONG)), LONG, State::Idle);
+        let turn = glimpse("◐ x", "", &[]);
+        check(&turn, Some((State::Blocked, SHORT)), SHORT, State::Blocked);
+        check(&turn, Some((State::Blocked, LONG)), LONG, State::Working);
+    }
+
+    #[test]
+    fn what_says_nothing_is_unknown_and_a_report_is_heard() {
+        check(&glimpse("", "", &["some text"]), None, LONG, State::Unknown);
+        check(&glimpse("", "state=clear", &[]), None, LONG, State::Unknown);
+        check(&glimpse("", "state=working:app=x", &[]), None, LONG, State::Working);
+        check(&glimpse("", "state=blocked:kind=auth", &[]), None, LONG, State::Blocked);
+        check(&glimpse("", "state=error", &[]), None, LONG, State::Idle);
+    }
+
+    #[test]
+    fn without_rules_a_pause_is_all_there_is_to_see() {
+        let generic = Catalogue::read(None).presets.remove("generic").unwrap().preset.unwrap();
+        let glimpse = glimpse("x", "", &["text"]);
+        let state =
+            |quiet| agent(&generic, Evidence { glimpse: &glimpse, quiet, hook: None }, LONG);
+        assert_eq!(state(SHORT).state, State::Working);
+        assert_eq!(state(LONG).state, State::Idle);
+    }
+}

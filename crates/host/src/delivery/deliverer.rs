@@ -78,6 +78,15 @@ impl Host {
         }
     }
 
+    /// Waits, for a bounded time, until nothing is half put in: the next server could not tell what
+    /// became of it.
+    pub(crate) async fn finish_deliveries(&self) {
+        let mut changes = self.deliveries.changes();
+        let finished =
+            async { while self.deliveries.is_putting_in() && changes.changed().await.is_ok() {} };
+        let _ = timeout(RECEIPT_PATIENCE, finished).await;
+    }
+
     async fn deliver_to(self: Arc<Self>, id: ProcessId, busy: Arc<Mutex<HashSet<ProcessId>>>) {
         loop {
             while let Some(delivery) = self.deliveries.next_for(&id) {

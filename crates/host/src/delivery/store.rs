@@ -107,6 +107,12 @@ impl Deliveries {
         self.table().deliveries.iter().filter(given).cloned().collect()
     }
 
+    /// Whether a text is half put in.
+    pub(crate) fn is_putting_in(&self) -> bool {
+        let half = |known: &Delivery| known.stage == Stage::Begun && !is_first(known);
+        self.table().deliveries.iter().any(half)
+    }
+
     /// Whether a process has instructions to begin with that it has not taken.
     pub(crate) fn first_prompt_is_open(&self, id: &ProcessId) -> bool {
         let open = |d: &Delivery| d.to == *id && is_first(d) && d.stage != Stage::Done;
