@@ -14,7 +14,7 @@ fn clients() -> PathBuf {
 
 /// Where the clients are installed. Installing takes a minute once; after that it only prints.
 #[expect(clippy::disallowed_methods, reason = "tests start what they test")]
-fn installed() -> String {
+pub(crate) fn installed() -> String {
     let output = Command::new(clients().join("install")).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "tests/clients/install: {errors}");

@@ -9,6 +9,7 @@
 
 mod support;
 
+mod agents;
 mod bad_input;
 mod clients;
 mod fuzz_corpus;

@@ -15,10 +15,10 @@ use crate::support::{Door, Peer, Place, Serving};
 const SOCKET: Door = Door::Socket(Framing::Newline);
 
 /// A view with a screen of its own, as the TUI and the browser have.
-struct View {
+pub(crate) struct View {
     stream: UnixStream,
     decoder: ViewDecoder,
-    screen: Screen,
+    pub(crate) screen: Screen,
     /// Snapshots that came.
     snapshots: usize,
     ended: Option<(Option<i32>, Option<i32>)>,
@@ -40,9 +40,13 @@ impl View {
     }
 
     fn attach(server: &Serving, id: &str, rows: u16, columns: u16) -> Self {
+        Self::attach_at(server.socket(), id, rows, columns)
+    }
+
+    pub(crate) fn attach_at(socket: &Path, id: &str, rows: u16, columns: u16) -> Self {
         let params =
             json!({"version": view::VERSION, "process_id": id, "rows": rows, "columns": columns});
-        let (answer, stream) = Self::ask(server.socket(), &params);
+        let (answer, stream) = Self::ask(socket, &params);
         assert_eq!(answer["result"]["version"], view::VERSION, "{answer}");
         Self {
             stream,
@@ -54,7 +58,7 @@ impl View {
     }
 
     /// Takes frames until the own screen is as wanted.
-    fn until(&mut self, wanted: impl Fn(&Self) -> bool) {
+    pub(crate) fn until(&mut self, wanted: impl Fn(&Self) -> bool) {
         let mut buffer = vec![0; 64 << 10];
         loop {
             while let Some(frame) = self.decoder.next_to_view().unwrap() {
@@ -85,11 +89,11 @@ impl View {
         }
     }
 
-    fn shows(&self, text: &str) -> bool {
+    pub(crate) fn shows(&self, text: &str) -> bool {
         self.screen.rows().iter().any(|row| row.contains(text))
     }
 
-    fn say(&mut self, frame: &FromView) {
+    pub(crate) fn say(&mut self, frame: &FromView) {
         let mut bytes = Vec::new();
         frame.encode(&mut bytes);
         self.stream.write_all(&bytes).unwrap();

@@ -2,7 +2,7 @@
 //! real faults.
 
 mod cli;
-mod desk;
+pub(crate) mod desk;
 mod faults;
 mod life;
 mod looking;

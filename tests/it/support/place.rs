@@ -1,5 +1,7 @@
 //! A place of its own for each test: runtime folder, state folder, project.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,6 +21,8 @@ use super::user::User;
 pub(crate) struct Place {
     top: tempfile::TempDir,
     user: Option<User>,
+    /// Variables beside those that every place has.
+    variables: BTreeMap<String, OsString>,
 }
 
 impl Place {
@@ -27,7 +31,7 @@ impl Place {
         for folder in ["run", "state", "home", "project"] {
             std::fs::create_dir(top.path().join(folder)).unwrap();
         }
-        Self { top, user: None }
+        Self { top, user: None, variables: BTreeMap::new() }
     }
 
     /// A place of a user of its own, who runs everything that is started here.
@@ -43,6 +47,11 @@ impl Place {
     /// The user of this place, where it is not the one who runs the tests.
     pub(crate) fn user(&self) -> Option<&User> {
         self.user.as_ref()
+    }
+
+    /// Sets a variable for all that is started here from now on.
+    pub(crate) fn set(&mut self, name: &str, value: impl Into<OsString>) {
+        self.variables.insert(name.into(), value.into());
     }
 
     /// Makes a folder beside the others.
@@ -97,6 +106,7 @@ impl Place {
             .env("HOME", self.path("home"))
             .env("XDG_RUNTIME_DIR", self.path("run"))
             .env("XDG_STATE_HOME", self.path("state"))
+            .envs(&self.variables)
             .current_dir(self.path("project"));
         if let Some(user) = &self.user {
             command.uid(user.uid).gid(user.uid);
@@ -134,6 +144,7 @@ impl Place {
             tools: tools::registry(),
             limits,
             program: patterm_binary(),
+            settings: Some(self.path("home/.config/patterm/config.toml")),
         })
     }
 

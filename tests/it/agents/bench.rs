@@ -1,0 +1,264 @@
+//! A project with a server, real CLIs at home in it, and a model that does what it is told.
+
+use std::time::{Duration, Instant};
+
+use patterm_host::PERSON;
+use patterm_host::registry::Entry;
+use patterm_wire::view::FromView;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use super::cli::{self, Cli};
+use super::mock::{Mock, Turn};
+use crate::processes::desk::{Desk, id_of};
+use crate::support::{Place, Running};
+use crate::view::View;
+
+/// Longer than a CLI takes to start on a busy machine; a test that gets there has failed.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How often something is looked at that tells nobody when it changes.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The bench. Fields are dropped in this order: what runs ends before its model.
+pub(super) struct Bench {
+    pub(super) place: Place,
+    pub(super) mock: Mock,
+    /// A client without an identity.
+    pub(super) desk: Desk,
+    pub(super) server: Entry,
+    pub(super) cli: Cli,
+}
+
+/// What became of a text.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Receipt {
+    pub(super) message: u64,
+    pub(super) state: String,
+    pub(super) evidence: String,
+}
+
+impl Bench {
+    pub(super) fn new(cli: Cli) -> Self {
+        Self::with_settings(cli, "")
+    }
+
+    /// A bench whose user has these settings.
+    pub(super) fn with_settings(cli: Cli, settings: &str) -> Self {
+        let mut place = Place::new();
+        let mock = Mock::start(&place);
+        cli::settle(&mut place, &mock, settings);
+        let server = serve(&place);
+        let desk = Desk::at(&server.socket);
+        Self { place, mock, desk, server, cli }
+    }
+
+    /// A client that is the person's.
+    pub(super) fn person(&self) -> Desk {
+        let mut desk = Desk::at(&self.server.socket);
+        desk.peer.send(format!("{PERSON}\n").as_bytes());
+        desk
+    }
+
+    /// `kill -9` of the server; the next one is there when this returns.
+    pub(super) fn kill_server(&mut self) {
+        let running = Running::of(self.server.pid);
+        running.signal(Signal::KILL);
+        running.wait();
+        self.server = serve(&self.place);
+        self.desk = Desk::at(&self.server.socket);
+    }
+
+    /// Starts the CLI as an agent.
+    #[track_caller]
+    pub(super) fn spawn(&mut self, instructions: Option<&str>) -> String {
+        let mut arguments = json!({"agent": self.cli.name});
+        if let Some(instructions) = instructions {
+            arguments["agent_instructions"] = instructions.into();
+        }
+        id_of(&self.desk.ok("spawn_agent", arguments))
+    }
+
+    /// Starts it, and waits until its first turn is over and it rests.
+    #[track_caller]
+    pub(super) fn spawn_ready(&mut self) -> String {
+        let id = self.spawn(Some("mock: say ready"));
+        self.until_said("mock: say ready");
+        self.until_state(&id, "idle");
+        id
+    }
+
+    #[track_caller]
+    pub(super) fn send(&mut self, id: &str, message: &str) -> Receipt {
+        send(&mut self.desk, id, message)
+    }
+
+    /// What stands of a text now.
+    #[track_caller]
+    pub(super) fn receipt(&mut self, message: u64) -> Receipt {
+        let status = self.desk.ok("get_project_status", json!({}));
+        let all = status["messages"].as_array().unwrap();
+        let found = all.iter().find(|known| known["message_id"] == message);
+        receipt(found.unwrap_or_else(|| panic!("no message {message} in {all:?}")))
+    }
+
+    /// Waits until a text is delivered or stalled.
+    #[track_caller]
+    pub(super) fn until_done(&mut self, message: u64) -> Receipt {
+        self.until(&format!("the end of message {message}"), |bench| {
+            let receipt = bench.receipt(message);
+            (receipt.state != "queued").then_some(receipt).ok_or(String::new())
+        })
+    }
+
+    /// Waits until what is said of a text that waits has this in it.
+    #[track_caller]
+    pub(super) fn until_queued_because(&mut self, message: u64, why: &str) {
+        self.until(&format!("message {message} waits because {why:?}"), |bench| {
+            let receipt = bench.receipt(message);
+            assert_eq!(receipt.state, "queued", "{receipt:?}");
+            receipt.evidence.contains(why).then_some(()).ok_or(receipt.evidence)
+        });
+    }
+
+    /// Waits until an agent is in this state.
+    #[track_caller]
+    pub(super) fn until_state(&mut self, id: &str, state: &str) -> Value {
+        self.until(&format!("{id} is {state}"), |bench| {
+            let activity = bench.activity(id);
+            (activity["state"] == state).then_some(activity.clone()).ok_or(activity.to_string())
+        })
+    }
+
+    #[track_caller]
+    pub(super) fn activity(&mut self, id: &str) -> Value {
+        self.desk.status(id)["activity"].take()
+    }
+
+    /// Waits until the model has said all there was to say to a text of this CLI's conversation.
+    #[track_caller]
+    pub(super) fn until_said(&mut self, text: &str) -> Turn {
+        self.until_turn(&format!("the answer to {text:?}"), |turn| {
+            turn.text == text && turn.is_final()
+        })
+    }
+
+    /// Waits until a request like this came.
+    #[track_caller]
+    pub(super) fn until_turn(&mut self, what: &str, is: impl Fn(&Turn) -> bool) -> Turn {
+        let api = self.cli.api;
+        let found = |bench: &mut Self| {
+            let turns = bench.mock.turns();
+            let last = turns.last().map(|turn| format!("{turn:?}")).unwrap_or_default();
+            let of_cli = turns.into_iter().filter(|turn| turn.api == api);
+            of_cli.into_iter().find(|turn| is(turn)).ok_or(last)
+        };
+        self.until(what, found)
+    }
+
+    /// The texts that came to this CLI's model.
+    pub(super) fn arrived(&self) -> Vec<String> {
+        self.mock.arrived(self.cli.api)
+    }
+
+    /// How often exactly this text came.
+    pub(super) fn count(&self, text: &str) -> usize {
+        self.arrived().iter().filter(|arrived| *arrived == text).count()
+    }
+
+    /// Waits until a text came at least once.
+    #[track_caller]
+    pub(super) fn until_arrived(&mut self, text: &str) {
+        let start: String = text.chars().take(60).collect();
+        self.until(&format!("arrival of {start:?}"), |bench| match bench.count(text) {
+            0 => Err(format!("{:?}", bench.arrived().last())),
+            _ => Ok(()),
+        });
+    }
+
+    /// Looks until there is something to see; everything that is known is shown where it never is.
+    #[track_caller]
+    pub(super) fn until<T>(
+        &mut self,
+        what: &str,
+        mut look: impl FnMut(&mut Self) -> Result<T, String>,
+    ) -> T {
+        let start = Instant::now();
+        loop {
+            let seen = self.mock.events();
+            let found = match look(self) {
+                Ok(found) => return found,
+                Err(found) => found,
+            };
+            if start.elapsed() >= PATIENCE {
+                let story = self.story();
+                panic!("it never came: {what}; last: {found}\n{story}");
+            }
+            self.mock.more_than(seen, LOOK);
+        }
+    }
+
+    /// All that is known, for whoever has to find out why a test failed.
+    pub(super) fn story(&mut self) -> String {
+        let mut story = String::new();
+        for id in self.desk.ids() {
+            let status = self.desk.status(&id);
+            let screen = self.desk.rows(&id).join("\n");
+            story += &format!("--- {id} {} {}\n{screen}\n", status["title"], status["activity"]);
+        }
+        let status = self.desk.ok("get_project_status", json!({}));
+        for message in status["messages"].as_array().unwrap() {
+            story += &format!("{message}\n");
+        }
+        for text in self.arrived() {
+            let start: String = text.chars().take(100).collect();
+            story += &format!("arrived {} bytes: {start:?}\n", text.len());
+        }
+        story
+    }
+
+    /// A person who looks at a process.
+    pub(super) fn view(&self, id: &str) -> View {
+        View::attach_at(&self.server.socket, id, 24, 80)
+    }
+
+    /// Presses a key with the deliberate hand.
+    #[track_caller]
+    pub(super) fn key(&mut self, id: &str, key: &str) {
+        self.desk.key(id, key);
+    }
+
+    /// Whether a text that must not come stays away for a while.
+    #[track_caller]
+    pub(super) fn stays_away(&mut self, id: &str, pattern: &str, seconds: f64) {
+        let arguments =
+            json!({"process_id": id, "pattern": pattern, "timeout_seconds": seconds});
+        let answer = self.desk.ok("wait_for_pattern", arguments);
+        assert_eq!(answer["timed_out"], true, "{answer}\n{}", self.story());
+    }
+}
+
+/// Types as a person does: a key at a time.
+pub(super) fn type_by_hand(view: &mut View, text: &str) {
+    for letter in text.chars() {
+        view.say(&FromView::Input(letter.to_string().into_bytes()));
+    }
+}
+
+#[track_caller]
+pub(super) fn send(desk: &mut Desk, id: &str, message: &str) -> Receipt {
+    receipt(&desk.ok("send_message", json!({"target_process_id": id, "message": message})))
+}
+
+fn receipt(answer: &Value) -> Receipt {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    Receipt {
+        message: answer["message_id"].as_u64().unwrap(),
+        state: text(&answer["receipt"]["state"]),
+        evidence: text(&answer["receipt"]["evidence"]),
+    }
+}
+
+fn serve(place: &Place) -> Entry {
+    serde_json::from_str(&place.run(&["serve", "--json"])).unwrap()
+}

@@ -1,0 +1,69 @@
+//! Real agents' CLIs in patterm's panes, with a model that does what the prompt tells it: what
+//! patterm says of them and to them is held against what the model saw.
+
+mod bad_input;
+mod bench;
+mod cli;
+mod mock;
+mod report;
+mod team;
+mod truth;
+
+/// The table of truth for one CLI.
+macro_rules! truth_of {
+    ($module:ident, $cli:expr) => {
+        mod $module {
+            use super::{cli, truth};
+
+            #[test]
+            fn messages_of_all_sizes_arrive_whole_and_once() {
+                truth::messages($cli);
+            }
+
+            #[test]
+            fn messages_while_it_works_and_starts_arrive_once_and_in_order() {
+                truth::while_working($cli);
+            }
+
+            #[test]
+            fn nothing_is_typed_into_a_permission_dialog() {
+                truth::permission($cli);
+            }
+
+            #[test]
+            fn a_half_typed_draft_is_untouched() {
+                truth::draft($cli);
+            }
+
+            #[test]
+            fn first_prompts_arrive_every_time() {
+                truth::first_prompts($cli);
+            }
+
+            #[test]
+            fn first_prompts_may_say_anything() {
+                truth::odd_first_prompts($cli);
+            }
+
+            #[test]
+            fn idle_timers_do_not_fire_while_it_works() {
+                truth::idle($cli);
+            }
+
+            #[test]
+            fn it_rests_after_escape_and_after_errors() {
+                truth::ends_of_turns($cli);
+            }
+
+            #[test]
+            fn the_server_is_killed_while_messages_wait_and_while_one_is_put_in() {
+                truth::server_killed($cli);
+            }
+        }
+    };
+}
+
+truth_of!(claude, cli::CLAUDE);
+truth_of!(codex, cli::CODEX);
+truth_of!(opencode, cli::OPENCODE);
+truth_of!(gemini, cli::GEMINI);

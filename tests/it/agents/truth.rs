@@ -1,0 +1,382 @@
+//! The rows of the table: each is tried with one CLI, and what patterm told is held against what
+//! came to the model.
+
+use std::time::{Duration, Instant};
+
+use patterm_wire::view::FromView;
+use serde_json::json;
+
+use super::bench::{Bench, send, type_by_hand};
+use super::cli::Cli;
+use super::report::row;
+use crate::processes::desk::long;
+use crate::support::Chance;
+
+/// How long after a turn its idle timer may fire.
+const IDLE_PATIENCE: Duration = Duration::from_secs(3);
+
+/// How often something is tried in the short and in the long form.
+fn times(short: usize, in_full: usize) -> usize {
+    if long() { in_full } else { short }
+}
+
+/// A text of so many bytes that no other trial has, in one of three shapes: one line, many lines,
+/// and code with indentation, blank lines and letters of several bytes.
+fn text_of(bytes: usize, trial: usize) -> String {
+    let mut text = format!("m{trial}-{bytes}");
+    let pieces: &[&str] = match trial % 3 {
+        0 => &[" and so on"],
+        1 => &["\nanother line", " with words"],
+        _ => &["\n    if größe > 0 {", "\n        return \"“…”\";", "\n\n    }", " // señor"],
+    };
+    let mut pieces = pieces.iter().cycle();
+    while text.len() < bytes {
+        text.push_str(pieces.next().unwrap());
+    }
+    let fits = (0..=bytes).rev().find(|at| text.is_char_boundary(*at)).unwrap();
+    text.truncate(fits);
+    // What stands at the end must be seen to arrive, and is nothing a prompt would trim.
+    let end = text.trim_end().len();
+    text.truncate(end);
+    text
+}
+
+/// Messages of 10 bytes to 20 kB.
+pub(super) fn messages(cli: Cli) {
+    let mut bench = Bench::new(cli);
+    let id = bench.spawn_ready();
+    let (mut sent, mut whole, mut told) = (Vec::new(), 0, 0);
+    for bytes in [10, 200, 1_000, 6_000, 20_000] {
+        for trial in 0..times(3, 20) {
+            let message = text_of(bytes, trial);
+            let mut receipt = bench.send(&id, &message);
+            if receipt.state == "queued" {
+                receipt = bench.until_done(receipt.message);
+            }
+            let text = format!("[external] {message}");
+            match receipt.state.as_str() {
+                "delivered" => {
+                    bench.until_arrived(&text);
+                    whole += 1;
+                }
+                _ => {
+                    told += 1;
+                    println!("{bytes} bytes, trial {trial}: {receipt:?}\n{}", bench.story());
+                }
+            }
+            bench.until_state(&id, "idle");
+            sent.push((text, receipt.state));
+        }
+    }
+    let arrived = bench.arrived();
+    for (text, state) in &sent {
+        let count = arrived.iter().filter(|other| *other == text).count();
+        assert!(count <= 1 && (count == 1 || state != "delivered"), "{count} times: {text}");
+    }
+    let all = sent.len();
+    row(cli, "messages 10 B to 20 kB", &format!("{whole} of {all} whole and once"));
+    assert_eq!(arrived.len(), whole + 1, "and nothing else came");
+    assert_eq!(told, 0, "a CLI at rest takes every message; {whole} of {all} came");
+}
+
+/// Messages right after the start, and while a slow answer comes, from two senders.
+pub(super) fn while_working(cli: Cli) {
+    let mut bench = Bench::new(cli);
+    let first = "mock: slow 10 3";
+    let id = bench.spawn(Some(first));
+    let early = bench.send(&id, "right after the start");
+    let mut person = bench.person();
+    let slow = "mock: slow 20 6";
+    bench.until_arrived("[external] right after the start");
+    bench.until_state(&id, "idle");
+    bench.send(&id, slow);
+    let slow = format!("[external] {slow}");
+    bench.until_turn("the slow turn", |turn| turn.text == slow);
+    bench.until_state(&id, "working");
+    let mut receipts = vec![early];
+    let mut expected = vec![first.to_owned(), "[external] right after the start".to_owned(), slow];
+    for number in 0..times(3, 10) {
+        let message = format!("number {number}\nof several");
+        let (desk, tag) = match number % 2 {
+            0 => (&mut bench.desk, "external"),
+            _ => (&mut person, "human"),
+        };
+        receipts.push(send(desk, &id, &message));
+        expected.push(format!("[{tag}] {message}"));
+    }
+    for receipt in &receipts {
+        let done = bench.until_done(receipt.message);
+        assert_eq!(done.state, "delivered", "{done:?}\n{}", bench.story());
+    }
+    bench.until_arrived(expected.last().unwrap());
+    bench.until_state(&id, "idle");
+    let slow = bench.mock.turns().into_iter().find(|turn| turn.text == expected[2]).unwrap();
+    assert_eq!(slow.ended.unwrap().1, "complete", "what it was saying was not cut off");
+    assert_eq!(bench.arrived(), expected, "{}", bench.story());
+    row(cli, "while starting and working", &format!("{} of {} in order", expected.len(), expected.len()));
+}
+
+/// A message at a permission dialog.
+pub(super) fn permission(cli: Cli) {
+    let mut bench = Bench::with_settings(cli, cli.asking);
+    let id = bench.spawn_ready();
+    let file = bench.place.path("project/made");
+    let trials = times(1, 5);
+    for trial in 0..trials {
+        bench.send(&id, "mock: shell touch made");
+        let blocked = bench.until_state(&id, "blocked");
+        let message = format!("to one who is asked {trial}");
+        let receipt = bench.send(&id, &message);
+        assert_eq!(receipt.state, "queued", "{receipt:?}");
+        bench.until_queued_because(receipt.message, "waits for a person");
+        bench.stays_away(&id, &message, 3.0);
+        assert_eq!(bench.activity(&id)["state"], "blocked", "it was {blocked}");
+        assert!(!file.exists(), "the tool was not approved");
+        bench.key(&id, cli.yes);
+        bench.until("the tool ran", |_| file.exists().then_some(()).ok_or(String::new()));
+        let done = bench.until_done(receipt.message);
+        assert_eq!(done.state, "delivered", "{done:?}\n{}", bench.story());
+        let text = format!("[external] {message}");
+        bench.until_arrived(&text);
+        bench.until_state(&id, "idle");
+        assert_eq!(bench.count(&text), 1);
+        std::fs::remove_file(&file).unwrap();
+    }
+    row(cli, "at a permission dialog", &format!("{trials} of {trials} queued, none approved"));
+}
+
+/// A message while a person has a half-typed draft.
+pub(super) fn draft(cli: Cli) {
+    let mut bench = Bench::new(cli);
+    let id = bench.spawn_ready();
+    let mut view = bench.view(&id);
+    let trials = times(2, 10);
+    for trial in 0..trials {
+        let draft = format!("half a thought {trial}");
+        type_by_hand(&mut view, &draft);
+        bench.desk.wait(&id, &draft);
+        let message = format!("into a draft {trial}");
+        let receipt = bench.send(&id, &message);
+        assert_eq!(receipt.state, "queued", "{receipt:?}");
+        bench.until_queued_because(receipt.message, "a draft stands in its prompt");
+        bench.stays_away(&id, &message, 1.0);
+        assert_eq!(bench.count(&format!("[external] {message}")), 0);
+        let screen = bench.desk.rows(&id).join("\n");
+        assert!(screen.contains(&draft), "the draft is untouched\n{screen}");
+        // It is finished, or given up.
+        match trial % 2 {
+            0 => {
+                type_by_hand(&mut view, " and the rest");
+                view.say(&FromView::Input(b"\r".to_vec()));
+                bench.until_arrived(&format!("{draft} and the rest"));
+            }
+            _ => {
+                for _ in draft.chars() {
+                    view.say(&FromView::Input(b"\x7f".to_vec()));
+                }
+            }
+        }
+        let done = bench.until_done(receipt.message);
+        assert_eq!(done.state, "delivered", "{done:?}\n{}", bench.story());
+        bench.until_arrived(&format!("[external] {message}"));
+        assert_eq!(bench.count(&format!("[external] {message}")), 1);
+        bench.until_state(&id, "idle");
+    }
+    let finished = trials.div_ceil(2);
+    assert_eq!(bench.arrived().len(), 1 + trials + finished, "{}", bench.story());
+    row(cli, "with a draft", &format!("{trials} of {trials} untouched"));
+}
+
+/// The first prompt, again and again.
+pub(super) fn first_prompts(cli: Cli) {
+    let mut bench = Bench::new(cli);
+    let trials = times(3, 20);
+    for trial in 0..trials {
+        let prompt = format!("begin {trial}\nwith two lines");
+        check_first_prompt(&mut bench, &prompt, &prompt);
+    }
+    assert_eq!(bench.arrived().len(), trials);
+    row(cli, "first prompt", &format!("{trials} of {trials} arrived once"));
+}
+
+/// First prompts that look like something else.
+pub(super) fn odd_first_prompts(cli: Cli) {
+    let mut bench = Bench::new(cli);
+    let odd = [
+        "-x is no option",
+        "--version",
+        "/etc/hosts is a file",
+        "/frobnicate it",
+        "!echo this is no command",
+        "@nobody is no file",
+        "#remember nothing",
+        "quotes ' \" ` $HOME \\ end",
+        "several\n\nlines\n    indented",
+        "größer – 日本語 – 👩‍🚀",
+    ];
+    for prompt in odd {
+        check_first_prompt(&mut bench, prompt, prompt);
+    }
+    let long = format!("a long one{}", "\nmore of it".repeat(100_000));
+    let id = bench.spawn(Some(&long));
+    let turn = bench.until_turn("the pointer", |turn| turn.text.starts_with("a long one"));
+    let at = turn.text.find("the file ").unwrap() + "the file ".len();
+    let path = &turn.text[at..at + turn.text[at..].find(": read").unwrap()];
+    assert_eq!(std::fs::read_to_string(path).unwrap(), long, "all of it is in the file");
+    bench.desk.close(&id);
+    assert_eq!(bench.arrived().len(), odd.len() + 1, "{}", bench.story());
+    row(cli, "odd first prompts", &format!("{0} of {0} arrived once", odd.len() + 1));
+}
+
+#[track_caller]
+fn check_first_prompt(bench: &mut Bench, prompt: &str, expected: &str) {
+    let id = bench.spawn(Some(prompt));
+    bench.until_arrived(expected);
+    let status = bench.desk.ok("get_project_status", json!({}));
+    let message = status["messages"].as_array().unwrap().last().unwrap()["message_id"].clone();
+    let receipt = bench.until_done(message.as_u64().unwrap());
+    assert_eq!(receipt.state, "delivered", "{receipt:?}");
+    bench.until_state(&id, "idle");
+    assert_eq!(bench.count(expected), 1, "{}", bench.story());
+    bench.desk.close(&id);
+}
+
+/// Turns with pauses inside, retries and calls of tools.
+const TURNS: [&str; 8] = [
+    "mock: say quick",
+    "mock: wait 4 ;; say after a pause",
+    "mock: say first ;; wait 6 ;; say second",
+    "mock: slow 6 5",
+    "mock: call whoami {} ;; wait 4 ;; say done",
+    "mock: think hmm ;; wait 4 ;; say done",
+    "mock: error 500 2 ;; say recovered",
+    "mock: say a ;; wait 3 ;; call list_processes {} ;; wait 3 ;; say b",
+];
+
+/// Idle timers: none fires while the model has not said its last word, and each soon after.
+pub(super) fn idle(cli: Cli) {
+    let mut bench = Bench::new(cli);
+    let id = bench.spawn_ready();
+    let cat = bench.desk.run(&["cat"]);
+    let turns = times(8, 50);
+    let mut slowest = Duration::ZERO;
+    let (mut early, mut late) = (Vec::new(), Vec::new());
+    for number in 0..turns {
+        let said = format!("{}\nturn {number}", TURNS[number % TURNS.len()]);
+        let body = format!("fired {number}.");
+        let timer = json!({"watched": [id], "body": body, "owner_process_id": cat});
+        bench.desk.ok("timer_fire_when_idle_any", timer);
+        bench.send(&id, &said);
+        let turn = bench.until_said(&format!("[external] {said}"));
+        let over = turn.ended.unwrap().0;
+        if bench.desk.rows(&cat).iter().any(|row| row.contains(&body)) {
+            early.push(format!("{said}: {}", bench.desk.rows(&cat).join(" / ")));
+            continue;
+        }
+        bench.desk.wait(&cat, &format!("fired {number}\\."));
+        let after = Instant::now() - over;
+        slowest = slowest.max(after);
+        if after > IDLE_PATIENCE {
+            late.push(format!("{said}: {after:?}"));
+        }
+    }
+    let found = format!(
+        "{turns} turns: {} early, {} late, slowest {:.1} s after the end",
+        early.len(),
+        late.len(),
+        slowest.as_secs_f64()
+    );
+    row(cli, "idle timers", &found);
+    assert!(early.is_empty() && late.is_empty(), "early: {early:?}\nlate: {late:?}");
+}
+
+/// A turn that a person ends, and one that the model's server refuses.
+pub(super) fn ends_of_turns(cli: Cli) {
+    let mut bench = Bench::new(cli);
+    let id = bench.spawn_ready();
+    bench.send(&id, "mock: say partly ;; hang");
+    bench.desk.wait(&id, "^\\W*partly");
+    bench.until_state(&id, "working");
+    for _ in 0..cli.escapes {
+        bench.key(&id, "escape");
+    }
+    bench.until_state(&id, "idle");
+    bench.send(&id, "after escape");
+    bench.until_arrived("[external] after escape");
+    bench.until_state(&id, "idle");
+    bench.send(&id, "mock: error 400");
+    bench.until_turn("the error", |turn| {
+        turn.text == "[external] mock: error 400" && turn.ended.is_some()
+    });
+    bench.until_state(&id, "idle");
+    bench.send(&id, "after an error");
+    bench.until_arrived("[external] after an error");
+    bench.until_state(&id, "idle");
+    row(cli, "after escape and errors", "idle, and takes the next message");
+}
+
+/// `kill -9` of the server.
+pub(super) fn server_killed(cli: Cli) {
+    let mut bench = Bench::new(cli);
+    let id = bench.spawn_ready();
+    let mut view = bench.view(&id);
+    type_by_hand(&mut view, "a draft");
+    bench.desk.wait(&id, "a draft");
+    let receipts = ["one that waits", "another"].map(|text| bench.send(&id, text));
+    for receipt in &receipts {
+        assert_eq!(receipt.state, "queued", "{receipt:?}");
+    }
+    bench.kill_server();
+    bench.until_queued_because(receipts[0].message, "a draft stands in its prompt");
+    bench.key(&id, cli.clear);
+    for receipt in &receipts {
+        let done = bench.until_done(receipt.message);
+        assert_eq!(done.state, "delivered", "{done:?}\n{}", bench.story());
+    }
+    bench.until_arrived("[external] another");
+    bench.until_state(&id, "idle");
+    let (mut delivered, mut stalled) = (0, 0);
+    let mut chance = Chance::new(11);
+    let trials = times(4, 20);
+    for trial in 0..trials {
+        let message = format!("killed meanwhile {trial}");
+        let arguments = json!({"target_process_id": id, "message": message});
+        bench.desk.ask("send_message", arguments);
+        let pause = Duration::from_millis(chance.within(0..700) as u64);
+        bench.mock.more_than(usize::MAX, pause);
+        bench.kill_server();
+        let status = bench.desk.ok("get_project_status", json!({}));
+        let known = status["messages"].as_array().unwrap().iter();
+        let text = format!("[external] {message}");
+        let mine = known.rev().find(|known| known["excerpt"] == text.as_str());
+        // It may have died before it took the message; then nobody was told otherwise.
+        let Some(mine) = mine else { continue };
+        let receipt = bench.until_done(mine["message_id"].as_u64().unwrap());
+        match receipt.state.as_str() {
+            "delivered" => {
+                delivered += 1;
+                bench.until_arrived(&text);
+            }
+            _ => stalled += 1,
+        }
+        // What was begun and not entered stands there; a person sees it and takes it away.
+        bench.until_state(&id, "idle");
+        let held = bench.desk.rows(&id).iter().rev().take(6).any(|row| row.contains(&text));
+        if held && bench.count(&text) == 0 {
+            bench.key(&id, cli.clear);
+        }
+        assert!(bench.count(&text) <= 1, "{receipt:?}\n{}", bench.story());
+    }
+    let after = bench.send(&id, "after all that");
+    let after = bench.until_done(after.message);
+    assert_eq!(after.state, "delivered", "{after:?}\n{}", bench.story());
+    bench.until_arrived("[external] after all that");
+    for text in bench.arrived() {
+        assert_eq!(bench.count(&text), 1, "{text}");
+    }
+    let found = format!(
+        "2 of 2 that waited; {trials} kills during delivery: {delivered} delivered, {stalled} \
+         stalled, none twice"
+    );
+    row(cli, "server killed", &found);
+}
