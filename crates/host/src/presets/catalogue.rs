@@ -1,6 +1,6 @@
 //! The presets there are: those compiled in, and what the user's settings add or change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
@@ -64,7 +64,7 @@ impl Catalogue {
         if let Some(path) = settings {
             match agents_in(path) {
                 Ok(agents) => {
-                    for (name, own) in agents {
+                    for (name, own) in in_order(agents) {
                         let origin = Origin::Settings(path.to_owned());
                         let begun = base(&name, &own, &tables);
                         tables.insert(name, (origin, merged(begun, own)));
@@ -73,12 +73,20 @@ impl Catalogue {
                 Err(fault) => catalogue.fault = Some(fault),
             }
         }
+        let names: BTreeSet<String> = tables.keys().cloned().collect();
         catalogue.presets = tables
             .into_iter()
             .map(|(name, (origin, mut table))| {
-                table.remove(LIKE);
-                let preset = Value::Table(table).try_into::<Preset>();
-                let preset = preset.map_err(|e| e.message().to_owned());
+                let preset = match table.remove(LIKE) {
+                    Some(like) if like.as_str().is_none_or(|like| !names.contains(like)) => {
+                        let like = like.as_str().unwrap_or("not even a text");
+                        Err(format!("`{LIKE}` names no preset: {like}"))
+                    }
+                    _ => {
+                        let preset = Value::Table(table).try_into::<Preset>();
+                        preset.map_err(|e| e.message().to_owned())
+                    }
+                };
                 (name, Known { origin, preset })
             })
             .collect();
@@ -106,6 +114,21 @@ fn agents_in(path: &Path) -> Result<Vec<(String, Table)>, String> {
             .collect(),
         Some(_) => Err(wrong(&format_args!("`{AGENTS}` takes a table of presets"))),
     }
+}
+
+/// The presets of the user's, each behind the one it is like.
+fn in_order(mut agents: Vec<(String, Table)>) -> Vec<(String, Table)> {
+    let mut ordered = Vec::new();
+    while !agents.is_empty() {
+        let waits = |(name, own): &(String, Table)| {
+            let like = own.get(LIKE).and_then(Value::as_str).filter(|like| like != name);
+            agents.iter().any(|(other, _)| like == Some(other))
+        };
+        // Where all wait for each other any may be the first.
+        let next = agents.iter().position(|agent| !waits(agent)).unwrap_or(0);
+        ordered.push(agents.remove(next));
+    }
+    ordered
 }
 
 /// What a preset of the user's starts from: the one it is like, else the one of its name, else the
@@ -186,6 +209,20 @@ mod tests {
         assert_eq!((opus.program.as_str(), opus.args.len()), ("claude", 2));
         let aider = catalogue.presets["aider"].preset.as_ref().unwrap();
         assert_eq!((aider.program.as_str(), aider.rules.len()), ("aider", 0));
+    }
+
+    #[test]
+    fn a_new_agent_may_be_like_one_that_comes_after_it() {
+        let catalogue = with_settings(
+            "[agents.a]\nlike = \"b\"\n[agents.b]\nlike = \"c\"\nargs = [\"-b\"]\n\
+             [agents.c]\nlike = \"codex\"\nprogram = \"/opt/c\"\n\
+             [agents.x]\nlike = \"y\"\n[agents.y]\nlike = \"x\"\n[agents.z]\nlike = \"nobody\"\n",
+        );
+        let a = catalogue.presets["a"].preset.as_ref().unwrap();
+        assert_eq!((a.program.as_str(), a.args.as_slice()), ("/opt/c", &["-b".to_owned()][..]));
+        assert!(a.composer.is_some(), "as codex has");
+        let why = catalogue.presets["z"].preset.as_ref().unwrap_err();
+        assert!(why.contains("nobody"), "{why}");
     }
 
     #[test]
