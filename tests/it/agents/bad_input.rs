@@ -1,1 +1,176 @@
-//! to come
+//! What goes wrong with agents and messages, on a tiny agent: each has its words, and nothing is left
+//! behind or typed where it should not be.
+
+use serde_json::json;
+
+use super::fake::Fake;
+use crate::processes::desk::Desk;
+
+#[test]
+fn presets_that_cannot_be_started_are_named_and_leave_nothing_behind() {
+    let mut fake = Fake::new();
+    let spawn = |preset: &str| json!({"agent": preset, "agent_instructions": "begin"});
+    for (kind, preset, words) in [
+        ("invalid_argument", "nobody", "there are claude, codex"),
+        ("unavailable", "missing", "`no-such-program` is in no folder of PATH"),
+        ("unavailable", "wrong", "settle"),
+        ("invalid_argument", "", "names no preset"),
+    ] {
+        let message = fake.desk.refused(kind, "spawn_agent", spawn(preset));
+        assert!(message.contains(words), "{preset}: {message}");
+    }
+    let empty = json!({"agent": "fake", "agent_instructions": "\u{1b} "});
+    fake.desk.refused("invalid_argument", "spawn_agent", empty);
+    assert_eq!(fake.desk.ids(), Vec::<String>::new());
+    let agents = fake.desk.ok("list_agents", json!({}))["agents"].take();
+    let found = |name: &str| {
+        let all = agents.as_array().unwrap().iter();
+        all.clone().find(|agent| agent["agent"] == name).unwrap()["found"].clone()
+    };
+    assert_eq!((found("fake"), found("missing"), found("wrong")), (true.into(), false.into(), false.into()));
+}
+
+#[test]
+fn an_agent_that_ends_at_once_is_told_with_its_instructions() {
+    let mut fake = Fake::new();
+    let answer = fake.desk.ok("spawn_agent", json!({"agent": "ends", "agent_instructions": "go"}));
+    let id = answer["process_id"].as_str().unwrap().to_owned();
+    let status = fake.desk.ended(&id);
+    assert_eq!(status["exit"]["code"], 3, "{status}");
+    fake.until_receipt(1, "queued", "does not run");
+    let message = json!({"target_process_id": id, "message": "hello"});
+    fake.desk.refused("not_running", "send_message", message);
+    fake.desk.close(&id);
+    let receipt = fake.until_receipt(1, "stalled", "");
+    assert!(receipt.evidence.contains("closed"), "{receipt:?}");
+    assert_eq!(fake.turns(), Vec::<String>::new());
+}
+
+#[test]
+fn one_that_never_becomes_ready_gets_nothing_typed() {
+    let mut fake = Fake::new();
+    let id = fake.spawn("never");
+    let receipt = fake.send(&id, "are you there?");
+    assert_eq!(receipt.state, "queued", "{receipt:?}");
+    assert!(receipt.evidence.contains("not ready"), "{receipt:?}");
+    let pattern = json!({"process_id": id, "pattern": "there", "timeout_seconds": 1});
+    assert_eq!(fake.desk.ok("wait_for_pattern", pattern)["timed_out"], true);
+    fake.desk.close(&id);
+    fake.until_receipt(receipt.message, "stalled", "closed");
+}
+
+#[test]
+fn control_bytes_do_not_reach_the_keyboard() {
+    let mut fake = Fake::new();
+    let id = fake.spawn_ready();
+    let receipt = fake.send(&id, "a\u{1b}[201~b\u{3}c\rd\r\ne\u{9b}201~f\u{7f}g");
+    assert_eq!(receipt.state, "delivered", "{receipt:?}");
+    assert_eq!(fake.until_turns(1), ["[external] a[201~bc\nd\ne201~fg"]);
+    for nothing in ["", " \n", "\u{1b}\u{3}"] {
+        let arguments = json!({"target_process_id": id, "message": nothing});
+        fake.desk.refused("invalid_argument", "send_message", arguments);
+    }
+    let huge = json!({"target_process_id": id, "message": "x".repeat(5 << 20)});
+    fake.desk.refused("limit", "send_message", huge);
+}
+
+#[test]
+fn messages_go_to_other_agents_that_run() {
+    let mut fake = Fake::new();
+    let id = fake.spawn_ready();
+    let cat = fake.desk.run(&["cat"]);
+    let to = |id: &str| json!({"target_process_id": id, "message": "hello"});
+    let message = fake.desk.refused("invalid_argument", "send_message", to(&cat));
+    assert!(message.contains("send_input"), "{message}");
+    fake.desk.refused("not_found", "send_message", to("p99"));
+    let mut itself = as_agent(&fake, &id);
+    assert!(itself.refused("invalid_argument", "send_message", to(&id)).contains("yourself"));
+    fake.desk.close(&id);
+    fake.desk.refused("not_found", "send_message", to(&id));
+}
+
+/// A client with the identity of an agent, as its CLI has.
+fn as_agent(fake: &Fake, id: &str) -> Desk {
+    let file = fake.place.state().file("agents").join(id).join("identity");
+    let token = std::fs::read_to_string(file).unwrap();
+    let mut desk = Desk::at(&fake.server.socket());
+    desk.peer.greet(token.trim(), None);
+    desk
+}
+
+#[test]
+fn tags_say_where_a_message_comes_from() {
+    let mut fake = Fake::new();
+    let top = fake.spawn_ready();
+    let mut lead = as_agent(&fake, &top);
+    let spawn = |name: &str| json!({"agent": "fake", "name": name});
+    let [one, two] = ["o]n[e", "two"].map(|name| {
+        let answer = lead.ok("spawn_agent", spawn(name));
+        answer["process_id"].as_str().unwrap().to_owned()
+    });
+    fake.until_state(&one, "idle");
+    fake.until_state(&two, "idle");
+    let mut below = as_agent(&fake, &one);
+    let say = |to: &str, message: &str| json!({"target_process_id": to, "message": message});
+    lead.ok("send_message", say(&one, "down"));
+    below.ok("send_message", say(&top, "up"));
+    below.ok("send_message", say(&two, "aside"));
+    let expected = ["[orchestrator] down", "[sub-agent:o)n(e] up", "[agent:o)n(e] aside"];
+    assert_eq!(fake.until_turns(3), expected);
+}
+
+#[test]
+fn what_waits_for_one_that_is_closed_is_told_as_stalled() {
+    let mut fake = Fake::new();
+    let id = fake.spawn_ready();
+    assert_eq!(fake.send(&id, "work never-made").state, "delivered");
+    fake.until_state(&id, "working");
+    let receipts = ["one", "two"].map(|text| fake.send(&id, text));
+    for receipt in &receipts {
+        assert_eq!(receipt.state, "queued", "{receipt:?}");
+    }
+    fake.desk.close(&id);
+    for receipt in &receipts {
+        fake.until_receipt(receipt.message, "stalled", "closed");
+    }
+    assert_eq!(fake.turns(), ["[external] work never-made"]);
+}
+
+#[test]
+fn what_waits_at_a_question_arrives_after_its_answer() {
+    let mut fake = Fake::new();
+    let id = fake.spawn_ready();
+    fake.send(&id, "ask");
+    fake.until_state(&id, "blocked");
+    let receipts = ["one", "two"].map(|text| fake.send(&id, text));
+    for receipt in &receipts {
+        assert_eq!(receipt.state, "queued", "{receipt:?}");
+    }
+    fake.desk.ok("send_input", json!({"process_id": id, "kind": "text", "text": "y"}));
+    let turns = ["[external] ask", "[external] one", "[external] two"];
+    assert_eq!(fake.until_turns(3), turns);
+    for receipt in &receipts {
+        fake.until_receipt(receipt.message, "delivered", "");
+    }
+}
+
+#[test]
+fn agents_have_ceilings() {
+    let mut fake = Fake::with_limits("agents=3,agent_depth=1");
+    let top = fake.spawn_ready();
+    let mut lead = as_agent(&fake, &top);
+    let spawn = json!({"agent": "fake"});
+    let answer = lead.ok("spawn_agent", spawn.clone());
+    let below = answer["process_id"].as_str().unwrap().to_owned();
+    let mut sub = as_agent(&fake, &below);
+    let message = sub.refused("limit", "spawn_agent", spawn.clone());
+    assert!(message.contains("deeper"), "{message}");
+    let third = fake.spawn("fake");
+    let message = fake.desk.refused("limit", "spawn_agent", spawn.clone());
+    assert!(message.contains("3 agents run already"), "{message}");
+    assert_eq!(fake.desk.ids(), [top.clone(), below, third.clone()]);
+    fake.desk.close(&third);
+    fake.spawn("fake");
+    // Closing one closes those below it.
+    assert_eq!(fake.desk.close(&top).len(), 2);
+}

@@ -96,10 +96,7 @@ impl Bench {
     /// What stands of a text now.
     #[track_caller]
     pub(super) fn receipt(&mut self, message: u64) -> Receipt {
-        let status = self.desk.ok("get_project_status", json!({}));
-        let all = status["messages"].as_array().unwrap();
-        let found = all.iter().find(|known| known["message_id"] == message);
-        receipt(found.unwrap_or_else(|| panic!("no message {message} in {all:?}")))
+        receipt_of(&mut self.desk, message)
     }
 
     /// Waits until a text is delivered or stalled.
@@ -238,16 +235,29 @@ impl Bench {
     }
 }
 
-/// Types as a person does: a key at a time.
-pub(super) fn type_by_hand(view: &mut View, text: &str) {
+/// Types as a person does: a key at a time, with an eye on the screen, which shows `before` already.
+/// What comes faster than that some CLIs take for a paste.
+pub(super) fn type_by_hand(view: &mut View, before: &str, text: &str) {
+    let mut typed = before.to_owned();
     for letter in text.chars() {
+        typed.push(letter);
         view.say(&FromView::Input(letter.to_string().into_bytes()));
+        view.until(|view| view.shows(typed.trim_end()));
     }
 }
 
 #[track_caller]
 pub(super) fn send(desk: &mut Desk, id: &str, message: &str) -> Receipt {
     receipt(&desk.ok("send_message", json!({"target_process_id": id, "message": message})))
+}
+
+/// What stands of a text now.
+#[track_caller]
+pub(super) fn receipt_of(desk: &mut Desk, message: u64) -> Receipt {
+    let status = desk.ok("get_project_status", json!({}));
+    let all = status["messages"].as_array().unwrap();
+    let found = all.iter().find(|known| known["message_id"] == message);
+    receipt(found.unwrap_or_else(|| panic!("no message {message} in {all:?}")))
 }
 
 fn receipt(answer: &Value) -> Receipt {

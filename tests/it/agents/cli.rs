@@ -16,8 +16,10 @@ pub(super) struct Cli {
     package: &'static str,
     /// The interface of the model that it uses.
     pub(super) api: &'static str,
-    /// Settings that make it ask before its shell runs anything.
+    /// Settings that make it ask before its shell runs anything, and what its model then does to
+    /// make a file `made`.
     pub(super) asking: &'static str,
+    pub(super) ask: &'static str,
     /// The keys with which a person says yes to that, and with which one empties the prompt.
     pub(super) yes: &'static str,
     pub(super) clear: &'static str,
@@ -30,6 +32,7 @@ pub(super) const CLAUDE: Cli = Cli {
     package: "@anthropic-ai/claude-code",
     api: "anthropic-messages",
     asking: "[agents.claude]\nargs = [\"--permission-mode\", \"manual\"]\n",
+    ask: "mock: shell touch made",
     yes: "enter",
     clear: "ctrl+c",
     escapes: 1,
@@ -39,7 +42,9 @@ pub(super) const CODEX: Cli = Cli {
     name: "codex",
     package: "@openai/codex",
     api: "openai-responses",
-    asking: "[agents.codex]\nargs = [\"--ask-for-approval\", \"untrusted\"]\n",
+    asking: "",
+    ask: "mock: call exec_command {\"cmd\": \"touch made\", \"sandbox_permissions\": \
+        \"require_escalated\", \"justification\": \"It must.\"}",
     yes: "enter",
     clear: "ctrl+c",
     escapes: 1,
@@ -50,6 +55,7 @@ pub(super) const OPENCODE: Cli = Cli {
     package: "opencode-ai",
     api: "openai-chat",
     asking: "[agents.opencode.env]\nOPENCODE_PERMISSION = '{\"bash\": \"ask\"}'\n",
+    ask: "mock: shell touch made",
     yes: "enter",
     clear: "ctrl+c",
     escapes: 2,
@@ -60,6 +66,7 @@ pub(super) const GEMINI: Cli = Cli {
     package: "@google/gemini-cli",
     api: "gemini",
     asking: "",
+    ask: "mock: shell touch made",
     yes: "enter",
     clear: "ctrl+c",
     escapes: 1,

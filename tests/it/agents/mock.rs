@@ -38,7 +38,6 @@ pub(super) struct Turn {
     group: Vec<String>,
     /// The answer ends with a call of a tool: there is more to come.
     calls: bool,
-    pub(super) began: Instant,
     /// When the answer was over, and how.
     pub(super) ended: Option<(Instant, String)>,
     /// What the tools answered since the text.
@@ -79,7 +78,7 @@ impl Mock {
         for (at, event) in events.iter() {
             let number = event["turn"].as_u64().unwrap_or_default();
             match event["event"].as_str() {
-                Some("turn") if event["side"].is_null() => turns.push((number, turn(*at, event))),
+                Some("turn") if event["side"].is_null() => turns.push((number, turn(event))),
                 Some("end") => {
                     if let Some((_, turn)) = turns.iter_mut().find(|(n, _)| *n == number) {
                         let how = event["how"].as_str().unwrap_or_default().to_owned();
@@ -140,7 +139,7 @@ fn read(stdout: BufReader<ChildStdout>, log: &Log) {
     }
 }
 
-fn turn(at: Instant, event: &Value) -> Turn {
+fn turn(event: &Value) -> Turn {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let since = event["since"].as_u64().unwrap_or_default();
@@ -152,7 +151,6 @@ fn turn(at: Instant, event: &Value) -> Turn {
         users: usize::try_from(event["users"].as_u64().unwrap_or_default()).unwrap(),
         group: list(&event["group"]).iter().map(text).collect(),
         calls: list(&event["steps"]).iter().any(|step| !step["call"].is_null()),
-        began: at,
         ended: None,
         results: results[before..].iter().map(|result| text(&result["text"])).collect(),
     }

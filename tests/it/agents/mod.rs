@@ -4,6 +4,7 @@
 mod bad_input;
 mod bench;
 mod cli;
+mod fake;
 mod mock;
 mod report;
 mod team;

@@ -108,11 +108,17 @@ pub(super) fn while_working(cli: Cli) {
         let done = bench.until_done(receipt.message);
         assert_eq!(done.state, "delivered", "{done:?}\n{}", bench.story());
     }
-    bench.until_arrived(expected.last().unwrap());
+    let last = expected.last().unwrap();
+    bench.until("the last of them", |bench| {
+        let arrived = bench.arrived();
+        arrived.iter().any(|text| text.trim_end() == last).then_some(()).ok_or(format!("{arrived:?}"))
+    });
     bench.until_state(&id, "idle");
     let slow = bench.mock.turns().into_iter().find(|turn| turn.text == expected[2]).unwrap();
     assert_eq!(slow.ended.unwrap().1, "complete", "what it was saying was not cut off");
-    assert_eq!(bench.arrived(), expected, "{}", bench.story());
+    // Some CLIs put a line end behind each text where they give several to the model at once.
+    let arrived: Vec<_> = bench.arrived().iter().map(|text| text.trim_end().to_owned()).collect();
+    assert_eq!(arrived, expected, "{}", bench.story());
     row(cli, "while starting and working", &format!("{} of {} in order", expected.len(), expected.len()));
 }
 
@@ -123,7 +129,7 @@ pub(super) fn permission(cli: Cli) {
     let file = bench.place.path("project/made");
     let trials = times(1, 5);
     for trial in 0..trials {
-        bench.send(&id, "mock: shell touch made");
+        bench.send(&id, cli.ask);
         let blocked = bench.until_state(&id, "blocked");
         let message = format!("to one who is asked {trial}");
         let receipt = bench.send(&id, &message);
@@ -153,7 +159,7 @@ pub(super) fn draft(cli: Cli) {
     let trials = times(2, 10);
     for trial in 0..trials {
         let draft = format!("half a thought {trial}");
-        type_by_hand(&mut view, &draft);
+        type_by_hand(&mut view, "", &draft);
         bench.desk.wait(&id, &draft);
         let message = format!("into a draft {trial}");
         let receipt = bench.send(&id, &message);
@@ -166,7 +172,7 @@ pub(super) fn draft(cli: Cli) {
         // It is finished, or given up.
         match trial % 2 {
             0 => {
-                type_by_hand(&mut view, " and the rest");
+                type_by_hand(&mut view, &draft, " and the rest");
                 view.say(&FromView::Input(b"\r".to_vec()));
                 bench.until_arrived(&format!("{draft} and the rest"));
             }
@@ -207,16 +213,20 @@ pub(super) fn odd_first_prompts(cli: Cli) {
         "--version",
         "/etc/hosts is a file",
         "/frobnicate it",
-        "!echo this is no command",
+        "!touch made",
         "@nobody is no file",
-        "#remember nothing",
+        "# is no heading",
         "quotes ' \" ` $HOME \\ end",
         "several\n\nlines\n    indented",
         "größer – 日本語 – 👩‍🚀",
     ];
     for prompt in odd {
-        check_first_prompt(&mut bench, prompt, prompt);
+        // A blank keeps a text from being a command of the CLI's own.
+        let command = prompt.starts_with(['/', '!', '@', '#']);
+        let expected = if command { format!(" {prompt}") } else { prompt.to_owned() };
+        check_first_prompt(&mut bench, prompt, &expected);
     }
+    assert!(!bench.place.path("project/made").exists(), "none was taken for a command");
     let long = format!("a long one{}", "\nmore of it".repeat(100_000));
     let id = bench.spawn(Some(&long));
     let turn = bench.until_turn("the pointer", |turn| turn.text.starts_with("a long one"));
@@ -294,8 +304,8 @@ pub(super) fn idle(cli: Cli) {
 pub(super) fn ends_of_turns(cli: Cli) {
     let mut bench = Bench::new(cli);
     let id = bench.spawn_ready();
-    bench.send(&id, "mock: say partly ;; hang");
-    bench.desk.wait(&id, "^\\W*partly");
+    bench.send(&id, "mock: say partly\\n\\nand then\\n\\nno more\\n\\n ;; hang");
+    bench.desk.wait(&id, r"^\W*partly");
     bench.until_state(&id, "working");
     for _ in 0..cli.escapes {
         bench.key(&id, "escape");
@@ -320,7 +330,7 @@ pub(super) fn server_killed(cli: Cli) {
     let mut bench = Bench::new(cli);
     let id = bench.spawn_ready();
     let mut view = bench.view(&id);
-    type_by_hand(&mut view, "a draft");
+    type_by_hand(&mut view, "", "a draft");
     bench.desk.wait(&id, "a draft");
     let receipts = ["one that waits", "another"].map(|text| bench.send(&id, text));
     for receipt in &receipts {

@@ -137,7 +137,6 @@ impl Place {
 
     pub(crate) fn serve_with(&self, limits: Limits) -> Serving {
         Serving::start(Settings {
-            settings: None,
             project: self.project(),
             runtime: self.runtime(),
             state: self.state(),

@@ -1,0 +1,126 @@
+//! A tiny agent (`tests/agents/fake-agent`) in place of a real CLI: for what any agent must bear, fast.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::bench::{Receipt, receipt_of, send};
+use crate::processes::desk::{Desk, id_of, until};
+use crate::support::{Place, Spawned};
+
+/// A project with a server that knows the fake agent as several presets.
+pub(super) struct Fake {
+    pub(super) place: Place,
+    pub(super) server: Spawned,
+    pub(super) desk: Desk,
+}
+
+/// What the fake agents look like, and what goes wrong with some.
+const SETTINGS: &str = r#"
+[agents.fake]
+title = "Fake"
+program = "{{program}}"
+[agents.fake.input]
+wants_bracketed_paste = true
+settle_ms = 50
+warm_up_ms = 0
+hold_ms = 500
+while_working = false
+quiet_ms = 60000
+[agents.fake.composer]
+begin = '^> ?'
+more = '^  '
+end = '^-{10,}'
+[agents.fake.rules.rest]
+state = "idle"
+title = '^rest'
+[agents.fake.rules.busy]
+state = "working"
+title = '^busy'
+[agents.fake.rules.question]
+state = "blocked"
+bottom = '^\(y\)'
+
+[agents.never]
+like = "fake"
+args = ["--never"]
+
+[agents.ends]
+like = "fake"
+args = ["--exit", "3"]
+
+[agents.missing]
+like = "fake"
+program = "no-such-program"
+
+[agents.wrong]
+like = "fake"
+settle = "soon"
+"#;
+
+impl Fake {
+    pub(super) fn new() -> Self {
+        Self::with_limits("")
+    }
+
+    /// The same with a server that has these limits.
+    pub(super) fn with_limits(limits: &str) -> Self {
+        let mut place = Place::new();
+        place.set("FAKE_LOG", place.path("fake.log"));
+        if !limits.is_empty() {
+            place.set("PATTERM_LIMITS", limits);
+        }
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("agents/fake-agent");
+        let settings = SETTINGS.replace("{{program}}", program.to_str().unwrap());
+        let folder = place.path("home/.config/patterm");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("config.toml"), settings).unwrap();
+        let server = place.serve();
+        let desk = Desk::at(&server.socket());
+        Self { place, server, desk }
+    }
+
+    #[track_caller]
+    pub(super) fn spawn(&mut self, preset: &str) -> String {
+        id_of(&self.desk.ok("spawn_agent", json!({"agent": preset})))
+    }
+
+    /// Starts one that is ready.
+    #[track_caller]
+    pub(super) fn spawn_ready(&mut self) -> String {
+        let id = self.spawn("fake");
+        self.until_state(&id, "idle");
+        id
+    }
+
+    #[track_caller]
+    pub(super) fn send(&mut self, id: &str, message: &str) -> Receipt {
+        send(&mut self.desk, id, message)
+    }
+
+    #[track_caller]
+    pub(super) fn until_state(&mut self, id: &str, state: &str) {
+        until(&format!("{id} is {state}"), || {
+            (self.desk.status(id)["activity"]["state"] == state).then_some(())
+        });
+    }
+
+    /// Waits until a text is in this state, with these words.
+    #[track_caller]
+    pub(super) fn until_receipt(&mut self, message: u64, state: &str, words: &str) -> Receipt {
+        until(&format!("message {message} is {state}: {words}"), || {
+            let receipt = receipt_of(&mut self.desk, message);
+            (receipt.state == state && receipt.evidence.contains(words)).then_some(receipt)
+        })
+    }
+
+    /// The turns that fake agents took.
+    pub(super) fn turns(&self) -> Vec<String> {
+        let log = std::fs::read_to_string(self.place.path("fake.log")).unwrap_or_default();
+        log.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    pub(super) fn until_turns(&self, count: usize) -> Vec<String> {
+        until(&format!("{count} turns"), || Some(self.turns()).filter(|t| t.len() >= count))
+    }
+}
