@@ -6,6 +6,7 @@ mod bench;
 mod cli;
 mod fake;
 mod mock;
+mod recording;
 mod report;
 mod team;
 mod truth;
@@ -44,6 +45,11 @@ macro_rules! truth_of {
             #[test]
             fn first_prompts_may_say_anything() {
                 truth::odd_first_prompts($cli);
+            }
+
+            #[test]
+            fn its_first_turn_has_the_tools() {
+                truth::tools_at_once($cli);
             }
 
             #[test]

@@ -238,6 +238,22 @@ pub(super) fn odd_first_prompts(cli: Cli) {
     row(cli, "odd first prompts", &format!("{0} of {0} arrived once", odd.len() + 1));
 }
 
+/// An agent has patterm's tools, and its own identity, from its very first turn.
+pub(super) fn tools_at_once(cli: Cli) {
+    let mut bench = Bench::new(cli);
+    let trials = times(2, 20);
+    for trial in 0..trials {
+        let prompt = format!("mock: call whoami {{}} ;; say known\ntrial {trial}");
+        let id = bench.spawn(Some(&prompt));
+        let turn = bench.until_said(&prompt);
+        let me = format!("\"process_id\":\"{id}\"");
+        let said = turn.results.first().map(|said| said.replace(' ', ""));
+        assert!(said.is_some_and(|said| said.contains(&me)), "{turn:?}\n{}", bench.story());
+        bench.desk.close(&id);
+    }
+    row(cli, "tools in the first turn", &format!("{trials} of {trials}"));
+}
+
 #[track_caller]
 fn check_first_prompt(bench: &mut Bench, prompt: &str, expected: &str) {
     let id = bench.spawn(Some(prompt));
