@@ -92,6 +92,8 @@ impl Mock {
     }
 
     /// The texts that users said in conversations by this interface, each as often as it was said.
+    /// opencode puts a blank behind what was pasted, and claude a line end between texts that it gives
+    /// to the model at once: what stands behind a text does not count.
     pub(super) fn arrived(&self, api: &str) -> Vec<String> {
         let mut texts = Vec::new();
         let mut before: Option<Turn> = None;
@@ -100,7 +102,7 @@ impl Mock {
             let anew = turn.users <= users && turn.text != last;
             let new = if anew { 1 } else { turn.users.saturating_sub(users) };
             let from = turn.group.len().saturating_sub(new);
-            texts.extend_from_slice(&turn.group[from..]);
+            texts.extend(turn.group[from..].iter().map(|text| text.trim_end().to_owned()));
             before = Some(turn);
         }
         texts

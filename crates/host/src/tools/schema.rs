@@ -2,7 +2,7 @@
 //! argument is named together with what it takes.
 
 use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
+use schemars::generate::{Contract, SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use super::error::ToolError;
@@ -11,7 +11,7 @@ type Object = Map<String, Value>;
 
 /// The schema of a tool's arguments. Unknown ones are allowed and ignored.
 pub(super) fn of_arguments<T: JsonSchema>() -> Object {
-    let mut schema = of::<T>();
+    let mut schema = of::<T>(Contract::Deserialize);
     schema.insert("additionalProperties".into(), true.into());
     schema
 }
@@ -19,7 +19,8 @@ pub(super) fn of_arguments<T: JsonSchema>() -> Object {
 /// The schema of a tool's answer or of its failure: TypeScript clients check the structured
 /// content of failures against it too, and throw the failure away where it does not fit.
 pub(super) fn of_answer<T: JsonSchema>() -> Object {
-    let mut schema = of::<T>();
+    // What is left out where it is empty is not required, in an answer.
+    let mut schema = of::<T>(Contract::Serialize);
     schema.remove("additionalProperties");
     let required = schema.remove("required").unwrap_or_else(|| Value::Array(Vec::new()));
     let answer_or_failure = json!([{ "required": required }, { "required": ["error"] }]);
@@ -37,8 +38,9 @@ pub(super) fn of_answer<T: JsonSchema>() -> Object {
     schema
 }
 
-fn of<T: JsonSchema>() -> Object {
+fn of<T: JsonSchema>(contract: Contract) -> Object {
     let settings = SchemaSettings::draft2020_12().with(|s| {
+        s.contract = contract;
         s.inline_subschemas = true;
         s.meta_schema = None;
     });
@@ -250,6 +252,25 @@ mod tests {
                 "mode": {"type": "string", "enum": ["grid", "stream"]},
             })
         );
+    }
+
+    #[derive(JsonSchema, serde::Serialize)]
+    struct Answer {
+        name: String,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        watched: Vec<String>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        again: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        exit: Option<u8>,
+    }
+
+    #[test]
+    fn what_an_answer_may_leave_out_is_not_required() {
+        let schema = Value::from(of_answer::<Answer>());
+        assert_eq!(schema["anyOf"][0]["required"], json!(["name"]));
+        let answer = Answer { name: "n".into(), watched: Vec::new(), again: false, exit: None };
+        assert_eq!(json!(answer), json!({"name": "n"}));
     }
 
     #[track_caller]
