@@ -25,11 +25,12 @@ fn an_orchestrator_hands_out_work_is_woken_once_and_closes_its_team() {
     let planned = bench.until_turn("the end of the plan", |turn| {
         turn.text == PLAN && turn.is_final()
     });
-    assert_eq!(planned.results.len(), 3, "{planned:?}");
+    let [spawned, _, timer] = planned.results.as_slice() else { panic!("{planned:?}") };
+    assert!(spawned.contains("process_id") && timer.contains("timer_id"), "{planned:?}");
+    recording.text("What it was told", PLAN);
     recording.step("It starts two agents, sets a timer on both, and ends its turn.");
     recording.results(&planned.results);
     let (builder, painter) = ("p2".to_owned(), "p3".to_owned());
-    recording.tree(&mut bench);
     for id in [&builder, &painter] {
         assert_eq!(bench.desk.status(id)["parent_id"], lead.as_str());
         bench.until_state(id, "working");
@@ -37,12 +38,16 @@ fn an_orchestrator_hands_out_work_is_woken_once_and_closes_its_team() {
     bench.until_state(&lead, "idle");
     recording.step("Nobody waits in a loop: the orchestrator rests while the others work.");
     recording.screen(&mut bench, &lead, "the orchestrator");
+    recording.tree(&mut bench);
     for (cli, said) in [(CODEX, "the wall stands"), (OPENCODE, "the wall is blue")] {
         bench.until(&format!("{} has said {said}", cli.name), |bench| {
             let turns = bench.mock.turns();
             let done = turns.iter().any(|turn| turn.api == cli.api && turn.is_final());
             done.then_some(()).ok_or(format!("{turns:?}"))
         });
+    }
+    for id in [&builder, &painter] {
+        bench.until_state(id, "idle");
     }
     recording.step("Both have finished.");
     recording.screen(&mut bench, &builder, "the builder, codex");
