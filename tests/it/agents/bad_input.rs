@@ -27,7 +27,10 @@ fn presets_that_cannot_be_started_are_named_and_leave_nothing_behind() {
         let all = agents.as_array().unwrap().iter();
         all.clone().find(|agent| agent["agent"] == name).unwrap()["found"].clone()
     };
-    assert_eq!((found("fake"), found("missing"), found("wrong")), (true.into(), false.into(), false.into()));
+    assert_eq!(
+        (found("fake"), found("missing"), found("wrong")),
+        (true.into(), false.into(), false.into())
+    );
 }
 
 #[test]

@@ -228,8 +228,7 @@ impl Bench {
     /// Whether a text that must not come stays away for a while.
     #[track_caller]
     pub(super) fn stays_away(&mut self, id: &str, pattern: &str, seconds: f64) {
-        let arguments =
-            json!({"process_id": id, "pattern": pattern, "timeout_seconds": seconds});
+        let arguments = json!({"process_id": id, "pattern": pattern, "timeout_seconds": seconds});
         let answer = self.desk.ok("wait_for_pattern", arguments);
         assert_eq!(answer["timed_out"], true, "{answer}\n{}", self.story());
     }

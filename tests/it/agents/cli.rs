@@ -72,7 +72,6 @@ pub(super) const GEMINI: Cli = Cli {
     escapes: 1,
 };
 
-
 /// A key of nothing; claude wants it to be known.
 const KEY: &str = "sk-mock-0123456789-abcdefghij";
 

@@ -22,9 +22,8 @@ fn an_orchestrator_hands_out_work_is_woken_once_and_closes_its_team() {
     let mut recording = Recording::new("A team: claude leads, codex and opencode work");
     let lead = bench.spawn(Some(PLAN));
     recording.step("The person starts an orchestrator, claude, and says what is to be done.");
-    let planned = bench.until_turn("the end of the plan", |turn| {
-        turn.text == PLAN && turn.is_final()
-    });
+    let planned =
+        bench.until_turn("the end of the plan", |turn| turn.text == PLAN && turn.is_final());
     let [spawned, _, timer] = planned.results.as_slice() else { panic!("{planned:?}") };
     assert!(spawned.contains("process_id") && timer.contains("timer_id"), "{planned:?}");
     recording.text("What it was told", PLAN);
@@ -63,7 +62,7 @@ fn an_orchestrator_hands_out_work_is_woken_once_and_closes_its_team() {
     assert!(woken.results[1].contains("the wall is blue"), "{}", woken.results[1]);
     bench.until_state(&lead, "idle");
     recording.screen(&mut bench, &lead, "the orchestrator");
-    assert_eq!(bench.desk.ids(), [lead.clone()], "the team is closed");
+    assert_eq!(bench.desk.ids(), [lead.as_str()], "the team is closed");
     let timers = bench.desk.ok("timer_list", json!({}))["timers"].take();
     assert_eq!(timers, json!([]), "and no timer is left");
     let wakes = bench.arrived().iter().filter(|t| t.starts_with("[system] ")).count();

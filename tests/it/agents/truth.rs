@@ -45,7 +45,7 @@ fn text_of(bytes: usize, trial: usize) -> String {
 pub(super) fn messages(cli: Cli) {
     let mut bench = Bench::new(cli);
     let id = bench.spawn_ready();
-    let (mut sent, mut whole, mut told) = (Vec::new(), 0, 0);
+    let (mut sent, mut whole, mut stalled) = (Vec::new(), 0, Vec::new());
     for bytes in [10, 200, 1_000, 6_000, 20_000] {
         for trial in 0..times(3, 20) {
             let message = text_of(bytes, trial);
@@ -59,10 +59,7 @@ pub(super) fn messages(cli: Cli) {
                     bench.until_arrived(&text);
                     whole += 1;
                 }
-                _ => {
-                    told += 1;
-                    println!("{bytes} bytes, trial {trial}: {receipt:?}\n{}", bench.story());
-                }
+                _ => stalled.push(format!("{bytes} bytes: {receipt:?}\n{}", bench.story())),
             }
             bench.until_state(&id, "idle");
             sent.push((text, receipt.state));
@@ -76,7 +73,7 @@ pub(super) fn messages(cli: Cli) {
     let all = sent.len();
     row(cli, "messages 10 B to 20 kB", &format!("{whole} of {all} whole and once"));
     assert_eq!(arrived.len(), whole + 1, "and nothing else came");
-    assert_eq!(told, 0, "a CLI at rest takes every message; {whole} of {all} came");
+    assert!(stalled.is_empty(), "a CLI at rest takes every message: {}", stalled.join("\n"));
 }
 
 /// Messages right after the start, and while a slow answer comes, from two senders.
@@ -113,7 +110,11 @@ pub(super) fn while_working(cli: Cli) {
     let slow = bench.mock.turns().into_iter().find(|turn| turn.text == expected[2]).unwrap();
     assert_eq!(slow.ended.unwrap().1, "complete", "what it was saying was not cut off");
     assert_eq!(bench.arrived(), expected, "{}", bench.story());
-    row(cli, "while starting and working", &format!("{} of {} in order", expected.len(), expected.len()));
+    row(
+        cli,
+        "while starting and working",
+        &format!("{} of {} in order", expected.len(), expected.len()),
+    );
 }
 
 /// A message at a permission dialog.
@@ -205,16 +206,11 @@ pub(super) fn first_prompts(cli: Cli) {
 pub(super) fn odd_first_prompts(cli: Cli) {
     let mut bench = Bench::new(cli);
     let odd = [
-        "-x is no option",
-        "--version",
-        "/etc/hosts is a file",
+        "--version is no option",
         "/frobnicate it",
         "!touch made",
         "@nobody is no file",
-        "# is no heading",
-        "quotes ' \" ` $HOME \\ end",
-        "several\n\nlines\n    indented",
-        "größer – 日本語 – 👩‍🚀",
+        "quotes ' \" ` $HOME \\ in\n\nseveral lines\n    indented: größer – 日本語 – 👩‍🚀",
     ];
     for prompt in odd {
         check_first_prompt(&mut bench, prompt);
