@@ -30,6 +30,27 @@ const FOREIGN: [&str; 23] = [
     "_",
 ];
 
+/// Variables by which an agent's CLI marks what it starts: an agent outside patterm may have been
+/// the first to need a server, and its own must not take themselves for that one's children.
+const OF_AN_AGENT: [&str; 16] = [
+    "AGENT",
+    "CLAUDECODE",
+    "CLAUDE_CODE_CHILD_SESSION",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_MESSAGING_SOCKET",
+    "CLAUDE_CODE_MESSAGING_TOKEN",
+    "CLAUDE_CODE_SESSION_ATTENDED",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_ENV_FILE",
+    "CLAUDE_PID",
+    "CLAUDE_PROJECT_DIR",
+    "GEMINI_CLI",
+    "GEMINI_PROJECT_DIR",
+    "GEMINI_SESSION_ID",
+    "OPENCODE",
+    "OPENCODE_PID",
+];
+
 /// The environment of this process as programs are to see it.
 pub(crate) fn of_this_process() -> BTreeMap<String, String> {
     let own = std::env::vars_os()
@@ -38,8 +59,8 @@ pub(crate) fn of_this_process() -> BTreeMap<String, String> {
 }
 
 fn clean(own: impl Iterator<Item = (String, String)>) -> BTreeMap<String, String> {
-    let mut clean: BTreeMap<_, _> =
-        own.filter(|(name, _)| !FOREIGN.contains(&name.as_str())).collect();
+    let foreign = |name: &str| FOREIGN.contains(&name) || OF_AN_AGENT.contains(&name);
+    let mut clean: BTreeMap<_, _> = own.filter(|(name, _)| !foreign(name)).collect();
     clean.insert("TERM".into(), "xterm-256color".into());
     clean.insert("COLORTERM".into(), "truecolor".into());
     clean
@@ -51,7 +72,7 @@ mod tests {
 
     #[test]
     fn the_users_own_stays_and_what_is_foreign_goes() {
-        let own = [("HOME", "/h"), ("TMUX", "x"), ("PATTERM_IDENTITY", "secret"), ("TERM", "dumb")];
+        let own = [("HOME", "/h"), ("TMUX", "x"), ("CLAUDECODE", "1"), ("TERM", "dumb")];
         let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let expected = [("COLORTERM", "truecolor"), ("HOME", "/h"), ("TERM", "xterm-256color")];
         let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));

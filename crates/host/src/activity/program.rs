@@ -45,7 +45,7 @@ pub(crate) fn program(evidence: &ProgramEvidence) -> (Verdict, Option<Duration>)
         (Foreground::Other(name), true) if !evidence.alternate_screen => {
             let reason = format!("`{name}` runs in its foreground");
             // Its end is seen on the terminal when the shell prints its prompt.
-            return (Verdict::new(State::Working, reason), Some(PROMPT_QUIET));
+            return (Verdict::new(State::Working, reason), None);
         }
         _ => PROGRAM_QUIET,
     };
@@ -72,7 +72,8 @@ mod tests {
         let (verdict, again) = program(&evidence);
         assert_eq!(verdict.state, state, "{evidence:?}");
         assert!(verdict.reason.contains(reason), "{verdict:?}");
-        assert_eq!(again.is_none(), state == State::Idle, "{evidence:?}");
+        let waits = state == State::Working && reason == "just now";
+        assert_eq!(again.is_some(), waits, "{evidence:?}");
     }
 
     #[test]
