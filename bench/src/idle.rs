@@ -14,6 +14,10 @@ const SECONDS: [u64; 2] = [10, 60];
 /// Long enough for what a start leaves behind to be done.
 const SETTLE: Duration = Duration::from_secs(2);
 
+/// A program that prints nothing is called idle after ten seconds, and its observer sleeps from a
+/// second later on.
+const REST: Duration = Duration::from_secs(15);
+
 pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
     let place = Place::new()?;
     let mut tools = place.connect()?;
@@ -26,7 +30,7 @@ pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
         spawn()?;
     }
     let each = start.elapsed().as_secs_f64() / (PANES - 1) as f64;
-    proc::pause(SETTLE);
+    proc::pause(REST);
     let all = proc::memory_mib(place.server, "Rss:")?;
     let pids = proc::patterm_processes(place.folder());
     anyhow::ensure!(pids.len() > PANES, "only {} processes were found", pids.len());
