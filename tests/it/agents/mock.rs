@@ -108,7 +108,7 @@ impl Mock {
         texts
     }
 
-    /// Requests to anything but loopback that were refused.
+    /// How much has happened.
     pub(super) fn events(&self) -> usize {
         self.log.events.lock().unwrap().len()
     }

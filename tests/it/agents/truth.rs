@@ -122,15 +122,20 @@ pub(super) fn permission(cli: Cli) {
     let mut bench = Bench::with_settings(cli, cli.asking);
     let id = bench.spawn_ready();
     let file = bench.place.path("project/made");
+    let cat = bench.desk.run(&["cat"]);
     let trials = times(1, 5);
     for trial in 0..trials {
+        let body = format!("it rests {trial}.");
+        let timer = json!({"watched": [id], "body": body, "owner_process_id": cat});
+        bench.desk.ok("timer_fire_when_idle_any", timer);
         bench.send(&id, cli.ask);
         let blocked = bench.until_state(&id, "blocked");
         let message = format!("to one who is asked {trial}");
         let receipt = bench.send(&id, &message);
         assert_eq!(receipt.state, "queued", "{receipt:?}");
         bench.until_queued_because(receipt.message, "waits for a person");
-        bench.stays_away(&id, &message, 3.0);
+        bench.stays_away(&id, &message, 1.0);
+        bench.stays_away(&cat, &body, 2.0);
         assert_eq!(bench.activity(&id)["state"], "blocked", "it was {blocked}");
         assert!(!file.exists(), "the tool was not approved");
         bench.key(&id, cli.yes);
@@ -141,9 +146,14 @@ pub(super) fn permission(cli: Cli) {
         bench.until_arrived(&text);
         bench.until_state(&id, "idle");
         assert_eq!(bench.count(&text), 1);
+        bench.desk.wait(&cat, &body);
         std::fs::remove_file(&file).unwrap();
     }
-    row(cli, "at a permission dialog", &format!("{trials} of {trials} queued, none approved"));
+    row(
+        cli,
+        "at a permission dialog",
+        &format!("{trials} of {trials} queued, none approved, no idle timer fired"),
+    );
 }
 
 /// A message while a person has a half-typed draft.
