@@ -47,6 +47,12 @@ impl Tracker {
         if matches!(verdict.state, State::Working | State::Blocked) || over {
             self.pending = None;
         }
+        if verdict.state != State::Idle {
+            self.idle_since = None;
+        }
+        // Rest that is seen while something pends counts, but is not told before its time is over.
+        let idle_since =
+            (verdict.state == State::Idle).then(|| *self.idle_since.get_or_insert(now));
         let pending = self.pending.take_if(|pending| pending.until > now);
         let verdict = match &pending {
             Some(pending) => Verdict::new(State::Working, pending.what),
@@ -54,11 +60,10 @@ impl Tracker {
         };
         let hold = pending.as_ref().map(|pending| pending.until - now);
         self.pending = pending;
-        if verdict.state != State::Idle {
-            self.idle_since = None;
+        let Some(idle_since) = idle_since.filter(|_| verdict.state == State::Idle) else {
             return Told { verdict, settled: false, again: hold };
-        }
-        let rested = now - *self.idle_since.get_or_insert(now);
+        };
+        let rested = now - idle_since;
         let settled = over || rested >= CONFIRM;
         Told { verdict, settled, again: (!settled).then(|| CONFIRM - rested) }
     }
@@ -105,6 +110,18 @@ mod tests {
         assert_eq!(told.verdict.state, State::Idle, "the work was seen, so the rest counts");
         tracker.submitted(Pending { what: "a turn was just handed in", until: MS(3_000) });
         assert_eq!(tracker.take(MS(3_000), verdict(State::Idle), false).verdict.state, State::Idle);
+    }
+
+    #[test]
+    fn a_turn_too_quick_to_be_seen_is_over_when_its_time_is() {
+        let mut tracker = Tracker::default();
+        tracker.submitted(Pending { what: "a turn was just handed in", until: MS(3_000) });
+        assert_eq!(
+            tracker.take(MS(100), verdict(State::Idle), false).verdict.state,
+            State::Working
+        );
+        let told = tracker.take(MS(3_000), verdict(State::Idle), false);
+        assert!(told.settled && told.verdict.state == State::Idle, "it rested all the while");
     }
 
     #[test]
