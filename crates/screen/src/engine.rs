@@ -36,6 +36,8 @@ pub(crate) struct Engine {
     pub(crate) title: Title,
     /// What the program last said of itself (OSC 7501).
     pub(crate) report: String,
+    /// How often it said something.
+    pub(crate) reports: u64,
     /// How far it last said to be (OSC 9;4).
     pub(crate) progress: Option<crate::notice::Progress>,
     pub(crate) shape: CursorShape,
@@ -70,6 +72,7 @@ impl Engine {
             tabs: Tabs::new(usize::from(size.columns)),
             title: Title::default(),
             report: String::new(),
+            reports: 0,
             progress: None,
             shape: CursorShape::default(),
             blinking: true,
@@ -266,7 +269,7 @@ impl Engine {
         self.tabs = Tabs::new(self.page.columns());
         self.history = old.history;
         self.title = old.title;
-        (self.report, self.progress) = (old.report, old.progress);
+        (self.report, self.reports, self.progress) = (old.report, old.reports, old.progress);
         self.replies = old.replies;
         self.notices = old.notices;
         (self.base_offset, self.offset, self.replay) = (old.base_offset, old.offset, old.replay);

@@ -127,6 +127,7 @@ impl Engine {
             self.answer_status_reports();
         } else if !fields.any(|field| field.starts_with(b"id=")) {
             self.report = clean(text, TITLE_LIMIT);
+            self.reports += 1;
         }
     }
 

@@ -78,7 +78,8 @@ impl Screen {
         let old = std::mem::replace(&mut self.engine, Engine::new(size));
         self.engine.history = old.history;
         self.engine.title = old.title;
-        (self.engine.report, self.engine.progress) = (old.report, old.progress);
+        (self.engine.report, self.engine.reports) = (old.report, old.reports);
+        self.engine.progress = old.progress;
         self.engine.base_offset = old.base_offset;
         self.engine.offset = old.offset;
         self.engine.replay = old.replay;
@@ -149,6 +150,12 @@ impl Screen {
     #[must_use]
     pub fn report(&self) -> &str {
         &self.engine.report
+    }
+
+    /// How often it said something of its own state.
+    #[must_use]
+    pub fn reports(&self) -> u64 {
+        self.engine.reports
     }
 
     /// How far the program last said to be (OSC 9;4).

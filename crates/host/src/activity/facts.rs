@@ -30,13 +30,28 @@ pub(crate) struct Heard {
     pub(crate) at: Instant,
 }
 
+/// A turn that was handed in.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Submitted {
+    what: &'static str,
+    hold: Duration,
+    pub(super) at: Instant,
+}
+
+impl Submitted {
+    /// As something that pends from now on.
+    pub(super) fn pending(&self, now: Duration) -> Pending {
+        Pending { what: self.what, until: now + self.hold }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Inner {
     preset: Option<Arc<Preset>>,
     heard: Option<Heard>,
     /// Texts of turns that hooks said were taken.
     taken: VecDeque<(Instant, String)>,
-    submitted: Option<(&'static str, Duration)>,
+    submitted: Option<Submitted>,
     conversation: Option<String>,
     /// When its prompt was first seen, and when it was last seen to work.
     prompt_seen: Option<Instant>,
@@ -127,7 +142,7 @@ impl Facts {
 
     /// A turn was handed in: until something shows of it, or so much time is over, it counts as work.
     pub(crate) fn submitted(&self, what: &'static str, hold: Duration) {
-        self.lock().submitted = Some((what, hold));
+        self.lock().submitted = Some(Submitted { what, hold, at: Instant::now() });
         self.bell.notify_one();
     }
 
@@ -185,9 +200,8 @@ impl Facts {
         }
     }
 
-    pub(super) fn take_submitted(&self, now: Duration) -> Option<Pending> {
-        let (what, hold) = self.lock().submitted.take()?;
-        Some(Pending { what, until: now + hold })
+    pub(super) fn take_submitted(&self) -> Option<Submitted> {
+        self.lock().submitted.take()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -13,6 +13,8 @@ pub(crate) struct Glimpse {
     pub(crate) title: String,
     /// What the program says of its own state (OSC 7501).
     pub(crate) report: String,
+    /// How often it did.
+    pub(crate) reports: u64,
     /// It said by OSC 9;4 that it is busy, or that it is not.
     pub(crate) busy: Option<bool>,
     /// The rows that are not blank, lowest first.
@@ -36,6 +38,7 @@ impl Glimpse {
         Self {
             title: screen.title().to_owned(),
             report: screen.report().to_owned(),
+            reports: screen.reports(),
             busy: screen.progress().map(|progress| progress != Progress::Off),
             bottom,
             composer: composer.and_then(|composer| read(composer, screen)),

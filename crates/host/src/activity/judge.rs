@@ -60,6 +60,11 @@ pub(crate) fn reported(report: &str) -> Option<Verdict> {
     Some(Verdict::new(state, format!("it reports `{report}`")))
 }
 
+/// Whether a report says that a turn is over, and not only that nothing runs.
+pub(crate) fn reports_an_end(report: &str) -> bool {
+    ["state=done", "state=error"].iter().any(|end| report.starts_with(end))
+}
+
 /// Of rules that are worth the same, the one that is less ready to call it over counts.
 fn strongest(preset: &Preset, tier: fn(&Rule) -> bool, evidence: Evidence<'_>) -> Option<Verdict> {
     [State::Blocked, State::Working, State::Unknown, State::Idle].iter().find_map(|state| {

@@ -35,6 +35,9 @@ struct Observer {
     printed: Instant,
     /// What its screen says, and since when.
     seen: Option<(State, Instant)>,
+    /// When a turn was last handed in, and how many reports there had been.
+    submitted: Option<(Instant, u64)>,
+    reports: u64,
 }
 
 /// Observes a life to its end.
@@ -52,6 +55,8 @@ pub(crate) async fn observe(host: Arc<Host>, live: Arc<Live>) {
         began: now,
         printed: now,
         seen: None,
+        submitted: None,
+        reports: 0,
     };
     observer.run(process.kind, preset).await;
 }
@@ -106,6 +111,15 @@ impl Observer {
             quiet: now - self.printed,
             hook: heard.as_ref().map(|heard| (&heard.word, now - heard.at)),
         };
+        self.reports = glimpse.reports;
+        if let Some((at, reports)) = self.submitted {
+            let told = heard.as_ref().is_some_and(|h| h.at > at && h.word.state == State::Idle);
+            let reported = glimpse.reports > reports && judge::reports_an_end(&glimpse.report);
+            if told || reported {
+                self.tracker.is_over();
+                self.submitted = None;
+            }
+        }
         let seen = judge::seen(preset, evidence).map(|verdict| verdict.state);
         if self.seen.map(|(state, _)| state) != seen {
             self.seen = seen.map(|state| (state, now));
@@ -147,8 +161,9 @@ impl Observer {
 
     fn conclude(&mut self, verdict: Verdict, again: Option<Duration>) -> Told {
         let now = self.began.elapsed();
-        if let Some(pending) = self.facts.take_submitted(now) {
-            self.tracker.submitted(pending);
+        if let Some(submitted) = self.facts.take_submitted() {
+            self.tracker.submitted(submitted.pending(now));
+            self.submitted = Some((submitted.at, self.reports));
         }
         let told = self.tracker.take(now, verdict, false);
         let again = [told.again, again].into_iter().flatten().min();

@@ -42,6 +42,11 @@ impl Tracker {
         self.idle_since = None;
     }
 
+    /// What was handed in is known to be over, though nothing showed of it.
+    pub(crate) fn is_over(&mut self) {
+        self.pending = None;
+    }
+
     /// Takes the newest verdict. `over` says that it ended: nothing has to be confirmed then.
     pub(crate) fn take(&mut self, now: Moment, verdict: Verdict, over: bool) -> Told {
         if matches!(verdict.state, State::Working | State::Blocked) || over {
