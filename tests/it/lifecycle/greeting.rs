@@ -44,6 +44,33 @@ fn a_token_makes_every_call_that_processs() {
 }
 
 #[test]
+fn an_agent_is_told_who_it_is_and_whom_it_answers_to() {
+    let place = Place::new();
+    let server = place.serve_in_process();
+    let (lead, lead_token) = server.agent("lead", None);
+    let (sub, sub_token) = server.agent("sub", Some(&lead.id));
+    let instructions = |token: &Token| {
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "0"}});
+        let answer = greeted(&server, token).answer(1, "initialize", params);
+        answer["result"]["instructions"].as_str().unwrap().to_owned()
+    };
+    assert!(instructions(&lead_token).ends_with("are yours to watch and to close."));
+    let told = instructions(&sub_token);
+    let who = format!("You are the sub-agent sub ({}), started by lead ({}).", sub.id, lead.id);
+    assert!(told.contains(&who) && told.contains("send_message"), "{told}");
+}
+
+#[test]
+fn a_person_greets_without_a_token_and_is_nobodys_process() {
+    let place = Place::new();
+    let server = place.serve_in_process();
+    let mut peer = server.connect(SOCKET);
+    peer.send(format!("{}\n", patterm_host::PERSON).as_bytes());
+    assert_eq!(caller(&mut peer), json!({"role": "external"}));
+}
+
+#[test]
 fn a_greeting_counts_only_as_the_first_line() {
     let place = Place::new();
     let server = place.serve_in_process();

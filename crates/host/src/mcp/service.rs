@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 
 use super::INSTRUCTIONS;
 use crate::VERSION;
+use crate::caller::Caller;
 use crate::host::Host;
 use crate::tools::{Call, ErrorKind, ToolError};
 
@@ -23,6 +24,8 @@ use crate::tools::{Call, ErrorKind, ToolError};
 #[derive(Debug, Clone)]
 pub(crate) struct McpService {
     pub(crate) host: Arc<Host>,
+    /// Whose connection it is.
+    pub(crate) caller: Caller,
 }
 
 impl ServerHandler for McpService {
@@ -30,7 +33,7 @@ impl ServerHandler for McpService {
         let capabilities = ServerCapabilities::builder().enable_tools().build();
         let mut info = InitializeResult::new(capabilities)
             .with_server_info(Implementation::new("patterm", VERSION).with_title("patterm"))
-            .with_instructions(INSTRUCTIONS);
+            .with_instructions(self.instructions());
         // What a client gets that asks for something we do not know.
         info.protocol_version = ProtocolVersion::V_2025_11_25;
         info
@@ -85,6 +88,28 @@ fn failure(error: &ToolError) -> CallToolResult {
 }
 
 impl McpService {
+    /// What a model must know from the start; an agent is told who it is and whom it answers to.
+    fn instructions(&self) -> String {
+        let processes = &self.host.processes;
+        let Some(me) = self.caller.process().and_then(|id| processes.get(id)) else {
+            return INSTRUCTIONS.to_owned();
+        };
+        let place = match processes.agent_above(&me) {
+            Some(above) => format!(
+                "You are the sub-agent {} ({}), started by {} ({}). When your task is done, or you \
+                 are stuck, report to it with send_message (target_process_id {}), then end your \
+                 turn.",
+                me.name, me.id, above.name, above.id, above.id
+            ),
+            None => format!(
+                "You are {} ({}). Agents that you start with spawn_agent are yours to watch and to \
+                 close.",
+                me.name, me.id
+            ),
+        };
+        format!("{INSTRUCTIONS}\n\n{place}")
+    }
+
     /// The answer both as text and as a value, if that is not longer than clients take.
     fn fitting(&self, answer: Value) -> Result<CallToolResult, ToolError> {
         let text = answer.to_string();

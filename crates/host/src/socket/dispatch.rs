@@ -49,7 +49,7 @@ pub(super) struct Dispatch {
 
 impl Dispatch {
     pub(super) fn new(host: Arc<Host>, caller: Caller, notices: mpsc::Sender<Vec<u8>>) -> Self {
-        let service = Arc::new(McpService { host: host.clone() });
+        let service = Arc::new(McpService { host: host.clone(), caller: caller.clone() });
         // Before any handshake, requests are served as this revision.
         let before_handshake = InitializeRequestParams::new(
             ClientCapabilities::default(),
