@@ -39,7 +39,8 @@ pub(crate) struct NewAgent {
 impl Host {
     /// The presets there are now.
     pub(crate) fn catalogue(&self) -> Catalogue {
-        Catalogue::read(self.settings.as_deref())
+        let file = self.declared.effect().unwrap_or_default();
+        Catalogue::with_project(self.settings.as_deref(), &self.declared.path(), &file.agents)
     }
 
     /// What is known of an agent's CLI; `None` for what is no agent.

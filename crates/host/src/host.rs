@@ -11,6 +11,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::activity::{self, Activities};
+use crate::declared::Declared;
 use crate::delivery::Deliveries;
 use crate::identity::Identities;
 use crate::keeping::Keeping;
@@ -59,6 +60,8 @@ pub struct Host {
     pub(crate) deliveries: Deliveries,
     /// What will wake them.
     pub(crate) timers: Timers,
+    /// What its project file declares.
+    pub(crate) declared: Declared,
     /// What every program finds in its environment.
     pub(crate) environment: BTreeMap<String, String>,
     /// The process that was last brought to the front.
@@ -91,6 +94,7 @@ impl Host {
         let deliveries = Deliveries::load(&state)?;
         let host = Self {
             timers: Timers::load(&state, &processes, &deliveries, Clock::system())?,
+            declared: Declared::new(&project, &state),
             processes,
             identities: Identities::load(&state)?,
             activities: Activities::default(),
@@ -166,6 +170,9 @@ impl Host {
         for process in self.processes.all() {
             let pane = panes.remove(&process.pane());
             self.recover_process(&process, pane);
+        }
+        if self.keeping.is_kept() {
+            self.note_takeover();
         }
         for (name, pane) in panes {
             tracing::warn!(name, "a pane that belongs to no process is ended");

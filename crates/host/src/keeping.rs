@@ -50,6 +50,11 @@ impl Keeping {
         }
     }
 
+    /// Whether there is a keeper: after `recover`, whether an earlier server left one.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.lock().is_some()
+    }
+
     /// Starts a program. `lives` are handed to a new keeper where the old one died.
     pub(crate) async fn spawn(
         &self,

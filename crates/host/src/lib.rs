@@ -5,6 +5,7 @@
 mod activity;
 mod agents;
 pub mod caller;
+mod declared;
 mod delivery;
 mod environment;
 mod greeting;
@@ -22,6 +23,7 @@ mod ports;
 mod presets;
 pub mod process;
 pub mod project;
+pub mod project_file;
 pub mod registry;
 pub mod runtime;
 pub mod server;
@@ -35,7 +37,7 @@ pub use greeting::{GREETING_REFUSED, Greeting, PERSON};
 pub use host::Host;
 pub use project::Project;
 pub use server::{Server, Settings, StartError};
-pub use socket::{HANDOVER_METHOD, HOOK_METHOD, SHUTDOWN_METHOD};
+pub use socket::{HANDOVER_METHOD, HOOK_METHOD, SHUTDOWN_METHOD, TRUST_METHOD};
 
 /// The version this server and the binary around it report.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

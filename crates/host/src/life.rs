@@ -71,13 +71,21 @@ impl Host {
             return Err(already_running(process));
         }
         self.prepare_resume(process)?;
+        if let Some(waiting) = self.prepare_declared(process)? {
+            return Ok(waiting);
+        }
         self.begin(&process.id).await
     }
 
     /// Ends a process: the signal to its group, the grace time, then everything. Returns once it
     /// is over.
     pub(crate) async fn stop(&self, process: &Process, signal: i32) -> Result<Process, ToolError> {
-        let live = self.running(process)?;
+        let waited = self.unwant_declared(process);
+        let live = match self.running(process) {
+            // It would have been started soon.
+            Err(_) if waited => return Ok(self.settled(&process.id)),
+            running => running?,
+        };
         live.stopping.store(true, Ordering::Release);
         if let Some(pane) = &live.pane {
             pane.stop(signal, GRACE).map_err(|e| unreachable_init(process, e))?;
@@ -114,6 +122,7 @@ impl Host {
             if revoked.is_err() {
                 self.identities.revoke(&process.id)?;
             }
+            self.forget_declared(&process);
             self.processes.forget(&process.id);
             self.timers.close(&process.id);
             closed.push(process.id);
@@ -132,7 +141,7 @@ impl Host {
     }
 
     /// Begins a new life of a process.
-    async fn begin(&self, id: &ProcessId) -> Result<Process, ToolError> {
+    pub(crate) async fn begin(&self, id: &ProcessId) -> Result<Process, ToolError> {
         let mut begins = false;
         let process = self.update(id, |process| {
             // Decided here, where nobody else can start it at the same time.
@@ -150,6 +159,7 @@ impl Host {
         if started.is_err() {
             self.processes.note(id, |process| process.status = Status::Failed);
         }
+        self.declared.ring();
         started
     }
 
@@ -332,6 +342,7 @@ impl Host {
             };
         });
         self.timers.ring();
+        self.declared.ring();
         if let Some(live) = self.live(id).filter(|live| live.run == run) {
             live.settle();
         }
@@ -420,6 +431,7 @@ fn unknown(id: &ProcessId) -> Process {
         parent_id: None,
         recipe: None,
         agent: None,
+        declared: None,
         attention: None,
         status: Status::Stopped,
         exit: None,

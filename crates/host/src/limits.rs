@@ -59,6 +59,23 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// The names by which limits are set.
+    pub const NAMES: [&str; 13] = [
+        "message_bytes",
+        "answer_bytes",
+        "connections",
+        "calls_in_flight",
+        "batch_messages",
+        "processes",
+        "agents",
+        "agent_depth",
+        "log_bytes",
+        "history_bytes",
+        "waiters",
+        "pads",
+        "pad_bytes",
+    ];
+
     /// Changes limits as a text like `processes=50,waiters=10` says. An error names what is wrong
     /// and what there is.
     pub fn set_from(&mut self, text: &str) -> Result<(), String> {
@@ -73,10 +90,11 @@ impl Limits {
         Ok(())
     }
 
-    fn set(&mut self, name: &str, number: u64) -> Result<(), String> {
+    /// Changes one limit.
+    pub(crate) fn set(&mut self, name: &str, number: u64) -> Result<(), String> {
         let size = usize::try_from(number).unwrap_or(usize::MAX);
         match name {
-            "message_bytes" => self.message_bytes = size,
+            "message_bytes" => self.message_bytes = size.max(LEAST_MESSAGE_BYTES),
             "answer_bytes" => self.answer_bytes = size,
             "connections" => self.connections = size,
             "calls_in_flight" => self.calls_in_flight = size,
@@ -84,22 +102,25 @@ impl Limits {
             "processes" => self.processes = size,
             "agents" => self.agents = size,
             "agent_depth" => self.agent_depth = size,
-            "log_bytes" => self.log_bytes = number,
+            "log_bytes" => self.log_bytes = number.max(LEAST_LOG_BYTES),
             "history_bytes" => self.history_bytes = size,
             "waiters" => self.waiters = size,
             "pads" => self.pads = size,
             "pad_bytes" => self.pad_bytes = size,
             _ => {
-                return Err(format!(
-                    "there is no limit `{name}`; there are message_bytes, answer_bytes, \
-                     connections, calls_in_flight, batch_messages, processes, agents, \
-                     agent_depth, log_bytes, history_bytes, waiters, pads, pad_bytes"
-                ));
+                let known = Self::NAMES.join(", ");
+                return Err(format!("there is no limit `{name}`; there are {known}"));
             }
         }
         Ok(())
     }
 }
+
+/// A shorter message could not say anything.
+pub const LEAST_MESSAGE_BYTES: usize = 1 << 10;
+
+/// Less could not hold a log's first two files.
+pub const LEAST_LOG_BYTES: u64 = 1 << 20;
 
 /// Bytes waiting for a client that does not read, above which nothing more is done for it until
 /// it does. One answer may go over it: with the largest it makes the 8 MiB that such a client may
@@ -140,5 +161,8 @@ mod tests {
             assert!(limits.set_from(wrong).unwrap_err().contains("takes a number"), "{wrong}");
         }
         assert_eq!(limits.processes, 50);
+        for name in Limits::NAMES {
+            limits.set(name, 1).unwrap();
+        }
     }
 }

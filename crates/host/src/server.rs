@@ -9,11 +9,13 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::VERSION;
+use crate::declared;
 use crate::host::{Host, Parts};
 use crate::keeping::Keeping;
 use crate::limits::Limits;
 use crate::plane::Event;
 use crate::project::Project;
+use crate::project_file;
 use crate::registry::{Claim, ClaimError, Entry, Seat};
 use crate::runtime::{RuntimeDir, RuntimeError};
 use crate::socket::Listener;
@@ -43,11 +45,12 @@ pub struct Settings {
 impl Settings {
     /// What the environment asks for.
     pub fn from_env(project: Project) -> Result<Self, StateError> {
+        let state = StateDir::from_env(project.key())?;
         Ok(Self {
             runtime: RuntimeDir::from_env(),
-            state: StateDir::from_env(project.key())?,
             tools: Registry::standard(),
-            limits: Limits::default(),
+            limits: limits_of(&project, &state),
+            state,
             program: std::env::current_exe().unwrap_or_else(|_| "patterm".into()),
             settings: settings_file(),
             project,
@@ -101,6 +104,7 @@ impl Server {
         let parts = Parts { project, socket, state, tools, limits, keeping, settings, program };
         let (host, events) = Host::load(parts)?;
         host.recover();
+        host.read_project_file();
         let host = Arc::new(host);
         seat.publish(&entry(&host))?;
         Ok(Self { host, listener, seat, events })
@@ -133,6 +137,7 @@ impl Server {
         let keeper_watch = host.clone();
         let watching = tokio::spawn(async move { keeper_watch.watch_keeper().await });
         let timing = tokio::spawn(timers::Driver::new(host.clone())?.run());
+        let declaring = tokio::spawn(declared::Driver::new(host.clone())?.run());
         let served = listener.run(host.clone(), || seat.retire()).await;
         watching.abort();
         delivering.abort();
@@ -142,6 +147,7 @@ impl Server {
         observing.abort();
         // What ends with the server has not come to rest.
         timing.abort();
+        declaring.abort();
         // A server that ends on purpose takes everything in it along, unless another follows.
         if !host.handover.load(Ordering::Acquire) {
             host.begin_shutdown();
@@ -153,6 +159,17 @@ impl Server {
         tracing::info!("ended");
         served
     }
+}
+
+/// The limits that the project file sets, where it is trusted.
+fn limits_of(project: &Project, state: &StateDir) -> Limits {
+    let mut limits = Limits::default();
+    for (name, number) in project_file::trusted(project.root(), state).unwrap_or_default().limits {
+        if let Err(why) = limits.set(&name, number) {
+            tracing::error!(why, "a limit of the project file is left as it is");
+        }
+    }
+    limits
 }
 
 /// `$XDG_CONFIG_HOME/patterm/config.toml`.

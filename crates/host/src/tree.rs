@@ -72,6 +72,20 @@ fn listening_in(table: &str) -> Vec<(u16, u64)> {
     table.lines().skip(1).filter_map(row).collect()
 }
 
+/// A process and those above it, the nearest first.
+pub(crate) fn line_of(pid: i32) -> Vec<i32> {
+    let mut line = Vec::new();
+    let mut next = Some(pid);
+    // A process that ends meanwhile may be another one by now: no circle lasts.
+    while let Some(pid) = next.filter(|pid| *pid > 0 && !line.contains(pid)) {
+        line.push(pid);
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+        next = rest.split_whitespace().nth(1).and_then(|parent| parent.parse().ok());
+    }
+    line
+}
+
 /// All processes below one.
 fn below(init: i32) -> Vec<i32> {
     let mut found = Vec::new();

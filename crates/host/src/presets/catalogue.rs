@@ -1,4 +1,5 @@
-//! The presets there are: those compiled in, and what the user's settings add or change.
+//! The presets there are: those compiled in, and what the user's settings and the project file add
+//! or change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -39,6 +40,8 @@ pub(crate) enum Origin {
     BuiltIn,
     /// The user's settings.
     Settings(PathBuf),
+    /// The project file, once it is trusted.
+    Project(PathBuf),
 }
 
 /// All presets, by name.
@@ -52,7 +55,17 @@ pub(crate) struct Catalogue {
 impl Catalogue {
     /// The presets that come with patterm, changed as the user's settings say. Read anew each time
     /// an agent is started: settings that change count from then on.
+    #[cfg(test)]
     pub(crate) fn read(settings: Option<&Path>) -> Self {
+        Self::with_project(settings, Path::new(""), &BTreeMap::new())
+    }
+
+    /// The same, changed further as the project file says.
+    pub(crate) fn with_project(
+        settings: Option<&Path>,
+        project_file: &Path,
+        agents: &BTreeMap<String, Table>,
+    ) -> Self {
         let mut tables: BTreeMap<String, (Origin, Table)> = BTreeMap::new();
         let mut catalogue = Self::default();
         for (name, text) in BUILT_IN {
@@ -72,6 +85,11 @@ impl Catalogue {
                 }
                 Err(fault) => catalogue.fault = Some(fault),
             }
+        }
+        for (name, own) in agents {
+            let origin = Origin::Project(project_file.to_owned());
+            let begun = base(name, own, &tables);
+            tables.insert(name.clone(), (origin, merged(begun, own.clone())));
         }
         let names: BTreeSet<String> = tables.keys().cloned().collect();
         catalogue.presets = tables

@@ -3,5 +3,7 @@
 mod record;
 mod table;
 
-pub use record::{AgentEntry, Attention, Exit, Kind, Process, ProcessId, Recipe, Status};
+pub use record::{
+    AgentEntry, Attention, DeclaredEntry, Exit, Kind, Process, ProcessId, Recipe, Status,
+};
 pub use table::Processes;

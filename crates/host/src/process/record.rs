@@ -134,6 +134,16 @@ pub struct Attention {
     pub at: u64,
 }
 
+/// What is kept of a process that the project file declares.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeclaredEntry {
+    /// Its name there; its label may be another.
+    pub name: String,
+    /// How often in a row it was started again by itself.
+    #[serde(default)]
+    pub restarts: u32,
+}
+
 /// One entry of the table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
@@ -152,6 +162,9 @@ pub struct Process {
     /// More about an agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentEntry>,
+    /// More about one that the project file declares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declared: Option<DeclaredEntry>,
     /// Why a person should look at it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attention: Option<Attention>,

@@ -63,6 +63,7 @@ impl Processes {
                 parent_id,
                 recipe: None,
                 agent: None,
+                declared: None,
                 attention: None,
                 status: Status::Starting,
                 exit: None,

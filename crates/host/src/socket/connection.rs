@@ -212,7 +212,8 @@ impl Connection {
     }
 
     fn dispatch_for(&self, caller: Caller) -> Dispatch {
-        Dispatch::new(self.host.clone(), caller, self.notices.clone())
+        let pid = self.stream.peer_cred().ok().and_then(|peer| peer.pid());
+        Dispatch::new(self.host.clone(), caller, pid, self.notices.clone())
     }
 
     /// Reads no more; what is in flight has `grace` to finish, and what only waits is told so.

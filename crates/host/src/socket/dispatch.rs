@@ -35,10 +35,15 @@ pub const HANDOVER_METHOD: &str = "patterm/handover";
 /// The request with which a hook of an agent's CLI says what it was told.
 pub const HOOK_METHOD: &str = "patterm/hook";
 
+/// The request with which a person's `patterm trust` trusts a content of the project file.
+pub const TRUST_METHOD: &str = "patterm/trust";
+
 /// One caller's connection, as far as its messages mean something.
 pub(super) struct Dispatch {
     host: Arc<Host>,
     caller: Caller,
+    /// The operating system's process id of who connected.
+    pid: Option<i32>,
     service: Arc<McpService>,
     /// rmcp's side of the connection: what was negotiated, and the way out for its notices.
     peer: RunningService<RoleServer, Arc<McpService>>,
@@ -48,7 +53,12 @@ pub(super) struct Dispatch {
 }
 
 impl Dispatch {
-    pub(super) fn new(host: Arc<Host>, caller: Caller, notices: mpsc::Sender<Vec<u8>>) -> Self {
+    pub(super) fn new(
+        host: Arc<Host>,
+        caller: Caller,
+        pid: Option<i32>,
+        notices: mpsc::Sender<Vec<u8>>,
+    ) -> Self {
         let service = Arc::new(McpService { host: host.clone(), caller: caller.clone() });
         // Before any handshake, requests are served as this revision.
         let before_handshake = InitializeRequestParams::new(
@@ -58,7 +68,7 @@ impl Dispatch {
         .with_protocol_version(ProtocolVersion::V_2025_06_18);
         let peer =
             serve_directly(service.clone(), Notices(notices.clone()), Some(before_handshake));
-        Self { host, caller, service, peer, notices, ending: CancellationToken::new() }
+        Self { host, caller, pid, service, peer, notices, ending: CancellationToken::new() }
     }
 
     /// Tells calls that wait that their client ended its side.
@@ -201,6 +211,9 @@ impl Dispatch {
         if method == SHUTDOWN_METHOD || method == HANDOVER_METHOD {
             return Ok(self.shutdown(method == HANDOVER_METHOD));
         }
+        if method == TRUST_METHOD {
+            return Ok(self.trust(params));
+        }
         if method == HOOK_METHOD {
             return Ok(self.hook(params));
         }
@@ -292,6 +305,33 @@ impl Dispatch {
             }
         };
         Box::pin(std::future::ready(answer))
+    }
+
+    /// Trusts a content of the project file; only people may.
+    fn trust(&self, params: Option<&RawValue>) -> Answer {
+        #[derive(Deserialize)]
+        struct Seen {
+            hash: String,
+        }
+        let seen = serde_json::from_str::<Seen>(params.map_or("{}", |params| params.get()));
+        let (host, caller, pid) = (self.host.clone(), self.caller.clone(), self.pid);
+        Box::pin(async move {
+            let seen =
+                seen.map_err(|e| ErrorObject::invalid_params(format!("`hash` is a string: {e}")))?;
+            let work = move || {
+                if caller.process().is_some() || host.is_in_agents_hands(pid) {
+                    let message = "only a person trusts a project file; ask for attention instead";
+                    return Err(ToolError::new(ErrorKind::NotOwner, message));
+                }
+                host.trust_project_file(&seen.hash)
+                    .map_err(|e| ToolError::new(ErrorKind::Unavailable, e.to_string()))
+            };
+            let trusted = tokio::task::spawn_blocking(work).await;
+            let broken =
+                |e: tokio::task::JoinError| ErrorObject::new(INTERNAL_ERROR, e.to_string());
+            trusted.map_err(broken)?.map_err(ToolError::into_rpc)?;
+            Ok("{}".into())
+        })
     }
 
     /// Ends the server; only people may.

@@ -6,5 +6,5 @@ mod dispatch;
 mod listener;
 mod view;
 
-pub use dispatch::{HANDOVER_METHOD, HOOK_METHOD, SHUTDOWN_METHOD};
+pub use dispatch::{HANDOVER_METHOD, HOOK_METHOD, SHUTDOWN_METHOD, TRUST_METHOD};
 pub(crate) use listener::Listener;

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::error::ToolError;
+use super::error::{ErrorKind, ToolError};
 use super::process::own;
 use super::tool::{Call, Effect, Tool};
 use crate::process::ProcessId;
@@ -37,6 +37,14 @@ impl Tool for CloseProcess {
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
         let process = own(&call, &args.process_id)?;
+        if call.caller.process().is_some() && process.declared.is_some() {
+            let message = format!(
+                "{} ({}) belongs to the project file, and only a person closes it; stop_process \
+                 ends it",
+                process.id, process.name
+            );
+            return Err(ToolError::new(ErrorKind::NotOwner, message));
+        }
         let closed = call.detached(|host| async move { host.close(&process).await }).await?;
         Ok(Answer { closed })
     }

@@ -12,6 +12,8 @@ use super::scratchpad::{PadSummary, with_pads};
 use super::timer;
 use super::tool::{Call, Effect, Tool};
 use super::whoami::CallerAnswer;
+use crate::declared::Standing;
+use crate::host::Host;
 use crate::pads::Pads;
 
 pub(super) struct GetProjectStatus;
@@ -24,6 +26,8 @@ pub(super) struct Args {}
 pub(super) struct Answer {
     /// The project's folder.
     project: PathBuf,
+    /// The project file, patterm.toml.
+    project_file: ProjectFileAnswer,
     /// Who you are.
     caller: CallerAnswer,
     /// Its processes.
@@ -36,20 +40,77 @@ pub(super) struct Answer {
     scratchpads: Vec<PadSummary>,
 }
 
+#[derive(Serialize, JsonSchema)]
+struct ProjectFileAnswer {
+    /// `absent`, `faulty`, `untrusted` or `trusted`.
+    state: &'static str,
+    /// Where it is, or would be.
+    path: PathBuf,
+    /// The processes that it declares, of those that are in effect.
+    processes: Vec<String>,
+    /// What is wrong with it, each with its place.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    faults: Vec<String>,
+    /// What a person can do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advice: Option<&'static str>,
+    /// Where it is not trusted: what it would run, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    would_run: Option<String>,
+    /// The hash of its content.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hash: Option<String>,
+}
+
+impl ProjectFileAnswer {
+    fn of(host: &Host) -> Self {
+        let file = host.declared.effect().unwrap_or_default();
+        let standing = host.declared.standing();
+        let mut answer = Self {
+            state: standing.name(),
+            path: host.declared.path(),
+            processes: file.processes.keys().cloned().collect(),
+            faults: Vec::new(),
+            advice: None,
+            would_run: None,
+            hash: None,
+        };
+        match standing {
+            Standing::Absent => {}
+            Standing::Faulty { faults, hash } => {
+                (answer.faults, answer.hash) = (faults, hash);
+                answer.advice = Some("mend it; nothing of it takes effect before that");
+            }
+            Standing::Untrusted { hash, would } => {
+                (answer.would_run, answer.hash) = (Some(would), Some(hash));
+                answer.advice = Some(
+                    "a person looks at it with `patterm trust`; nothing of it takes effect before \
+                     that",
+                );
+            }
+            Standing::Trusted { hash } => answer.hash = Some(hash),
+        }
+        answer
+    }
+}
+
 impl Tool for GetProjectStatus {
     const NAME: &'static str = "get_project_status";
     const TITLE: &'static str = "Status of the project";
     const DESCRIPTION: &'static str = "The project in one call: who you are, all processes, \
-        scratchpads and timers. Good for a first look, or after you were away.";
+        scratchpads and timers, and how patterm.toml stands. Good for a first look, or after you were away.";
     const HELP: &'static str = "More about one process is in get_process_status.";
     const EFFECT: Effect = Effect::Reads;
     type Args = Args;
     type Answer = Answer;
 
     async fn call(_args: Args, call: Call) -> Result<Answer, ToolError> {
+        let host = call.host.clone();
+        call.blocking(move || host.read_project_file()).await?;
         let processes = call.host.processes.all();
         Ok(Answer {
             project: call.host.project.root().to_owned(),
+            project_file: ProjectFileAnswer::of(&call.host),
             caller: CallerAnswer::of(&call),
             processes: processes.iter().map(|p| Summary::of(p, &call.host)).collect(),
             messages: messages::last(&call.host.deliveries),

@@ -38,7 +38,7 @@ struct AgentAnswer {
     /// Why it cannot be started.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
-    /// `built in`, or the settings file it comes from.
+    /// `built in`, or the file it comes from: the user's settings, or the project file.
     origin: String,
     /// Whether an ended one can be started again where it was.
     resumes: bool,
@@ -49,8 +49,8 @@ impl Tool for ListAgents {
     const TITLE: &'static str = "Agents that can be started";
     const DESCRIPTION: &'static str = "The presets that spawn_agent takes: which coding agents' \
         CLIs are installed here, where, and why not.";
-    const HELP: &'static str = "Presets are changed and added in the user's settings, under \
-        [agents.NAME].";
+    const HELP: &'static str = "Presets are changed and added in the user's settings and in \
+        patterm.toml, under [agents.NAME].";
     const EFFECT: Effect = Effect::Reads;
     type Args = Args;
     type Answer = Answer;
@@ -61,7 +61,7 @@ impl Tool for ListAgents {
         let describe = |(agent, known): (String, Known)| {
             let origin = match &known.origin {
                 Origin::BuiltIn => "built in".to_owned(),
-                Origin::Settings(path) => path.display().to_string(),
+                Origin::Settings(path) | Origin::Project(path) => path.display().to_string(),
             };
             let root = call.host.project.root();
             let (title, resumes, place) = match known.preset {

@@ -20,7 +20,8 @@ pub(super) fn find(call: &Call, id: &str) -> Result<Process, ToolError> {
     call.host.processes.get(&wanted).ok_or_else(|| no_such_process(id, &call.host))
 }
 
-/// The process with this id, if the caller may act on it: on itself and on what stands below it.
+/// The process with this id, if the caller may act on it: on itself, on what stands below it, and on
+/// what the project file declares.
 pub(super) fn own(call: &Call, id: &str) -> Result<Process, ToolError> {
     let process = find(call, id)?;
     if may_act_on(call, &process) {
@@ -36,7 +37,53 @@ pub(super) fn own(call: &Call, id: &str) -> Result<Process, ToolError> {
 /// Whether the caller may act on a process.
 pub(super) fn may_act_on(call: &Call, process: &Process) -> bool {
     let own = |me: &ProcessId| process.id == *me || call.host.processes.is_below(process, me);
-    call.caller.process().is_none_or(own)
+    call.caller.process().is_none_or(|me| own(me) || process.declared.is_some())
+}
+
+/// How a process of the project file stands.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+struct DeclaredAnswer {
+    /// Whether the project file declares it: all agents may use it, and none may close it.
+    #[serde(skip_serializing_if = "is_false")]
+    declared: bool,
+    /// Whether it is ready, as the file says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ready: Option<bool>,
+    /// How often in a row it was started again by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    restarts: Option<u32>,
+    /// Seconds until it is started again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_restart_in: Option<f64>,
+    /// What must be ready before it is started.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    waiting_for: Vec<String>,
+    /// Why it is not started, not started again, or not ready.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+    /// It runs as an earlier content of the file said; restart_process starts it as it says now.
+    #[serde(skip_serializing_if = "is_false")]
+    outdated: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands references")]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+impl DeclaredAnswer {
+    fn of(process: &Process, host: &Host) -> Self {
+        let Some(seen) = host.declared_seen(process) else { return Self::default() };
+        Self {
+            declared: true,
+            ready: Some(seen.ready),
+            restarts: process.declared.as_ref().map(|declared| declared.restarts),
+            next_restart_in: seen.again_in.map(|time| time.as_secs_f64()),
+            waiting_for: seen.waits_for,
+            problem: seen.problem,
+            outdated: host.is_outdated(process),
+        }
+    }
 }
 
 /// The present or last life of a process, whose output can be looked at.
@@ -69,7 +116,7 @@ pub(super) struct Summary {
     name: String,
     /// What it runs.
     kind: Kind,
-    /// The preset of an agent.
+    /// The preset of an agent, or the name of a process in the project file.
     #[serde(skip_serializing_if = "Option::is_none")]
     preset: Option<String>,
     /// Who started it.
@@ -87,6 +134,8 @@ pub(super) struct Summary {
     attention: Option<Attention>,
     /// The addresses it printed; get_process_ports says which are listened on.
     ports: Vec<PrintedPort>,
+    #[serde(flatten)]
+    declared: DeclaredAnswer,
 }
 
 impl Summary {
@@ -101,7 +150,8 @@ impl Summary {
             process_id: process.id.clone(),
             name: process.name.clone(),
             kind: process.kind,
-            preset: process.agent.as_ref().map(|agent| agent.preset.clone()),
+            preset: preset_of(process),
+            declared: DeclaredAnswer::of(process, host),
             attention: process.attention.clone(),
             parent_id: process.parent_id.clone(),
             status: process.status,
@@ -110,6 +160,11 @@ impl Summary {
             ports: ports.collect(),
         }
     }
+}
+
+fn preset_of(process: &Process) -> Option<String> {
+    let agent = process.agent.as_ref().map(|agent| agent.preset.clone());
+    agent.or_else(|| process.declared.as_ref().map(|declared| declared.name.clone()))
 }
 
 /// The answer of tools that start something.

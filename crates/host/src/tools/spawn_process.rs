@@ -25,7 +25,7 @@ pub(super) struct Args {
     /// `terminal` for an interactive shell, `command` for a program; by default `command` where
     /// argv is given, else `terminal`.
     kind: Option<SpawnKind>,
-    /// The name of a process preset of the project; this version has none.
+    /// The name of a process that patterm.toml declares; it says everything else about it.
     preset: Option<String>,
     /// The program and its arguments, for example ["npm", "run", "dev"].
     argv: Option<Vec<String>>,
@@ -47,7 +47,10 @@ impl Tool for SpawnProcess {
         …) in a pane of its own, under you, and returns its id at once. It goes on until it ends or \
         you close it: whoever spawns closes. For another agent use spawn_agent, never this. Read it \
         with get_process_output, wait for a line with wait_for_pattern, type with send_input.";
-    const HELP: &'static str = "Without argv it is a terminal: your $SHELL, ready for send_input. A \
+    const HELP: &'static str = "With preset it is a process that patterm.toml declares: it has one \
+        entry that all agents share, so one that runs is already_running, and nobody but a person \
+        closes it. What it needs is started first: then the answer's status is not running yet, and \
+        get_process_status says what it waits for. Without argv it is a terminal: your $SHELL, ready for send_input. A \
         bad executable or a missing folder is an error, and no process is left behind. The process \
         gets a real terminal of 24 rows and 80 columns.";
     const EFFECT: Effect = Effect::Adds;
@@ -55,10 +58,8 @@ impl Tool for SpawnProcess {
     type Answer = Started;
 
     async fn call(args: Args, call: Call) -> Result<Started, ToolError> {
-        if let Some(preset) = &args.preset {
-            let why =
-                format_args!("names `{preset}`, which does not exist: this project has no presets");
-            return Err(ToolError::invalid("preset", why));
+        if args.preset.is_some() {
+            return start_preset(args, call).await;
         }
         let kind = match (&args.kind, &args.argv) {
             (Some(SpawnKind::Terminal), _) | (None, None) => Kind::Terminal,
@@ -86,6 +87,32 @@ impl Tool for SpawnProcess {
         let new = NewProcess { name, kind, parent_id, recipe };
         call.detached(|host| async move { host.spawn(new).await }).await.map(Into::into)
     }
+}
+
+/// Starts what the project file declares.
+async fn start_preset(args: Args, call: Call) -> Result<Started, ToolError> {
+    let preset = args.preset.unwrap_or_default();
+    let said_there = [
+        ("argv", args.argv.is_some()),
+        ("working_dir", args.working_dir.is_some()),
+        ("env", args.env.is_some()),
+        ("shell", args.shell),
+        ("kind", matches!(args.kind, Some(SpawnKind::Terminal))),
+    ];
+    if let Some((field, _)) = said_there.into_iter().find(|(_, given)| *given) {
+        let why = format_args!("does not go with `preset`: patterm.toml says how `{preset}` runs");
+        return Err(ToolError::invalid(field, why));
+    }
+    let name = args.name.as_deref().map(label).transpose()?.map(str::to_owned);
+    let work = call.detached(|host| async move {
+        let started = host.start_preset(&preset).await?;
+        let renamed = match name {
+            Some(name) => host.processes.rename(&started.id, &name)?,
+            None => None,
+        };
+        Ok(renamed.unwrap_or(started))
+    });
+    work.await.map(Into::into)
 }
 
 /// The shell that the process itself would find.

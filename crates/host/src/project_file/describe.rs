@@ -1,0 +1,127 @@
+//! What a project file would do, in words for the person who decides whether to trust it.
+
+use std::fmt::Write;
+
+use super::definition::{Definition, Policy, ProjectFile, ReadyWhen};
+
+/// A text in which nothing hides: what a terminal would act on, not show, or show in another order
+/// is written as an escape.
+pub fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => shown.push_str("\\n"),
+            '\t' => shown.push_str("\\t"),
+            c if c.is_control() || is_hidden(c) => {
+                let _ = write!(shown, "\\u{{{:x}}}", u32::from(c));
+            }
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// Characters without a shape of their own, and those that turn the order of others around.
+fn is_hidden(c: char) -> bool {
+    matches!(u32::from(c),
+        0xad | 0x34f | 0x61c | 0x115f | 0x1160 | 0x17b4 | 0x17b5 | 0x180b..=0x180f
+        | 0x200b..=0x200f | 0x2028..=0x202e | 0x2060..=0x206f | 0x2800 | 0x3164
+        | 0xfe00..=0xfe0f | 0xfeff | 0xffa0 | 0xfff0..=0xfffb | 0xe0000..=0xe0fff)
+}
+
+/// A command as a shell would take it.
+fn command_line(argv: &[String]) -> String {
+    let plain = |word: &str| {
+        let safe = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+        !word.is_empty() && word.chars().all(safe)
+    };
+    let word = |word: &String| match plain(word) {
+        true => word.clone(),
+        false => format!("'{}'", visible(word).replace('\'', r"'\''")),
+    };
+    argv.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// Everything that trusting a file lets happen.
+pub fn describe(file: &ProjectFile) -> String {
+    let mut text = String::new();
+    for (name, definition) in &file.processes {
+        describe_process(&mut text, name, definition);
+    }
+    for (name, table) in &file.agents {
+        let _ = writeln!(text, "agent {name}");
+        lines(&mut text, table);
+    }
+    for (name, table) in &file.servers {
+        let _ = writeln!(text, "shared server {name} (not used by this version)");
+        lines(&mut text, table);
+    }
+    for (name, number) in &file.limits {
+        let _ = writeln!(text, "limit {name} = {number}");
+    }
+    if text.is_empty() {
+        text.push_str("nothing\n");
+    }
+    text
+}
+
+fn describe_process(text: &mut String, name: &str, definition: &Definition) {
+    let begins = if definition.autostart { ", started at once" } else { "" };
+    let _ = writeln!(text, "process {name}{begins}");
+    let _ = writeln!(text, "  runs         {}", command_line(&definition.argv));
+    if let Some(folder) = &definition.directory {
+        let _ = writeln!(text, "  in           {}", visible(&folder.to_string_lossy()));
+    }
+    for (variable, value) in &definition.environment {
+        let _ = writeln!(text, "  with         {}={}", visible(variable), visible(value));
+    }
+    let restart = &definition.restart;
+    let when = match restart.policy {
+        Policy::Never => None,
+        Policy::OnFailure => Some("when it fails"),
+        Policy::Always => Some("whenever it ends"),
+    };
+    if let Some(when) = when {
+        let _ = writeln!(text, "  again        {when}, {} times in a row", restart.limit);
+    }
+    if !definition.watch.is_empty() {
+        let patterns: Vec<_> = definition.watch.iter().map(|glob| visible(glob)).collect();
+        let _ = writeln!(text, "  and when     {} change", patterns.join(", "));
+    }
+    if !definition.depends_on.is_empty() {
+        let _ = writeln!(text, "  after        {}", definition.depends_on.join(", "));
+    }
+    if let Some(ready) = &definition.ready {
+        let when = match &ready.when {
+            ReadyWhen::Pattern(pattern) => format!("it prints {}", visible(pattern.as_str())),
+            ReadyWhen::Port(port) => format!("it listens on port {port}"),
+            ReadyWhen::Exits => "it ended with 0".to_owned(),
+        };
+        let _ = writeln!(text, "  ready when   {when}");
+    }
+}
+
+fn lines(text: &mut String, table: &toml::Table) {
+    for (key, value) in table {
+        let _ = writeln!(text, "  {} = {}", visible(key), visible(&json(value)));
+    }
+}
+
+fn json(value: &toml::Value) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_hides() {
+        assert_eq!(
+            visible("a\u{1b}[2Kb\u{202e}c\u{200b}\n\u{9b}é漢"),
+            "a\\u{1b}[2Kb\\u{202e}c\\u{200b}\\n\\u{9b}é漢"
+        );
+        let argv = ["sh", "-c", "curl x | sh\r# ok", ""].map(str::to_owned);
+        assert_eq!(command_line(&argv), "sh -c 'curl x | sh\\u{d}# ok' ''");
+    }
+}
