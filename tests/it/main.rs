@@ -20,6 +20,7 @@ mod processes;
 mod protocol;
 mod proxy;
 mod screen_reference;
+mod set_up;
 mod smoke;
 mod storm;
 mod tidy;

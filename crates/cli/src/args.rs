@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use patterm_host::limits::LEAST_LOG_BYTES;
 
 /// The terminal in which a team of coding agents works.
 #[derive(Debug, Parser)]
@@ -65,6 +66,20 @@ pub(crate) enum Verb {
     Pad(Pad),
     /// Call any tool and print its result
     Call(Call),
+    /// Write a patterm.toml from what the project has
+    Init,
+    /// Show what this project's patterm.toml would run, and trust it
+    Trust(Trust),
+    /// Check the set-up and say what to do
+    Doctor(Doctor),
+    /// Register patterm with an MCP client, for use outside patterm
+    Setup(Setup),
+    /// Print the JSON schema of patterm.toml
+    Schema,
+    /// Print completions for a shell
+    Completions(Completions),
+    /// Write man pages into a folder
+    Man(Man),
     /// Speak MCP on standard input and output, for an agent's CLI
     McpStdio(McpStdio),
     /// Tell the server what a hook of an agent's CLI was told
@@ -283,6 +298,54 @@ pub(crate) struct Pad {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Trust {
+    /// Trust it without asking
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Setup {
+    /// The client
+    pub(crate) client: SetupClient,
+    /// Change its settings without asking
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// Print what its settings would get, and change nothing
+    #[arg(long, conflicts_with = "yes")]
+    pub(crate) print: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SetupClient {
+    Claude,
+    Codex,
+    Opencode,
+    Gemini,
+    Cursor,
+    Vscode,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// Where to; it is made if need be
+    pub(crate) folder: PathBuf,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Call {
     /// The tool's name
     pub(crate) tool: String,
@@ -364,13 +427,15 @@ pub(crate) struct MessageLimit {
 impl MessageLimit {
     /// The limit that the flag, else the environment, else the default sets.
     pub(crate) fn bytes(&self) -> anyhow::Result<usize> {
+        Ok(self.given()?.unwrap_or(patterm_wire::DEFAULT_MESSAGE_LIMIT))
+    }
+
+    /// The limit that the flag, else the environment sets.
+    pub(crate) fn given(&self) -> anyhow::Result<Option<usize>> {
         let bytes = limit(self.max_message_bytes, "PATTERM_MAX_MESSAGE_BYTES", 1024)?;
-        Ok(bytes.map_or(Ok(patterm_wire::DEFAULT_MESSAGE_LIMIT), usize::try_from)?)
+        Ok(bytes.map(usize::try_from).transpose()?)
     }
 }
-
-/// Less could not hold a log's first two files.
-const LEAST_LOG_BYTES: u64 = 1 << 20;
 
 #[derive(Debug, Args)]
 pub(crate) struct LogLimit {

@@ -3,16 +3,21 @@
 mod args;
 mod attach;
 mod client;
+mod doctor;
 mod hook;
 mod identity;
+mod init;
 mod kill;
 mod ls;
 mod mcp_stdio;
 mod overview;
 mod pads;
+mod papers;
 mod serve;
+mod setup;
 mod start;
 mod timers;
+mod trust;
 mod upgrade;
 mod verbs;
 
@@ -59,6 +64,13 @@ fn main() -> ExitCode {
         Some(Verb::Pads(options)) => pads::list(&options),
         Some(Verb::Pad(options)) => pads::one(&options),
         Some(Verb::Call(options)) => verbs::call(&options),
+        Some(Verb::Init) => init::run(),
+        Some(Verb::Trust(options)) => trust::run(&options),
+        Some(Verb::Doctor(options)) => doctor::run(&options),
+        Some(Verb::Setup(options)) => setup::run(&options),
+        Some(Verb::Schema) => papers::schema(),
+        Some(Verb::Completions(options)) => papers::completions(&options),
+        Some(Verb::Man(options)) => papers::man(&options),
         None => overview::run(),
     };
     match outcome {

@@ -17,7 +17,8 @@ const LIMITS_VARIABLE: &str = "PATTERM_LIMITS";
 pub(crate) fn run(options: &Serve) -> anyhow::Result<()> {
     let project = Project::of(&std::env::current_dir().context("cannot tell the current folder")?)?;
     let mut settings = Settings::from_env(project)?;
-    settings.limits.message_bytes = options.limits.bytes()?;
+    settings.limits.message_bytes =
+        options.limits.given()?.unwrap_or(settings.limits.message_bytes);
     settings.limits.log_bytes = options.log.bytes()?.unwrap_or(settings.limits.log_bytes);
     if let Ok(limits) = std::env::var(LIMITS_VARIABLE) {
         let set = settings.limits.set_from(&limits);

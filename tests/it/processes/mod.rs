@@ -3,6 +3,8 @@
 
 mod cli;
 pub(crate) mod desk;
+mod declared;
+mod desk;
 mod faults;
 mod life;
 mod looking;

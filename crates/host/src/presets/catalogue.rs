@@ -86,10 +86,11 @@ impl Catalogue {
                 Err(fault) => catalogue.fault = Some(fault),
             }
         }
-        for (name, own) in agents {
+        let own: Vec<_> = agents.iter().map(|(name, own)| (name.clone(), own.clone())).collect();
+        for (name, own) in in_order(own) {
             let origin = Origin::Project(project_file.to_owned());
-            let begun = base(name, own, &tables);
-            tables.insert(name.clone(), (origin, merged(begun, own.clone())));
+            let begun = base(&name, &own, &tables);
+            tables.insert(name, (origin, merged(begun, own)));
         }
         let names: BTreeSet<String> = tables.keys().cloned().collect();
         catalogue.presets = tables

@@ -1,0 +1,314 @@
+//! `patterm doctor`: checks the set-up and says what to do.
+
+use std::io::IsTerminal;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use patterm_host::runtime::RuntimeDir;
+use patterm_host::state::StateDir;
+use patterm_host::{Project, VERSION};
+use serde_json::{Value, json};
+
+use crate::args::Doctor;
+use crate::client::{Client, text};
+use crate::{say, start};
+
+/// Less room than this fills up within a day of work.
+const LITTLE_ROOM: u64 = 512 << 20;
+
+/// The smallest terminal that shows what there is.
+const LEAST_SIZE: (u16, u16) = (24, 80);
+
+/// How something stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Health {
+    /// As it should be.
+    Good,
+    /// It works, but not all of it.
+    Fair,
+    /// It does not work.
+    Broken,
+}
+
+impl Health {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Fair => "fair",
+            Self::Broken => "broken",
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Debug)]
+struct Finding {
+    what: &'static str,
+    health: Health,
+    says: String,
+    /// What to do about it.
+    advice: Option<String>,
+}
+
+fn good(what: &'static str, says: impl Into<String>) -> Finding {
+    Finding { what, health: Health::Good, says: says.into(), advice: None }
+}
+
+fn fair(what: &'static str, says: impl Into<String>, advice: &str) -> Finding {
+    Finding { what, health: Health::Fair, says: says.into(), advice: Some(advice.into()) }
+}
+
+fn broken(what: &'static str, says: impl Into<String>, advice: &str) -> Finding {
+    Finding { what, health: Health::Broken, says: says.into(), advice: Some(advice.into()) }
+}
+
+pub(crate) fn run(options: &Doctor) -> anyhow::Result<()> {
+    let findings = examine()?;
+    if options.json {
+        let all = findings.iter().map(|finding| {
+            let mut value = json!({"check": finding.what, "health": finding.health.name(),
+                "says": finding.says});
+            if let Some(advice) = &finding.advice {
+                value["advice"] = json!(advice);
+            }
+            value
+        });
+        say(&Value::from_iter(all).to_string());
+    } else {
+        say(&report(&findings));
+    }
+    let ill = findings.iter().filter(|finding| finding.health == Health::Broken).count();
+    anyhow::ensure!(ill == 0, "{ill} of {} checks found something broken", findings.len());
+    Ok(())
+}
+
+fn report(findings: &[Finding]) -> String {
+    let mut lines = Vec::new();
+    for Finding { what, health, says, advice } in findings {
+        lines.push(format!(
+            "{:<7} {what:<14} {}",
+            health.name(),
+            says.replace('\n', "\n                       ")
+        ));
+        lines.extend(advice.iter().map(|advice| format!("                       → {advice}")));
+    }
+    lines.join("\n")
+}
+
+fn examine() -> anyhow::Result<Vec<Finding>> {
+    let project = Project::of(&std::env::current_dir()?)?;
+    let mut findings = vec![good("patterm", VERSION), runtime_folder(), state_folder(&project)];
+    match start::find_or_start(&project) {
+        Err(error) => {
+            let log = StateDir::from_env(project.key()).map(|state| state.file("server.log"));
+            let log = log.map_or_else(|e| e.to_string(), |log| log.display().to_string());
+            findings.push(broken("server", format!("{error:#}"), &format!("its log is {log}")));
+        }
+        Ok((entry, started)) => {
+            let how = if started { "started just now" } else { "running" };
+            findings.push(good("server", format!("{how}, pid {}", entry.pid)));
+            findings.push(match entry.patterm == VERSION {
+                true => good("version", "the server's is the same"),
+                false => fair(
+                    "version",
+                    format!("the server's is {}", entry.patterm),
+                    "`patterm upgrade` replaces it; what runs goes on",
+                ),
+            });
+            match Client::connect() {
+                Ok(mut client) => findings.extend(ask(&mut client)),
+                Err(error) => findings.push(broken(
+                    "connection",
+                    format!("{error:#}"),
+                    "`patterm kill` ends the server; the next verb starts another",
+                )),
+            }
+        }
+    }
+    findings.push(terminal());
+    findings.push(locale());
+    Ok(findings)
+}
+
+/// What only the server knows.
+fn ask(client: &mut Client) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    match client.look("list_agents", &json!({})) {
+        Ok(answer) => findings.extend(agents(&answer)),
+        Err(error) => findings.push(broken(
+            "agents",
+            format!("{error:#}"),
+            "`patterm upgrade` replaces the server",
+        )),
+    }
+    match client.look("get_project_status", &json!({})) {
+        Ok(answer) => findings.push(project_file(&answer["project_file"])),
+        Err(error) => findings.push(broken(
+            "project file",
+            format!("{error:#}"),
+            "`patterm upgrade` replaces the server",
+        )),
+    }
+    findings
+}
+
+fn agents(answer: &Value) -> Vec<Finding> {
+    let all: Vec<_> = answer["agents"].as_array().into_iter().flatten().collect();
+    let found: Vec<_> = all
+        .iter()
+        .filter(|agent| agent["found"] == true)
+        .map(|agent| text(&agent["agent"]))
+        .collect();
+    let mut findings = vec![match found.is_empty() {
+        false => good("agents", found.join(", ")),
+        true => fair(
+            "agents",
+            "no agent's CLI is found",
+            "install one, or name its program in the settings; `patterm agents` says where was looked",
+        ),
+    }];
+    if let Some(fault) = answer["fault"].as_str() {
+        findings.push(broken("settings", fault, "mend the file"));
+    }
+    findings
+}
+
+fn project_file(standing: &Value) -> Finding {
+    let path = text(&standing["path"]);
+    match standing["state"].as_str() {
+        Some("trusted") => good("project file", format!("{path} is trusted")),
+        Some("untrusted") => fair(
+            "project file",
+            format!("{path} is not trusted, so nothing of it takes effect"),
+            "`patterm trust` shows what it would run",
+        ),
+        Some("faulty") => {
+            let faults: Vec<_> =
+                standing["faults"].as_array().into_iter().flatten().map(text).collect();
+            broken("project file", faults.join("\n"), "mend it")
+        }
+        _ => good("project file", "none; `patterm init` writes one"),
+    }
+}
+
+fn runtime_folder() -> Finding {
+    let folder = RuntimeDir::from_env();
+    // The longest process id: its socket's path must fit into an address.
+    match folder.ensure().and_then(|()| folder.socket(u32::MAX)) {
+        Ok(_) => good("runtime folder", folder.folder().display().to_string()),
+        Err(error) => broken(
+            "runtime folder",
+            error.to_string(),
+            "it must be yours and closed to others: chmod 700",
+        ),
+    }
+}
+
+fn state_folder(project: &Project) -> Finding {
+    const WHAT: &str = "state folder";
+    let state =
+        match StateDir::from_env(project.key()).and_then(|state| state.ensure().map(|()| state)) {
+            Ok(state) => state,
+            Err(error) => {
+                return broken(
+                    WHAT,
+                    error.to_string(),
+                    "XDG_STATE_HOME must name a folder that is yours to write",
+                );
+            }
+        };
+    let probe = state.file("doctor");
+    let written = std::fs::write(&probe, "");
+    let _ = std::fs::remove_file(&probe);
+    let folder = probe.parent().unwrap_or(&probe).to_owned();
+    if let Err(error) = written {
+        return broken(
+            WHAT,
+            format!("{}: {error}", folder.display()),
+            "make it writable, or free some room",
+        );
+    }
+    let open = folder.metadata().is_ok_and(|meta| meta.mode() & 0o077 != 0);
+    if open {
+        return fair(
+            WHAT,
+            format!("{} can be read by others", folder.display()),
+            "chmod 700 closes it",
+        );
+    }
+    match room(&folder) {
+        Some(bytes) if bytes < LITTLE_ROOM => {
+            let says = format!("{} has {} MiB left", folder.display(), bytes >> 20);
+            fair(WHAT, says, "programs' output is kept there; free some room")
+        }
+        _ => good(WHAT, folder.display().to_string()),
+    }
+}
+
+fn room(folder: &Path) -> Option<u64> {
+    let system = rustix::fs::statvfs(folder).ok()?;
+    Some(system.f_bavail.saturating_mul(system.f_frsize))
+}
+
+fn terminal() -> Finding {
+    const WHAT: &str = "terminal";
+    let stdout = std::io::stdout();
+    if !stdout.is_terminal() {
+        return good(WHAT, "standard output is none, so nothing is known of it");
+    }
+    let kind = std::env::var("TERM").unwrap_or_default();
+    let colours = match std::env::var("COLORTERM").as_deref() {
+        Ok("truecolor" | "24bit") => "true colour",
+        _ if kind.contains("256color") => "256 colours",
+        _ => "16 colours",
+    };
+    if kind.is_empty() || kind == "dumb" {
+        return fair(
+            WHAT,
+            format!("TERM is {kind:?}"),
+            "set TERM to what your terminal is, for example xterm-256color",
+        );
+    }
+    let (rows, columns) =
+        rustix::termios::tcgetwinsize(&stdout).map_or((0, 0), |size| (size.ws_row, size.ws_col));
+    let says = format!("{kind}, {colours}, {rows} rows, {columns} columns");
+    match rows < LEAST_SIZE.0 || columns < LEAST_SIZE.1 {
+        true => fair(WHAT, says, "24 rows and 80 columns show everything"),
+        false => good(WHAT, says),
+    }
+}
+
+fn locale() -> Finding {
+    let set = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
+    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG"));
+    let says = locale.clone().unwrap_or_else(|| "none is set".into());
+    let utf8 = locale.is_some_and(|l| l.to_lowercase().replace('-', "").contains("utf8"));
+    match utf8 {
+        true => good("locale", says),
+        false => fair("locale", says, "programs that draw need UTF-8: LANG=C.UTF-8, for example"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_report() {
+        let findings = [good("patterm", "1.0"), broken("project file", "a\nb", "mend it")];
+        assert_eq!(
+            report(&findings),
+            "good    patterm        1.0\n\
+             broken  project file   a\n                       b\n                       → mend it"
+        );
+    }
+
+    #[test]
+    fn how_the_project_file_stands() {
+        let health = |state: &str| project_file(&json!({"state": state, "path": "p"})).health;
+        assert_eq!(
+            ["absent", "trusted", "untrusted", "faulty"].map(health),
+            [Health::Good, Health::Good, Health::Fair, Health::Broken]
+        );
+    }
+}

@@ -1,0 +1,42 @@
+//! `patterm init`: a commented project file from what the project has.
+
+mod found;
+mod write;
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+
+use anyhow::Context;
+use patterm_host::Project;
+use patterm_host::project::PROJECT_FILE;
+use patterm_host::project_file::ProjectFile;
+
+use crate::say;
+
+pub(crate) fn run() -> anyhow::Result<()> {
+    let project = Project::of(&std::env::current_dir()?)?;
+    let path = project.root().join(PROJECT_FILE);
+    let suggestions = found::in_folder(project.root());
+    let text = write::project_file(&suggestions);
+    // What we write must be what we read.
+    let sound = ProjectFile::parse(&text).is_ok();
+    anyhow::ensure!(sound, "a fault in patterm: it cannot read the file that it would write");
+    let mut file = match OpenOptions::new().write(true).create_new(true).open(&path) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+            anyhow::bail!("there is a {} already; it is left as it is", path.display())
+        }
+        file => file.with_context(|| format!("cannot write {}", path.display()))?,
+    };
+    file.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
+    let from: Vec<_> =
+        suggestions.iter().map(|one| format!("  {}: {}", one.name, one.command)).collect();
+    let found = match from.is_empty() {
+        true => "nothing that could be started was found; it holds an example".to_owned(),
+        false => format!("it declares, and starts nothing by itself:\n{}", from.join("\n")),
+    };
+    say(&format!(
+        "wrote {}\n{found}\nLook at it, change it, then `patterm trust` it.",
+        path.display()
+    ));
+    Ok(())
+}

@@ -1,0 +1,32 @@
+//! What comes from the definitions themselves: completions, man pages, the project file's schema.
+
+use std::io::Write;
+
+use anyhow::Context;
+use clap::CommandFactory;
+use patterm_host::project_file;
+
+use crate::args::{Arguments, Completions, Man};
+use crate::say;
+
+pub(crate) fn completions(options: &Completions) -> anyhow::Result<()> {
+    let mut script = Vec::new();
+    clap_complete::generate(options.shell, &mut Arguments::command(), "patterm", &mut script);
+    // Whoever reads this may have had enough.
+    let _ = std::io::stdout().write_all(&script);
+    Ok(())
+}
+
+pub(crate) fn man(options: &Man) -> anyhow::Result<()> {
+    let folder = &options.folder;
+    let cannot = || format!("cannot write to {}", folder.display());
+    std::fs::create_dir_all(folder).with_context(cannot)?;
+    clap_mangen::generate_to(Arguments::command(), folder).with_context(cannot)?;
+    say(&format!("wrote man pages to {}", folder.display()));
+    Ok(())
+}
+
+pub(crate) fn schema() -> anyhow::Result<()> {
+    say(&serde_json::to_string_pretty(&project_file::schema())?);
+    Ok(())
+}

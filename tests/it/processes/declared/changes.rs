@@ -1,0 +1,90 @@
+//! The file, or files that a process watches, change while it runs.
+
+use serde_json::json;
+
+use super::super::desk::{id_of, until};
+use super::{id, named, once, trust, trusted, write};
+
+#[test]
+fn a_changed_definition_counts_from_the_next_start() {
+    let (place, _server, mut desk) = trusted("[processes.a]\ncommand = 'cat'\n");
+    let a = id_of(&desk.ok("spawn_process", json!({"preset": "a"})));
+    let pid = desk.status(&a)["pid"].clone();
+    write(&place, "[processes.a]\ncommand = 'echo new; cat'\n");
+    assert_eq!(desk.status(&a).get("outdated"), None, "not trusted, so not in effect");
+    trust(&place, &mut desk);
+    let status = desk.status(&a);
+    assert_eq!((&status["outdated"], &status["pid"]), (&json!(true), &pid), "it runs on");
+    desk.ok("restart_process", json!({"process_id": a}));
+    desk.wait(&a, "^new$");
+    assert_eq!(desk.status(&a).get("outdated"), None);
+}
+
+#[test]
+fn one_that_is_declared_no_more_runs_on_as_any_other() {
+    let (place, server, mut desk) =
+        trusted("[processes.a]\ncommand = 'cat'\nautostart = true\nrestart = 'always'\n");
+    once(&mut desk, "a", "running", |a| a["status"] == "running");
+    let a = id(&mut desk, "a");
+    write(&place, "[processes.b]\ncommand = 'cat'\nautostart = true\n");
+    trust(&place, &mut desk);
+    once(&mut desk, "b", "running", |b| b["status"] == "running");
+    let status = desk.status(&a);
+    assert_eq!((&status["status"], status.get("declared")), (&json!("running"), None));
+    let (_, token) = server.agent("lead", None);
+    let mut agent = super::Desk::of_agent(&server, &token);
+    agent.refused("not_owner", "stop_process", json!({"process_id": a}));
+    desk.ok("restart_process", json!({"process_id": a}));
+    assert_eq!(desk.close(&a), [&*a]);
+}
+
+#[test]
+fn what_a_person_stopped_is_not_started_by_a_change() {
+    let (place, _server, mut desk) = trusted("[processes.a]\ncommand = 'cat'\nautostart = true\n");
+    once(&mut desk, "a", "running", |a| a["status"] == "running");
+    let a = id(&mut desk, "a");
+    desk.ok("stop_process", json!({"process_id": a}));
+    write(
+        &place,
+        "[processes.a]\ncommand = 'cat -'\nautostart = true\n[processes.b]\ncommand = 'cat'\nautostart = true\n",
+    );
+    trust(&place, &mut desk);
+    once(&mut desk, "b", "running", |b| b["status"] == "running");
+    assert_eq!(named(&mut desk, "a").unwrap()["status"], "stopped");
+}
+
+#[test]
+fn watched_files_restart_who_watches_them() {
+    let (place, _server, mut desk) = trusted(
+        "[processes.site]\ncommand = 'cat'\nautostart = true\nwatch = ['src/**/*.js', 'late/*.css']\n\
+         [processes.other]\ncommand = 'cat'\nautostart = true\nwatch = ['*.txt']\n\
+         [processes.off]\ncommand = 'cat'\nwatch = ['src/**/*']\n",
+    );
+    let root = place.project().root().to_owned();
+    once(&mut desk, "site", "running", |site| site["status"] == "running");
+    let mut runs = 1;
+    let mut touch = |desk: &mut super::Desk, file: &str| {
+        // It may come before the folder is watched: then it is written once more.
+        runs += 1;
+        let id = id(desk, "site");
+        until("restarted", || {
+            std::fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
+            std::fs::write(root.join(file), "").unwrap();
+            let site = desk.status(&id);
+            let now = site["runs"].as_u64().unwrap();
+            if site["status"] == "running" && now >= runs {
+                runs = now;
+                return Some(());
+            }
+            None
+        });
+    };
+    touch(&mut desk, "src/deep/er/a.js");
+    touch(&mut desk, "late/a.css");
+    touch(&mut desk, "src/b.js");
+    std::fs::write(root.join("src/readme"), "").unwrap();
+    let other = once(&mut desk, "other", "running", |other| other["status"] == "running");
+    assert_eq!(other["runs"], 1);
+    let off = named(&mut desk, "off").unwrap();
+    assert_eq!(off["status"], "stopped", "what does not run is not started by a change");
+}

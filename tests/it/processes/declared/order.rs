@@ -1,0 +1,136 @@
+//! What needs another waits until that is ready.
+
+use std::net::TcpListener;
+
+use serde_json::json;
+
+use super::super::desk::id_of;
+use super::{id, named, once, trusted};
+
+#[test]
+fn what_starts_by_itself_starts_in_the_order_of_need() {
+    let (_place, _server, mut desk) = trusted(
+        r#"
+        [processes.web]
+        command = "echo web runs; cat"
+        autostart = true
+        depends_on = ["migrate", "db"]
+        [processes.migrate]
+        command = "read word; test $word = well"
+        depends_on = ["db"]
+        ready = { exits = true }
+        [processes.db]
+        command = "stty -echo; read line; echo accepting $line; cat"
+        ready = { pattern = '^accepting' }
+        [processes.other]
+        command = "cat"
+        "#,
+    );
+    once(&mut desk, "db", "running", |db| db["status"] == "running");
+    let web = named(&mut desk, "web").unwrap();
+    assert_eq!((&web["status"], &web["kind"]), (&json!("stopped"), &json!("command")));
+    assert_eq!(web["waiting_for"], json!(["migrate", "db"]));
+    assert_eq!(named(&mut desk, "db").unwrap()["ready"], false);
+    let db = id(&mut desk, "db");
+    desk.line(&db, "connections");
+    once(&mut desk, "migrate", "running", |migrate| migrate["status"] == "running");
+    assert_eq!(named(&mut desk, "db").unwrap()["ready"], true);
+    assert_eq!(named(&mut desk, "web").unwrap()["waiting_for"], json!(["migrate"]));
+    let migrate = id(&mut desk, "migrate");
+    desk.line(&migrate, "well");
+    let web = once(&mut desk, "web", "running", |web| web["status"] == "running");
+    assert_eq!(web.get("waiting_for"), None);
+    let other = named(&mut desk, "other").unwrap();
+    assert_eq!((&other["status"], &other["ready"]), (&json!("stopped"), &json!(false)));
+}
+
+#[test]
+fn a_port_shows_that_it_is_ready() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let (_place, _server, mut desk) = trusted(&format!(
+        "[processes.api]\ncommand = ['python3', '-m', 'http.server', '--bind', '127.0.0.1', '{port}']\n\
+         ready = {{ port = {port} }}\n[processes.web]\ncommand = 'cat'\ndepends_on = ['api']\n"
+    ));
+    let answer = desk.ok("spawn_process", json!({"preset": "web"}));
+    assert_eq!(answer["status"], "stopped", "it waits");
+    assert_eq!(answer["name"], "web");
+    once(&mut desk, "web", "running", |web| web["status"] == "running");
+    assert_eq!(named(&mut desk, "api").unwrap()["ready"], true);
+}
+
+#[test]
+fn who_needs_what_never_comes_is_told_why() {
+    let (_place, _server, mut desk) = trusted(
+        r#"
+        [processes.slow]
+        command = "cat"
+        ready = { pattern = "never", timeout_seconds = 0.05 }
+        [processes.dead]
+        command = "exit 7"
+        ready = { pattern = "never" }
+        [processes.missing]
+        command = ["no-such-program"]
+        [processes.after-slow]
+        command = "cat"
+        autostart = true
+        depends_on = ["slow"]
+        [processes.after-dead]
+        command = "cat"
+        autostart = true
+        depends_on = ["dead"]
+        [processes.after-missing]
+        command = "cat"
+        autostart = true
+        depends_on = ["missing"]
+        [processes.last]
+        command = "cat"
+        autostart = true
+        depends_on = ["after-dead"]
+        "#,
+    );
+    for (name, problem) in [
+        ("after-slow", "it needs slow, which was not ready in time"),
+        ("after-dead", "it needs dead, which ended with exit code 7"),
+        ("after-missing", "it needs missing, which could not be started"),
+        ("last", "it needs after-dead, which does not run"),
+    ] {
+        let process = once(&mut desk, name, "given up", |process| process["problem"] == problem);
+        assert_eq!(process["status"], "stopped", "{name}");
+    }
+    let missing = named(&mut desk, "missing").unwrap();
+    assert_eq!(missing["status"], "failed");
+    assert!(missing["problem"].as_str().unwrap().contains("no-such-program"), "{missing}");
+    let slow = named(&mut desk, "slow").unwrap();
+    assert_eq!((&slow["status"], &slow["ready"]), (&json!("running"), &json!(false)));
+    assert_eq!(slow["problem"], "it was not ready within 0.05 s");
+}
+
+#[test]
+fn starting_one_starts_what_it_needs_and_nothing_twice() {
+    let (_place, _server, mut desk) = trusted(
+        "[processes.db]\ncommand = 'cat'\n[processes.web]\ncommand = 'cat'\ndepends_on = ['db']\n",
+    );
+    let web = id_of(&desk.ok("spawn_process", json!({"preset": "web", "name": "front"})));
+    let seen = once(&mut desk, "web", "running", |web| web["status"] == "running");
+    assert_eq!((&seen["name"], &seen["runs"]), (&json!("front"), &json!(1)));
+    let said = desk.refused("already_running", "spawn_process", json!({"preset": "web"}));
+    assert!(said.contains(&format!("as {web}")), "{said}");
+    desk.refused("already_running", "start_process", json!({"process_id": web}));
+    desk.ok("restart_process", json!({"process_id": web}));
+    let db = id(&mut desk, "db");
+    assert_eq!(desk.status(&db)["runs"], 1);
+    assert_eq!(desk.status(&web)["runs"], 2);
+    for (field, value) in [
+        ("argv", json!(["cat"])),
+        ("env", json!({})),
+        ("working_dir", json!(".")),
+        ("shell", json!(true)),
+        ("kind", json!("terminal")),
+    ] {
+        let arguments = json!({"preset": "db", field: value});
+        let said = desk.refused("invalid_argument", "spawn_process", arguments);
+        assert!(said.contains(field) && said.contains("patterm.toml says"), "{said}");
+    }
+    let said = desk.refused("invalid_argument", "spawn_process", json!({"preset": "wbe"}));
+    assert!(said.ends_with("it declares db, web"), "{said}");
+}

@@ -1,0 +1,61 @@
+//! All agents use what the project declares; none of them takes it away from the others.
+
+use serde_json::json;
+
+use super::super::desk::{Desk, id_of};
+use super::{id, named, once, trusted};
+
+#[test]
+fn an_agent_starts_stops_types_and_does_not_close() {
+    let (_place, server, mut person) = trusted("[processes.dev]\ncommand = 'cat'\n");
+    let (_, token) = server.agent("lead", None);
+    let mut agent = Desk::of_agent(&server, &token);
+    let dev = id_of(&agent.ok("spawn_process", json!({"preset": "dev"})));
+    assert_eq!(person.status(&dev).get("parent_id"), None, "it belongs to the project");
+    agent.line(&dev, "typed by an agent");
+    agent.wait(&dev, "typed by an agent");
+    agent.ok("restart_process", json!({"process_id": dev}));
+    agent.ok("rename_process", json!({"process_id": dev, "name": "site"}));
+    let said = agent.refused("not_owner", "close_process", json!({"process_id": dev}));
+    assert!(said.contains("only a person closes it; stop_process"), "{said}");
+    agent.ok("stop_process", json!({"process_id": dev}));
+    agent.ok("start_process", json!({"process_id": dev}));
+    assert_eq!(person.close(&dev), [&*dev]);
+    assert!(named(&mut person, "dev").is_none());
+    let again = id_of(&agent.ok("spawn_process", json!({"preset": "dev"})));
+    assert_ne!(again, dev, "ids are never used again");
+    once(&mut agent, "dev", "ready", |dev| dev["ready"] == true);
+}
+
+#[test]
+fn the_files_agents_are_there_once_it_is_trusted() {
+    let (place, _server, mut desk) = trusted(
+        "[agents.mine]\nlike = 'generic'\nprogram = 'cat'\ntitle = 'Mine'\n[agents.bad]\ninput = { settle_ms = 'x' }\n",
+    );
+    let listed = desk.ok("list_agents", json!({}));
+    let find = |name: &str| {
+        listed["agents"].as_array().unwrap().iter().find(|a| a["agent"] == name).cloned().unwrap()
+    };
+    assert_eq!(find("mine")["title"], "Mine");
+    assert_eq!(find("mine")["origin"], json!(place.project().root().join("patterm.toml")));
+    assert_eq!(find("mine")["found"], true);
+    assert!(find("bad")["why"].as_str().unwrap().contains("expected u32"), "{}", find("bad"));
+    assert_eq!(find("claude")["origin"], "built in");
+    let agent = id_of(&desk.ok("spawn_agent", json!({"agent": "mine"})));
+    assert_eq!(desk.status(&agent)["argv"][0].as_str().unwrap().rsplit('/').next(), Some("cat"));
+}
+
+#[test]
+fn what_it_says_of_folder_and_environment_holds() {
+    let (place, _server, mut desk) = trusted(
+        "[processes.show]\ncommand = 'echo $WORD at $(pwd)'\ndirectory = 'sub'\n\
+         environment = { WORD = 'said' }\n[processes.lost]\ncommand = 'cat'\ndirectory = 'nowhere'\n",
+    );
+    std::fs::create_dir(place.project().root().join("sub")).unwrap();
+    let show = id_of(&desk.ok("spawn_process", json!({"preset": "show"})));
+    desk.wait(&show, &format!("^said at {}$", place.project().root().join("sub").display()));
+    let said = desk.refused("invalid_argument", "spawn_process", json!({"preset": "lost"}));
+    assert!(said.contains("nowhere"), "{said}");
+    let lost = id(&mut desk, "lost");
+    assert_eq!(desk.status(&lost)["status"], "failed");
+}

@@ -1,0 +1,209 @@
+//! A cloned repository must not run anything by being opened.
+
+use std::process::{Output, Stdio};
+
+use patterm_wire::Framing;
+use serde_json::{Value, json};
+
+use super::super::desk::{Desk, id_of, until};
+use super::{hash, named, once, standing, trust, trusted, write};
+use crate::support::{Peer, Place};
+
+/// Everything in it that could run would leave a mark.
+const HOSTILE: &str = r#"
+    [processes.dev]
+    command = "touch marker-process; cat"
+    autostart = true
+    restart = "always"
+    watch = ["**/*"]
+    [agents.claude]
+    program = "./hostile"
+    [agents.mine]
+    like = "generic"
+    program = "./hostile"
+    [servers.files]
+    command = "touch marker-server"
+    [limits]
+    processes = 1
+"#;
+
+fn hostile() -> Place {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    write(&place, HOSTILE);
+    let script = place.path("project").join("hostile");
+    std::fs::write(&script, "#!/bin/sh\ntouch marker-agent\n").unwrap();
+    std::fs::set_permissions(script, PermissionsExt::from_mode(0o755)).unwrap();
+    place
+}
+
+fn marks(place: &Place) -> Vec<String> {
+    let files = std::fs::read_dir(place.path("project")).unwrap().flatten();
+    let names = files.map(|file| file.file_name().into_string().unwrap());
+    names.filter(|name| name.starts_with("marker")).collect()
+}
+
+#[track_caller]
+fn fails(place: &Place, arguments: &[&str]) -> String {
+    let Output { status, stderr, .. } =
+        place.patterm(arguments).stdin(Stdio::null()).output().unwrap();
+    assert_eq!(status.code(), Some(1), "{arguments:?}");
+    String::from_utf8(stderr).unwrap()
+}
+
+#[test]
+fn a_hostile_project_file_runs_nothing_before_it_is_trusted() {
+    let place = hostile();
+    place.run(&["serve"]);
+    place.run(&["ps"]);
+    place.run(&["doctor"]);
+    let agents = place.run(&["agents"]);
+    assert!(!agents.contains("hostile") && !agents.contains("mine"), "{agents}");
+    let said = fails(&place, &["call", "spawn_process", r#"{"preset": "dev"}"#]);
+    assert!(said.contains("not trusted") && said.contains("`patterm trust`"), "{said}");
+    let said = fails(&place, &["agent", "mine"]);
+    assert!(said.contains("names no preset: `mine`"), "{said}");
+    let said = fails(&place, &["trust"]);
+    assert!(said.contains("no terminal to ask on"), "{said}");
+    // Its limit of one process does not count either.
+    for _ in 0..2 {
+        place.run(&["run", "--", "cat"]);
+    }
+    let status: Value = serde_json::from_str(&place.run(&["call", "get_project_status"])).unwrap();
+    assert_eq!(status["project_file"]["state"], "untrusted");
+    assert_eq!(status["project_file"]["processes"], json!([]));
+    assert_eq!(status["processes"].as_array().unwrap().len(), 2);
+    let mut client = Peer::through(&mut place.patterm(&["mcp-stdio"]), Framing::Newline);
+    client.call(1, "list_processes", json!({}));
+    client.finish();
+    place.run(&["upgrade"]);
+    place.run(&["ps"]);
+    // What a server does by itself is done, or never, when it has ended.
+    place.run(&["kill"]);
+    place.run(&["serve"]);
+    place.run(&["kill"]);
+    assert_eq!(marks(&place), [""; 0]);
+
+    let said = place.run(&["trust", "--yes"]);
+    for line in [
+        "runs         sh -c 'touch marker-process; cat'",
+        "program = \"./hostile\"",
+        "limit processes = 1",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    until("the mark", || (marks(&place) == ["marker-process"]).then_some(()));
+    assert!(place.run(&["agents"]).contains("mine"));
+    assert_eq!(
+        place.run(&["trust"]),
+        format!("{} is trusted as it is\n", place.project().root().join("patterm.toml").display())
+    );
+}
+
+#[test]
+fn a_changed_file_is_untrusted_again_and_an_old_content_is_not() {
+    let (place, _server, mut desk) = trusted("[processes.a]\ncommand = 'cat'\n");
+    assert_eq!(standing(&mut desk)["state"], "trusted");
+    write(&place, "[processes.a]\ncommand = 'touch marker'\n[processes.b]\ncommand = 'cat'\n");
+    let changed = standing(&mut desk);
+    assert_eq!(changed["state"], "untrusted");
+    assert_eq!(changed["processes"], json!(["a"]), "what was trusted last stays in effect");
+    assert!(named(&mut desk, "b").is_none());
+    let started = id_of(&desk.ok("spawn_process", json!({"preset": "a"})));
+    assert_eq!(desk.status(&started)["argv"], json!(["sh", "-c", "cat"]));
+    desk.refused("unavailable", "spawn_process", json!({"preset": "b"}));
+    write(&place, "[processes.a]\ncommand = 'cat'\n");
+    assert_eq!(standing(&mut desk)["state"], "trusted");
+    assert_eq!(marks(&place), [""; 0]);
+}
+
+#[test]
+fn only_what_was_looked_at_is_trusted() {
+    let (place, _server, mut desk) = trusted("");
+    write(&place, "[processes.a]\ncommand = 'cat'\n");
+    let seen = hash(&place);
+    write(&place, "[processes.a]\ncommand = 'touch marker'\nautostart = true\n");
+    let said = desk.refused("unavailable", "patterm/trust", json!({"hash": seen}));
+    assert!(said.contains("changed while it was looked at"), "{said}");
+    assert_eq!(standing(&mut desk)["state"], "untrusted");
+    write(&place, "[processes.a]\ncomand = 'cat'\n");
+    let said = desk.refused("unavailable", "patterm/trust", json!({"hash": hash(&place)}));
+    let name = place.project().root().join("patterm.toml");
+    let fault = format!(
+        "{}:2:1: there is no `comand` in `processes.a`; did you mean `command`?",
+        name.display()
+    );
+    assert!(said.contains(&fault), "{said}");
+    let faulty = standing(&mut desk);
+    assert_eq!(faulty["state"], "faulty");
+    assert_eq!(faulty["faults"][1], fault);
+    std::fs::remove_file(name).unwrap();
+    assert_eq!(standing(&mut desk)["state"], "absent");
+    desk.refused("unavailable", "patterm/trust", json!({"hash": seen}));
+}
+
+#[test]
+fn the_same_file_in_another_project_is_not_trusted() {
+    let (place, _server, _desk) = trusted("[processes.a]\ncommand = './run'\n");
+    let other = Place::new();
+    std::fs::copy(
+        place.project().root().join("patterm.toml"),
+        other.project().root().join("patterm.toml"),
+    )
+    .unwrap();
+    let server = other.serve_in_process();
+    assert_eq!(standing(&mut Desk::of(&server))["state"], "untrusted");
+}
+
+#[test]
+fn no_agent_can_trust_a_file() {
+    let place = Place::new();
+    write(
+        &place,
+        "[processes.a]\ncommand = 'touch marker'\nautostart = true\n[processes.shell]\ncommand = 'sh'\n",
+    );
+    let server = place.serve_in_process();
+    let (_, token) = server.agent("lead", None);
+    let mut agent = Desk::of_agent(&server, &token);
+    let said = agent.refused("not_owner", "patterm/trust", json!({"hash": hash(&place)}));
+    assert!(said.contains("only a person"), "{said}");
+    // By the verb, as itself.
+    let mut verb = place.patterm(&["trust", "--yes"]);
+    let output = verb.env("PATTERM_IDENTITY_FILE", "/dev/null").output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("only a person"));
+    // By the verb, having forgotten who it is: what it starts runs in a pane of its own.
+    let env = json!({
+        "HOME": place.path("home"), "XDG_RUNTIME_DIR": place.path("run"),
+        "XDG_STATE_HOME": place.path("state"),
+    });
+    let argv = json!([place.binary(), "trust", "--yes"]);
+    let own = id_of(&agent.ok("spawn_process", json!({"argv": argv, "env": env})));
+    agent.wait(&own, "only a person");
+    let argv = json!(["setsid", "-f", place.binary(), "trust", "--yes"]);
+    let away = id_of(&agent.ok("spawn_process", json!({"argv": argv, "env": env})));
+    agent.ended(&away);
+    let mut person = Desk::of(&server);
+    assert_eq!(standing(&mut person)["state"], "untrusted");
+    // A person in a shell of his own can.
+    let argv = json!([place.binary(), "trust", "--yes"]);
+    let own = id_of(&person.ok("spawn_process", json!({"argv": argv, "env": env})));
+    person.wait(&own, "trusted; a changed file");
+    assert_eq!(standing(&mut person)["state"], "trusted");
+    once(&mut person, "a", "ended", |a| a["status"] == "exited");
+}
+
+#[test]
+fn changes_are_seen_without_being_asked_for() {
+    let (place, _server, mut desk) = trusted("");
+    let text = "[processes.late]\ncommand = 'cat'\nautostart = true\n";
+    write(&place, text);
+    trust(&place, &mut desk);
+    once(&mut desk, "late", "running", |late| late["status"] == "running");
+    // Both contents are trusted; no call looks at the file here.
+    write(&place, "");
+    until("it is declared no more", || named(&mut desk, "late").is_none().then_some(()));
+    let moved = place.project().root().join("new");
+    std::fs::write(&moved, text).unwrap();
+    std::fs::rename(moved, place.project().root().join("patterm.toml")).unwrap();
+    until("it is declared again", || named(&mut desk, "late"));
+}

@@ -1,0 +1,47 @@
+//! `patterm init` on projects as they are.
+
+use patterm_host::project_file::ProjectFile;
+
+use super::fails;
+use crate::support::Place;
+
+#[test]
+fn a_file_from_what_the_project_has() {
+    let place = Place::new();
+    let root = place.path("project");
+    let write = |name: &str, text: &str| std::fs::write(root.join(name), text).unwrap();
+    std::fs::create_dir(root.join(".git")).unwrap();
+    std::fs::create_dir(root.join("web")).unwrap();
+    write("package.json", r#"{"scripts": {"dev": "vite", "build": "tsc\n", "\u001b[31m\"": "x"}}"#);
+    write("Makefile", "lint:\n\ttrue\nbuild:\n\ttrue\n");
+    write("Procfile", "api: python3 -m http.server\n");
+    let mut init = place.patterm(&["init"]);
+    // Any folder of the project will do.
+    let output = init.current_dir(root.join("web")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("patterm.toml") && said.contains("`patterm trust`"), "{said}");
+    let text = std::fs::read_to_string(root.join("patterm.toml")).unwrap();
+    let file = ProjectFile::parse(&text).unwrap();
+    let names: Vec<_> = file.processes.keys().map(String::as_str).collect();
+    assert_eq!(names, ["31m", "Makefile-build", "api", "build", "dev", "lint"]);
+    assert_eq!(file.processes["dev"].argv, ["sh", "-c", "npm run dev"]);
+    assert!(file.processes.values().all(|definition| !definition.autostart), "{text}");
+    assert!(text.lines().any(|line| line == "# From Procfile:"), "{text}");
+
+    let said = fails(&place, &["init"]);
+    assert!(said.contains("already; it is left as it is"), "{said}");
+    assert_eq!(std::fs::read_to_string(root.join("patterm.toml")).unwrap(), text);
+    // It can be used as it is.
+    place.run(&["trust", "--yes"]);
+    place.run(&["call", "spawn_process", r#"{"preset": "lint"}"#]);
+}
+
+#[test]
+fn a_project_with_nothing_gets_an_example() {
+    let place = Place::new();
+    let said = place.run(&["init"]);
+    assert!(said.contains("it holds an example"), "{said}");
+    let text = std::fs::read_to_string(place.path("project/patterm.toml")).unwrap();
+    assert!(text.lines().all(|line| line.is_empty() || line.starts_with('#')), "{text}");
+}
