@@ -2,9 +2,8 @@
 //! real faults.
 
 mod cli;
-pub(crate) mod desk;
 mod declared;
-mod desk;
+pub(crate) mod desk;
 mod faults;
 mod life;
 mod looking;
