@@ -12,6 +12,7 @@ mod support;
 mod agents;
 mod bad_input;
 mod clients;
+mod follow;
 mod fuzz_corpus;
 mod keeper;
 mod lifecycle;

@@ -66,6 +66,8 @@ pub struct Host {
     pub(crate) environment: BTreeMap<String, String>,
     /// The process that was last brought to the front.
     pub(crate) selected: watch::Sender<Option<ProcessId>>,
+    /// Rung when somebody begins or ends to look at a process.
+    pub(crate) looks: watch::Sender<u64>,
     lives: RwLock<HashMap<ProcessId, Arc<Live>>>,
     /// Lives that nobody observes yet.
     newborn: Mutex<Vec<Arc<Live>>>,
@@ -105,6 +107,7 @@ impl Host {
             handover: AtomicBool::new(false),
             environment: crate::environment::of_this_process(),
             selected: watch::Sender::new(None),
+            looks: watch::Sender::new(0),
             lives: RwLock::default(),
             newborn: Mutex::default(),
             born: Notify::new(),

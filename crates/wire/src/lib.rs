@@ -2,6 +2,7 @@
 //! messages out. Nothing here does I/O, reads a clock, or knows what MCP is.
 
 pub mod error;
+pub mod follow;
 pub mod frame;
 pub mod id;
 pub mod message;

@@ -32,7 +32,11 @@ struct Entry {
 /// What stands of every process in the table. An entry goes when its process is closed; whoever
 /// follows it sees the channel end.
 #[derive(Debug, Default)]
-pub(crate) struct Activities(Mutex<HashMap<ProcessId, Entry>>);
+pub(crate) struct Activities {
+    entries: Mutex<HashMap<ProcessId, Entry>>,
+    /// Rung at every change.
+    changes: watch::Sender<u64>,
+}
 
 impl Activities {
     /// Follows a process; it is taken for unknown until something is seen of it.
@@ -53,13 +57,22 @@ impl Activities {
     /// Says what is seen now.
     pub(crate) fn set(&self, id: &ProcessId, verdict: Verdict, settled: bool) {
         let mut map = self.map();
-        map.entry(id.clone()).or_default().standing.send_if_modified(|standing| {
+        let changed = map.entry(id.clone()).or_default().standing.send_if_modified(|standing| {
             let changed = standing.verdict != verdict || standing.settled != settled;
             standing.rests += u64::from(settled && !standing.settled);
             standing.verdict = verdict;
             standing.settled = settled;
             changed
         });
+        drop(map);
+        if changed {
+            self.changes.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// Rung when any of them changes.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     /// The process is closed.
@@ -68,6 +81,6 @@ impl Activities {
     }
 
     fn map(&self) -> MutexGuard<'_, HashMap<ProcessId, Entry>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -97,7 +97,7 @@ impl Live {
             hand: Mutex::default(),
             waiters: Mutex::default(),
             ports: Mutex::default(),
-            views: Mutex::default(),
+            views: Mutex::new(Views::new(parsed)),
             matching: AtomicBool::new(false),
             progress: watch::Sender::new(Progress { parsed, ..Progress::default() }),
             parsed: AtomicU64::new(parsed),

@@ -10,16 +10,17 @@ use tokio::sync::watch;
 pub(crate) struct Views {
     last: u64,
     sizes: BTreeMap<u64, Option<Size>>,
+    /// Up to where its output was there when somebody last looked.
+    seen: u64,
     agreed: watch::Sender<Option<Size>>,
 }
 
-impl Default for Views {
-    fn default() -> Self {
-        Self { last: 0, sizes: BTreeMap::new(), agreed: watch::Sender::new(None) }
-    }
-}
-
 impl Views {
+    /// Nobody looks, and what stands before `seen` is old.
+    pub(crate) fn new(seen: u64) -> Self {
+        Self { last: 0, sizes: BTreeMap::new(), seen, agreed: watch::Sender::new(None) }
+    }
+
     /// A new view; returns its number.
     pub(crate) fn enter(&mut self) -> u64 {
         self.last += 1;
@@ -33,15 +34,22 @@ impl Views {
         self.agree()
     }
 
-    /// A view is gone; returns the size that suits those that are left.
-    pub(crate) fn leave(&mut self, number: u64) -> Option<Size> {
+    /// A view is gone that has seen all output up to here; returns the size that suits those that
+    /// are left.
+    pub(crate) fn leave(&mut self, number: u64, seen: u64) -> Option<Size> {
         self.sizes.remove(&number);
+        self.seen = self.seen.max(seen);
         self.agree()
     }
 
     /// The size that suits all, if anybody has said one.
     pub(crate) fn agreed(&self) -> Option<Size> {
         *self.agreed.borrow()
+    }
+
+    /// Where the output begins that nobody has seen; `None` while somebody looks.
+    pub(crate) fn unseen_from(&self) -> Option<u64> {
+        self.sizes.is_empty().then_some(self.seen)
     }
 
     /// Follows that size.
@@ -69,11 +77,13 @@ mod tests {
 
     #[test]
     fn the_smallest_view_decides_and_the_size_stays_when_all_are_gone() {
-        let mut views = Views::default();
+        let mut views = Views::new(0);
         let (one, two) = (views.enter(), views.enter());
         assert_eq!(views.set(one, Some(Size::new(40, 100))), Some(Size::new(40, 100)));
         assert_eq!(views.set(two, Some(Size::new(50, 80))), Some(Size::new(40, 80)));
-        assert_eq!(views.leave(one), Some(Size::new(50, 80)));
-        assert_eq!(views.leave(two), Some(Size::new(50, 80)));
+        assert_eq!(views.leave(one, 7), Some(Size::new(50, 80)));
+        assert_eq!(views.unseen_from(), None, "one still looks");
+        assert_eq!(views.leave(two, 9), Some(Size::new(50, 80)));
+        assert_eq!(views.unseen_from(), Some(9));
     }
 }

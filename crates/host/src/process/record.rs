@@ -20,6 +20,11 @@ impl ProcessId {
         Self(format!("p{number}"))
     }
 
+    /// The id with this text; there may be no such process.
+    pub fn of(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
     /// Its text.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 
 use super::record::{Kind, Process, ProcessId, Status};
 use crate::state::{self, StateDir, StateError};
@@ -23,6 +24,8 @@ struct Table {
 pub struct Processes {
     file: PathBuf,
     table: Mutex<Table>,
+    /// Rung at every change.
+    changes: watch::Sender<u64>,
 }
 
 impl Processes {
@@ -33,7 +36,7 @@ impl Processes {
         // A table that was damaged and set aside knew more ids than the new one: what they
         // printed is still there and must not come to belong to others.
         table.last = table.last.max(highest_output(state));
-        Ok(Self { file, table: Mutex::new(table) })
+        Ok(Self { file, table: Mutex::new(table), changes: watch::Sender::new(0) })
     }
 
     /// Adds an entry under a new id. A name that is taken gets a number.
@@ -126,6 +129,11 @@ impl Processes {
         self.table().processes.clone()
     }
 
+    /// Rung at every change.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
     /// The nearest agent above an entry.
     pub fn agent_above(&self, process: &Process) -> Option<Process> {
         self.ancestors(process).into_iter().find(|above| above.kind == Kind::Agent)
@@ -169,6 +177,8 @@ impl Processes {
         let answer = change(&mut next);
         state::write(&self.file, VERSION, &next)?;
         *table = next;
+        drop(table);
+        self.ring();
         Ok(answer)
     }
 
@@ -178,6 +188,12 @@ impl Processes {
         if let Err(error) = state::write(&self.file, VERSION, &*table) {
             tracing::error!(%error, "what happened to a process is not written down yet");
         }
+        drop(table);
+        self.ring();
+    }
+
+    fn ring(&self) {
+        self.changes.send_modify(|count| *count += 1);
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::calls::Calls;
 use super::dispatch::Dispatch;
-use super::view::Wish;
+use super::{follow, view};
 use crate::caller::Caller;
 use crate::greeting::{self, FirstLine};
 use crate::host::Host;
@@ -40,8 +40,21 @@ pub(super) struct Connection {
     ending: Option<Instant>,
     /// The server ends.
     leaving: bool,
-    /// The client wants to be a view from here on.
-    view: Option<Wish>,
+    /// What the client wants to be from here on.
+    wish: Option<Wish>,
+}
+
+/// Something else than a caller.
+enum Wish {
+    View(view::Wish),
+    Follow(follow::Wish),
+}
+
+impl Wish {
+    fn read(body: &[u8]) -> Option<Self> {
+        let view = view::Wish::read(body).map(Self::View);
+        view.or_else(|| follow::Wish::read(body).map(Self::Follow))
+    }
 }
 
 /// Bytes on their way to the client.
@@ -65,14 +78,18 @@ impl Connection {
             notices,
             ending: None,
             leaving: false,
-            view: None,
+            wish: None,
             stream,
             host,
         };
         let mut served = connection.run(&mut incoming).await;
-        let Self { view, stream, mut decoder, host, .. } = connection;
-        if let (Ok(()), Some(wish)) = (&served, view) {
-            served = wish.serve(stream, decoder.take_rest(), host).await;
+        let Self { wish, stream, mut decoder, host, .. } = connection;
+        match wish {
+            Some(Wish::View(wish)) if served.is_ok() => {
+                served = wish.serve(stream, decoder.take_rest(), host).await;
+            }
+            Some(Wish::Follow(wish)) if served.is_ok() => served = wish.serve(stream, host).await,
+            _ => {}
         }
         if let Err(error) = served {
             // A client that went away is no event.
@@ -88,7 +105,7 @@ impl Connection {
             let room = self.outbox.len() < OUTBOX_BYTES;
             if room && self.waiting && self.ending.is_none() {
                 self.serve_waiting();
-                if self.view.is_some() {
+                if self.wish.is_some() {
                     return Ok(());
                 }
                 tokio::task::consume_budget().await;
@@ -154,7 +171,7 @@ impl Connection {
     fn serve_waiting(&mut self) {
         for _ in 0..FAIR_TURN {
             let enough = self.outbox.len() >= OUTBOX_BYTES;
-            if self.ending.is_some() || self.view.is_some() || enough {
+            if self.ending.is_some() || self.wish.is_some() || enough {
                 return;
             }
             let Some(frame) = self.decoder.next_frame() else {
@@ -198,7 +215,7 @@ impl Connection {
             FirstLine::Message => match Wish::read(body) {
                 None => Caller::External,
                 wish => {
-                    self.view = wish;
+                    self.wish = wish;
                     return;
                 }
             },

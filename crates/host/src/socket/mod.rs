@@ -3,6 +3,7 @@
 mod calls;
 mod connection;
 mod dispatch;
+mod follow;
 mod listener;
 mod view;
 

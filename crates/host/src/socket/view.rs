@@ -122,6 +122,7 @@ impl Attached {
     fn new(stream: UnixStream, host: Arc<Host>, live: Arc<Live>, outbox: Vec<u8>) -> Self {
         let number = live.views().enter();
         host.looked_at(&live.id);
+        host.note_look();
         Self {
             stream,
             host,
@@ -173,6 +174,7 @@ impl Attached {
         loop {
             match self.decoder.next_from_view() {
                 Ok(Some(FromView::Input(bytes))) => {
+                    self.host.looked_at(&self.live.id);
                     // A program that does not read loses what is typed into it, as on any terminal.
                     if self.live.type_in(bytes).is_ok() {
                         self.host.plane.write(&self.live);
@@ -259,8 +261,10 @@ impl Attached {
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        let agreed = self.live.views().leave(self.number);
+        let seen = self.live.watch().borrow().parsed;
+        let agreed = self.live.views().leave(self.number, seen);
         self.live.resize(agreed);
         self.host.note_size(&self.live.id, agreed);
+        self.host.note_look();
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::book::{Book, NewTimer};
 use super::clock::{Clock, Moment};
@@ -28,6 +28,8 @@ pub(crate) struct Timers {
     inner: Mutex<Inner>,
     /// Rung when the driver should look again.
     pub(super) bell: Notify,
+    /// Rung at every change.
+    changes: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
@@ -51,7 +53,7 @@ impl Timers {
         let fired: Vec<_> = deliveries.all().into_iter().filter_map(|d| of(&d.source)).collect();
         book.take_up(&clock.now(), &fired, |owner| processes.get(owner).is_some());
         let inner = Mutex::new(Inner { unwritten: book != left, book });
-        Ok(Self { file, clock, inner, bell: Notify::new() })
+        Ok(Self { file, clock, inner, bell: Notify::new(), changes: watch::Sender::new(0) })
     }
 
     /// Sets a timer; returns it, and whether it was there already.
@@ -117,6 +119,11 @@ impl Timers {
         self.bell.notify_one();
     }
 
+    /// Rung at every change.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
     /// The processes that timers listen to.
     pub(super) fn listens_to(&self) -> HashSet<ProcessId> {
         self.lock().book.listens_to()
@@ -175,6 +182,7 @@ impl Timers {
             return;
         }
         inner.book.note_wall(&self.now());
+        self.changes.send_modify(|count| *count += 1);
         match state::write(&self.file, VERSION, &inner.book) {
             Ok(()) => inner.unwritten = false,
             Err(error) => tracing::error!(%error, "what timers did is not written down yet"),
@@ -194,6 +202,7 @@ impl Timers {
         *inner = Inner { book: next, unwritten: false };
         drop(inner);
         self.bell.notify_one();
+        self.changes.send_modify(|count| *count += 1);
         Ok(answer)
     }
 

@@ -32,6 +32,11 @@ pub(super) struct MessageAnswer {
 
 /// The last messages, oldest first.
 pub(super) fn last(deliveries: &Deliveries) -> Vec<MessageAnswer> {
+    last_messages(deliveries).into_iter().map(MessageAnswer::from).collect()
+}
+
+/// The same as they are kept.
+pub(crate) fn last_messages(deliveries: &Deliveries) -> Vec<Delivery> {
     let mut all: Vec<_> = deliveries.all();
     let surplus = all.len().saturating_sub(SHOWN);
     let open = |delivery: &Delivery| delivery.stage != crate::delivery::Stage::Done;
@@ -40,20 +45,25 @@ pub(super) fn last(deliveries: &Deliveries) -> Vec<MessageAnswer> {
         number += 1;
         number > surplus || open(delivery)
     });
-    all.into_iter().map(MessageAnswer::from).collect()
+    all
+}
+
+/// What kind of text it is, and whose.
+pub(crate) fn message_source(source: Source) -> (&'static str, String) {
+    let outside = || "external".to_owned();
+    match source {
+        Source::FirstPrompt { from } => {
+            ("first_prompt", from.map_or_else(outside, |from| from.to_string()))
+        }
+        Source::Message { from: Some(from), .. } => ("message", from.to_string()),
+        Source::Message { from: None, tag } => ("message", tag),
+        Source::Timer { timer_id } => ("timer", timer_id),
+    }
 }
 
 impl From<Delivery> for MessageAnswer {
     fn from(delivery: Delivery) -> Self {
-        let outside = || "external".to_owned();
-        let (kind, from) = match delivery.source {
-            Source::FirstPrompt { from } => {
-                ("first_prompt", from.map_or_else(outside, |from| from.to_string()))
-            }
-            Source::Message { from: Some(from), .. } => ("message", from.to_string()),
-            Source::Message { from: None, tag } => ("message", tag),
-            Source::Timer { timer_id } => ("timer", timer_id),
-        };
+        let (kind, from) = message_source(delivery.source);
         Self {
             message_id: delivery.id,
             kind,

@@ -51,8 +51,10 @@ mod wait_for_pattern;
 mod whoami;
 
 pub use error::{ErrorKind, ToolError};
+pub(crate) use messages::{last_messages, message_source};
 pub use progress::Progress;
 pub use registry::Registry;
+pub(crate) use timer::excerpt;
 pub use tool::{Call, Effect, Tool};
 
 impl Registry {

@@ -177,7 +177,7 @@ pub(super) fn remaining_seconds(timer: &Timer, now: &Moment) -> Option<f64> {
 }
 
 /// The beginning of a text on one line.
-fn excerpt(text: &str) -> String {
+pub(crate) fn excerpt(text: &str) -> String {
     let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
     let mut line: String = text.chars().map(plain).take(EXCERPT_CHARS).collect();
     if text.chars().nth(EXCERPT_CHARS).is_some() {

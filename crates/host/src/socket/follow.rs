@@ -1,0 +1,334 @@
+//! A follower: the whole project as one value, again whenever something changed. Nothing is queued
+//! for it: while it does not read, changes gather, and then it gets the newest value only.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use patterm_wire::follow::{
+    self, Seen, SeenActivity, SeenKind, SeenMessage, SeenProcess, SeenStatus, SeenTimer,
+};
+use patterm_wire::{ErrorObject, Framing, Id, Incoming, Message, reply};
+use serde::Deserialize;
+use tokio::net::UnixStream;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+
+use crate::activity::State;
+use crate::delivery::{Delivery, ReceiptState};
+use crate::host::{Host, now_ms};
+use crate::plane::Live;
+use crate::process::{Kind, Process, ProcessId, Status};
+use crate::timers::{Mode, Moment, Timer, Wake};
+use crate::tools::{ErrorKind, ToolError, excerpt, last_messages, message_source};
+
+/// How long one value stands at the least: nobody reads twenty a second.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Bytes read from a follower in one go; it has nothing to say.
+const READ_BYTES: usize = 1 << 10;
+
+/// A connection's wish to follow.
+#[derive(Debug)]
+pub(super) struct Wish {
+    id: Id,
+    params: Result<Params, String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Params {
+    version: u32,
+}
+
+impl Wish {
+    /// Whether a message is such a wish.
+    pub(super) fn read(body: &[u8]) -> Option<Self> {
+        match Incoming::parse(body) {
+            Ok(Incoming::One(Message::Request { id, method, params }))
+                if method == follow::METHOD =>
+            {
+                let text = params.map_or("{}", |params| params.get());
+                Some(Self { id, params: serde_json::from_str(text).map_err(|e| e.to_string()) })
+            }
+            _ => None,
+        }
+    }
+
+    /// Serves the follower to its end, or says why not.
+    pub(super) async fn serve(self, stream: UnixStream, host: Arc<Host>) -> io::Result<()> {
+        match self.check() {
+            Ok(()) => Follower::new(stream, host, self.id).run().await,
+            Err(error) => {
+                let mut line = Vec::new();
+                Framing::Newline.encode(&reply::error(Some(&self.id), &error), &mut line);
+                stream.writable().await?;
+                stream.try_write(&line).map(drop)
+            }
+        }
+    }
+
+    fn check(&self) -> Result<(), ErrorObject> {
+        let params = self
+            .params
+            .as_ref()
+            .map_err(|why| ErrorObject::invalid_params(format!("`params` take version: {why}")))?;
+        if params.version == follow::VERSION {
+            return Ok(());
+        }
+        let message = format!(
+            "this server speaks version {} of following and you speak {}; use the same patterm on \
+             both sides (`patterm --version`, `patterm ls`)",
+            follow::VERSION,
+            params.version
+        );
+        Err(ToolError::new(ErrorKind::Unavailable, message).into_rpc())
+    }
+}
+
+/// Everything that can change what a follower sees.
+struct Bells {
+    processes: watch::Receiver<u64>,
+    activities: watch::Receiver<u64>,
+    deliveries: watch::Receiver<u64>,
+    timers: watch::Receiver<u64>,
+    looks: watch::Receiver<u64>,
+    selected: watch::Receiver<Option<ProcessId>>,
+}
+
+/// Whether one of them rang for a process that was brought to the front.
+enum Rang {
+    Selected,
+    Other,
+}
+
+impl Bells {
+    fn of(host: &Host) -> Self {
+        Self {
+            processes: host.processes.changes(),
+            activities: host.activities.changes(),
+            deliveries: host.deliveries.changes(),
+            timers: host.timers.changes(),
+            looks: host.looks.subscribe(),
+            selected: host.selected.subscribe(),
+        }
+    }
+
+    async fn ring(&mut self) -> Rang {
+        tokio::select! {
+            _ = self.selected.changed() => return Rang::Selected,
+            _ = self.processes.changed() => {}
+            _ = self.activities.changed() => {}
+            _ = self.deliveries.changed() => {}
+            _ = self.timers.changed() => {}
+            _ = self.looks.changed() => {}
+        }
+        Rang::Other
+    }
+}
+
+struct Follower {
+    stream: UnixStream,
+    host: Arc<Host>,
+    /// The request, until it is answered.
+    asked: Option<Id>,
+    selections: u64,
+    /// What it was told last.
+    told: Option<Seen>,
+    outbox: Vec<u8>,
+    sent: usize,
+}
+
+impl Follower {
+    fn new(stream: UnixStream, host: Arc<Host>, id: Id) -> Self {
+        let asked = Some(id);
+        Self { stream, host, asked, selections: 0, told: None, outbox: Vec::new(), sent: 0 }
+    }
+
+    async fn run(&mut self) -> io::Result<()> {
+        let mut bells = Bells::of(&self.host);
+        let shutdown = self.host.shutdown.clone();
+        let mut scratch = vec![0; READ_BYTES];
+        let mut changed = true;
+        let mut next = Instant::now();
+        loop {
+            self.flush()?;
+            let idle = self.outbox.is_empty();
+            if changed && idle && next <= Instant::now() {
+                changed = false;
+                if self.tell() {
+                    next = Instant::now() + PAUSE;
+                }
+                continue;
+            }
+            let mut prints: FuturesUnordered<_> = self
+                .unprinted()
+                .into_iter()
+                .map(|(live, from)| prints_beyond(live, from))
+                .collect();
+            tokio::select! {
+                biased;
+                ready = self.stream.readable() => {
+                    ready?;
+                    match self.stream.try_read(&mut scratch) {
+                        Ok(0) => return Ok(()),
+                        Ok(_) => {}
+                        Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                        Err(e) => return Err(e),
+                    }
+                }
+                ready = self.stream.writable(), if !idle => ready?,
+                rang = bells.ring() => {
+                    changed = true;
+                    self.selections += u64::from(matches!(rang, Rang::Selected));
+                }
+                Some(()) = prints.next(), if !changed => changed = true,
+                () = sleep_until(next), if changed && idle => {}
+                () = shutdown.cancelled() => return Ok(()),
+            }
+        }
+    }
+
+    /// Says how things are, if that is another way than it was said last.
+    fn tell(&mut self) -> bool {
+        let seen = seen(&self.host, self.selections);
+        if self.told.as_ref() == Some(&seen) {
+            return false;
+        }
+        let Ok(text) = serde_json::to_string(&seen) else { return false };
+        let body = match self.asked.take() {
+            Some(id) => reply::result(&id, &text),
+            None => reply::notification(follow::CHANGED, Some(&text)),
+        };
+        Framing::Newline.encode(&body, &mut self.outbox);
+        self.told = Some(seen);
+        true
+    }
+
+    /// Those that printed nothing since somebody looked, and nobody looks now: with the first
+    /// byte of theirs that would be unread.
+    fn unprinted(&self) -> Vec<(Arc<Live>, u64)> {
+        let quiet = |process: &&SeenProcess| !process.unread;
+        let told = self.told.iter().flat_map(|told| &told.processes).filter(quiet);
+        let lives = told.filter_map(|process| self.host.live(&ProcessId::of(&process.id)));
+        lives
+            .filter_map(|live| {
+                let from = live.views().unseen_from()?;
+                Some((live, from))
+            })
+            .collect()
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        while self.sent < self.outbox.len() {
+            match self.stream.try_write(&self.outbox[self.sent..]) {
+                Ok(bytes) => self.sent += bytes,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(e) => return Err(e),
+            }
+        }
+        self.outbox = Vec::new();
+        self.sent = 0;
+        Ok(())
+    }
+}
+
+/// Waits until a process prints its next byte; for ever if it ends without.
+async fn prints_beyond(live: Arc<Live>, from: u64) {
+    let mut progress = live.watch();
+    if progress.wait_for(|progress| progress.parsed > from).await.is_err() {
+        std::future::pending().await
+    }
+}
+
+/// The project as it is now.
+fn seen(host: &Host, selections: u64) -> Seen {
+    let (timers, now) = host.timers.all(host);
+    Seen {
+        project: host.project.root().display().to_string(),
+        server: crate::VERSION.to_owned(),
+        selected: host.selected.borrow().as_ref().map(ToString::to_string),
+        selections,
+        processes: host.processes.all().iter().map(|process| seen_process(process, host)).collect(),
+        messages: last_messages(&host.deliveries).into_iter().map(seen_message).collect(),
+        timers: timers.iter().map(|timer| seen_timer(timer, &now)).collect(),
+    }
+}
+
+fn seen_process(process: &Process, host: &Host) -> SeenProcess {
+    let verdict = host.activities.get(&process.id).verdict;
+    let unread = host.live(&process.id).is_some_and(|live| {
+        let from = live.views().unseen_from();
+        from.is_some_and(|from| live.watch().borrow().parsed > from)
+    });
+    SeenProcess {
+        id: process.id.to_string(),
+        name: process.name.clone(),
+        kind: match process.kind {
+            Kind::Agent => SeenKind::Agent,
+            Kind::Command => SeenKind::Command,
+            Kind::Terminal => SeenKind::Terminal,
+        },
+        preset: process.agent.as_ref().map(|agent| agent.preset.clone()),
+        parent: process.parent_id.as_ref().map(ToString::to_string),
+        status: match process.status {
+            Status::Starting => SeenStatus::Starting,
+            Status::Running => SeenStatus::Running,
+            Status::Exited => SeenStatus::Exited,
+            Status::Failed => SeenStatus::Failed,
+            Status::Stopped => SeenStatus::Stopped,
+            Status::Lost => SeenStatus::Lost,
+        },
+        activity: match verdict.state {
+            State::Working => SeenActivity::Working,
+            State::Idle => SeenActivity::Idle,
+            State::Blocked => SeenActivity::Blocked,
+            State::Unknown => SeenActivity::Unknown,
+        },
+        reason: verdict.reason,
+        code: process.exit.and_then(|exit| exit.code),
+        signal: process.exit.and_then(|exit| exit.signal),
+        attention: process.attention.as_ref().map(|attention| attention.reason.clone()),
+        unread,
+        runs: process.runs,
+    }
+}
+
+fn seen_message(delivery: Delivery) -> SeenMessage {
+    let (kind, from) = message_source(delivery.source);
+    let state = match delivery.receipt.state {
+        ReceiptState::Delivered => "delivered",
+        ReceiptState::Queued => "queued",
+        ReceiptState::Stalled => "stalled",
+    };
+    SeenMessage {
+        id: delivery.id,
+        kind: kind.to_owned(),
+        from,
+        to: delivery.to.to_string(),
+        at: delivery.at,
+        excerpt: delivery.excerpt,
+        state: state.to_owned(),
+        evidence: delivery.receipt.evidence,
+    }
+}
+
+fn seen_timer(timer: &Timer, now: &Moment) -> SeenTimer {
+    let kind = match &timer.wake {
+        Wake::Delay(_) => "delay",
+        Wake::Idle { mode: Mode::Any, .. } => "idle_any",
+        Wake::Idle { mode: Mode::All, .. } => "idle_all",
+    };
+    // In whole seconds: what is left is measured anew each time, and must not look like a change.
+    let due = |left: u64| if timer.paused { left } else { (now_ms() + left).div_ceil(1000) * 1000 };
+    SeenTimer {
+        id: timer.id.to_string(),
+        kind: kind.to_owned(),
+        paused: timer.paused,
+        label: timer.label.clone(),
+        owner: timer.owner.to_string(),
+        due: timer.left_ms(now).map(due),
+        waiting_on: timer.watched_that_rest(false).iter().map(ToString::to_string).collect(),
+        excerpt: timer.body.as_deref().map(excerpt),
+    }
+}

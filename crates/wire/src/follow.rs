@@ -1,0 +1,163 @@
+//! What the server tells whoever follows a project: the whole of it as one value, again whenever
+//! something changed. A connection that asks for it says nothing else.
+
+use serde::{Deserialize, Serialize};
+
+/// The version of these values. A follower says which it speaks.
+pub const VERSION: u32 = 1;
+
+/// The request that turns a connection into a follower's; the answer is a [`Seen`].
+pub const METHOD: &str = "patterm/follow";
+
+/// The notification that carries the next [`Seen`].
+pub const CHANGED: &str = "patterm/changed";
+
+/// A project as it is at a moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seen {
+    /// The project's folder.
+    pub project: String,
+    /// Which patterm serves it.
+    pub server: String,
+    /// The process that was last brought to the front.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selected: Option<String>,
+    /// How often one was brought to the front since this follower began.
+    pub selections: u64,
+    /// Its processes, oldest first.
+    pub processes: Vec<SeenProcess>,
+    /// The last messages between its agents, oldest first.
+    pub messages: Vec<SeenMessage>,
+    /// Its timers, oldest first.
+    pub timers: Vec<SeenTimer>,
+}
+
+/// What a process runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SeenKind {
+    /// A coding agent's CLI.
+    Agent,
+    /// A program that can be started again.
+    #[default]
+    Command,
+    /// An interactive shell.
+    Terminal,
+}
+
+/// How a process stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SeenStatus {
+    /// Being started.
+    Starting,
+    /// Alive.
+    #[default]
+    Running,
+    /// Ended by itself or by somebody else's signal.
+    Exited,
+    /// Could not be started.
+    Failed,
+    /// Ended on request.
+    Stopped,
+    /// Nobody knows.
+    Lost,
+}
+
+/// Whether a process does something.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SeenActivity {
+    /// It does.
+    Working,
+    /// It waits for its next task.
+    Idle,
+    /// It waits for a person.
+    Blocked,
+    /// Nothing tells.
+    #[default]
+    Unknown,
+}
+
+/// A process.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenProcess {
+    /// Its id.
+    pub id: String,
+    /// Its label.
+    pub name: String,
+    /// What it runs.
+    pub kind: SeenKind,
+    /// The preset of an agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preset: Option<String>,
+    /// Who started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// How it stands.
+    pub status: SeenStatus,
+    /// Whether it does something.
+    pub activity: SeenActivity,
+    /// Why that is said.
+    pub reason: String,
+    /// Its exit code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// Why a person should look at it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attention: Option<String>,
+    /// It printed something since it was last looked at.
+    #[serde(default)]
+    pub unread: bool,
+    /// How often it was started.
+    pub runs: u64,
+}
+
+/// A text that was put, or is to be put, into a process.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenMessage {
+    /// Its number.
+    pub id: u64,
+    /// `message`, `first_prompt` or `timer`.
+    pub kind: String,
+    /// Whose it is: a process id, a tag like `human`, or a timer's id.
+    pub from: String,
+    /// Whom it is for.
+    pub to: String,
+    /// When it was sent, in milliseconds since 1970.
+    pub at: u64,
+    /// How it begins.
+    pub excerpt: String,
+    /// `delivered`, `queued` or `stalled`.
+    pub state: String,
+    /// How that is known.
+    pub evidence: String,
+}
+
+/// A timer.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenTimer {
+    /// Its id.
+    pub id: String,
+    /// `delay`, `idle_any` or `idle_all`.
+    pub kind: String,
+    /// Its time does not run.
+    pub paused: bool,
+    /// Its label.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The process that gets the text.
+    pub owner: String,
+    /// When it fires at the latest, in milliseconds since 1970; of a paused one, what is left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<u64>,
+    /// The watched processes that are not idle now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting_on: Vec<String>,
+    /// How its text begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub excerpt: Option<String>,
+}
