@@ -54,6 +54,12 @@ fn spawn(peer: &mut Peer, argv: &[&str]) -> String {
     answer["result"]["process_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
+fn go(peer: &mut Peer, id: &str) {
+    let line = json!({"process_id": id, "kind": "text", "text": "go", "submit": true});
+    let answer = peer.answer(9, "send_input", line);
+    assert!(answer["error"].is_null(), "{answer}");
+}
+
 fn only(seen: &Seen) -> Option<&SeenProcess> {
     seen.processes.first()
 }
@@ -72,15 +78,14 @@ fn a_follower_sees_a_process_from_its_beginning_to_its_end() {
     let process = only(running).unwrap();
     assert_eq!((process.id.as_str(), process.name.as_str()), (id.as_str(), "one"));
     assert_eq!((process.kind, process.runs, process.unread), (SeenKind::Command, 1, false));
-    let line = json!({"process_id": id, "kind": "line", "text": "go"});
-    peer.answer(2, "send_input", line.clone());
+    go(&mut peer, &id);
     follower.until(|seen| only(seen).is_some_and(|p| p.unread));
     peer.answer(3, "rename_process", json!({"process_id": id, "name": "two"}));
     follower.until(|seen| only(seen).is_some_and(|p| p.name == "two"));
     let attention = json!({"process_id": id, "reason": "look"});
     peer.answer(4, "request_human_attention", attention);
     follower.until(|seen| only(seen).is_some_and(|p| p.attention.as_deref() == Some("look")));
-    peer.answer(5, "send_input", line);
+    go(&mut peer, &id);
     let ended = follower.until(|seen| only(seen).is_some_and(|p| p.status == SeenStatus::Exited));
     assert_eq!(only(ended).unwrap().code, Some(3));
     follower.until(|seen| only(seen).is_some_and(|p| p.activity == SeenActivity::Idle));
@@ -102,7 +107,7 @@ fn what_was_looked_at_is_read_and_what_came_since_is_not() {
     view.write_all(format!("{request}\n").as_bytes()).unwrap();
     follower.until(|seen| only(seen).is_some_and(|p| !p.unread));
     drop(view);
-    peer.answer(2, "send_input", json!({"process_id": id, "kind": "line", "text": "go"}));
+    go(&mut peer, &id);
     follower.until(|seen| only(seen).is_some_and(|p| p.unread));
 }
 

@@ -33,7 +33,7 @@ fn text(file: &Path) -> String {
 }
 
 /// The table of ARCHITECTURE.md: which of our crates each may use, and what it must not know.
-const EDGES: [(&str, &[&str], &[&str]); 7] = [
+const EDGES: [(&str, &[&str], &[&str]); 8] = [
     ("patterm-wire", &[], &["tokio", "rmcp", "rustix", "tracing"]),
     ("patterm-keeper", &[], &["tokio", "rmcp"]),
     ("patterm-screen", &[], &["tokio", "rmcp", "rustix", "serde_json"]),
@@ -42,7 +42,8 @@ const EDGES: [(&str, &[&str], &[&str]); 7] = [
         &["patterm-wire", "patterm-keeper", "patterm-screen"],
         &["ratatui", "axum", "hyper", "clap"],
     ),
-    ("patterm", &["patterm-wire", "patterm-keeper", "patterm-host"], &["rmcp"]),
+    ("patterm-tui", &["patterm-wire", "patterm-screen"], &["tokio", "rmcp", "axum"]),
+    ("patterm", &["patterm-wire", "patterm-keeper", "patterm-host", "patterm-tui"], &["rmcp"]),
     ("patterm-tests", &["patterm-wire", "patterm-keeper", "patterm-host", "patterm-screen"], &[]),
     ("patterm-bench", &["patterm-screen"], &[]),
 ];

@@ -56,7 +56,7 @@ pub(crate) enum Verb {
     Restart(One),
     /// End a process with all it started and remove it
     Close(One),
-    /// Show a process on this terminal; ctrl+b d leaves
+    /// Show this project on this terminal; ctrl+b d leaves
     Attach(Attach),
     /// List this project's timers
     Timers(Timers),
@@ -262,9 +262,10 @@ pub(crate) struct Timers {
 
 #[derive(Debug, Args)]
 pub(crate) struct Attach {
-    /// An id, a name, or the start of one
-    pub(crate) process: String,
-    /// Full screen, its bytes as they come
+    /// An id, a name, or the start of one; without it, what was last in front
+    #[arg(required_if_eq("raw", "true"))]
+    pub(crate) process: Option<String>,
+    /// That process alone, full screen, its bytes as they come
     #[arg(long)]
     pub(crate) raw: bool,
 }

@@ -18,6 +18,7 @@ mod setup;
 mod start;
 mod timers;
 mod trust;
+mod tui;
 mod upgrade;
 mod verbs;
 

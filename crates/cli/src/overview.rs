@@ -1,17 +1,21 @@
-//! `patterm` without a verb: makes sure that the project has a server and says what there is.
+//! `patterm` without a verb: shows the project; where there is no terminal, makes sure that it has a
+//! server and says where that is.
 
 use patterm_host::{Project, VERSION};
 
-use crate::{say, start};
+use crate::{say, start, tui};
 
 pub(crate) fn run() -> anyhow::Result<()> {
+    if tui::has_terminal() {
+        return tui::run(None);
+    }
     let project = Project::of(&std::env::current_dir()?)?;
     let (entry, _) = start::find_or_start(&project)?;
     say(&format!(
         "patterm {VERSION}\n\
          project  {}\n\
          server   pid {}, {}\n\n\
-         This version has no panes yet. What it has: an MCP server that knows who calls.\n\
+         On a terminal, this shows the project.\n\
          Connect a client with `patterm mcp-stdio`; list servers with `patterm ls`; end this one \
          with `patterm kill`.",
         entry.project.display(),

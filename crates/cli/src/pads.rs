@@ -90,6 +90,11 @@ fn change(tool: &str, arguments: &Value, done: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The same from inside the TUI.
+pub(crate) fn edit_named(name: &str) -> anyhow::Result<()> {
+    edit(&name.parse().map_err(|e| anyhow::anyhow!("NAME {e}"))?)
+}
+
 /// Opens the file itself in the person's editor; then lets the server see what came of it.
 fn edit(name: &PadName) -> anyhow::Result<()> {
     let project = Project::of(&std::env::current_dir()?)?;

@@ -58,8 +58,22 @@ impl Attributes {
         self.0
     }
 
+    /// The set without what is in `other`.
+    #[must_use]
+    pub fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     pub(crate) fn from_bits(bits: u16) -> Self {
         Self(bits)
+    }
+}
+
+impl std::ops::BitOr for Attributes {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
     }
 }
 

@@ -1,5 +1,5 @@
-//! `patterm attach ID --raw`: one process, full screen, its bytes as they come. The barest view:
-//! everything typed goes to the program, except after the leader key.
+//! `patterm attach`: the TUI, or with `--raw` one process, full screen, its bytes as they come. The
+//! barest view: everything typed goes to the program, except after the leader key.
 
 mod filter;
 mod leader;
@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::args::Attach;
 use crate::client::Client;
-use crate::say;
+use crate::{say, tui};
 use filter::Filter;
 use leader::{Leader, Typed};
 use terminal::Terminal;
@@ -32,11 +32,12 @@ enum End {
 }
 
 pub(crate) fn run(options: &Attach) -> anyhow::Result<()> {
-    anyhow::ensure!(
-        options.raw,
-        "this version shows one process at a time: patterm attach ID --raw"
-    );
-    let id = Client::connect()?.resolve(&options.process)?;
+    let named = options.process.as_deref();
+    let id = named.map(|words| Client::connect()?.resolve(words)).transpose()?;
+    let Some(id) = id.clone().filter(|_| options.raw) else {
+        anyhow::ensure!(tui::has_terminal(), "this is no terminal to show it on");
+        return tui::run(id);
+    };
     let mut stream = Client::open_here()?.into_stream();
     let terminal = Terminal::enter()?;
     let outcome = attach(&mut stream, &id, &terminal);

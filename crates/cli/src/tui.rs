@@ -1,0 +1,55 @@
+//! `patterm` and `patterm attach`: the project on the person's terminal.
+
+use std::os::unix::net::UnixStream;
+
+use patterm_host::registry;
+use patterm_host::runtime::RuntimeDir;
+use patterm_host::state::StateDir;
+use patterm_host::{PERSON, Project};
+use patterm_tui::{Depth, Door, Options};
+
+use crate::{pads, say, start};
+
+/// Whether there is a terminal to show it on.
+pub(crate) fn has_terminal() -> bool {
+    use rustix::stdio::{stdin, stdout};
+    rustix::termios::isatty(stdin()) && rustix::termios::isatty(stdout())
+}
+
+/// Shows the project, with this process in front.
+pub(crate) fn run(process: Option<String>) -> anyhow::Result<()> {
+    let project = Project::of(&std::env::current_dir()?)?;
+    start::find_or_start(&project)?;
+    let set = |variable| std::env::var(variable).ok();
+    let (no_color, colorterm, term) = (set("NO_COLOR"), set("COLORTERM"), set("TERM"));
+    let depth = Depth::of(no_color.as_deref(), colorterm.as_deref(), term.as_deref());
+    patterm_tui::run(Options { process, depth, door: Box::new(ProjectDoor { project }) })?;
+    say("left; what runs goes on, `patterm` returns");
+    Ok(())
+}
+
+struct ProjectDoor {
+    project: Project,
+}
+
+impl Door for ProjectDoor {
+    fn open(&self) -> Result<Option<UnixStream>, String> {
+        let folders = RuntimeDir::candidates(None);
+        let state = StateDir::from_env(self.project.key()).ok();
+        for entry in registry::find(self.project.key(), &folders, state.as_ref()) {
+            let stream = start::connect(&entry.socket).map_err(|e| format!("{e:#}"))?;
+            if stream.is_some() {
+                return Ok(stream);
+            }
+        }
+        Ok(None)
+    }
+
+    fn greeting(&self) -> String {
+        PERSON.to_owned()
+    }
+
+    fn edit(&self, pad: &str) -> Result<(), String> {
+        pads::edit_named(pad).map_err(|e| format!("{e:#}"))
+    }
+}

@@ -1,0 +1,275 @@
+//! A picture of cells: what a frame is before it is bytes.
+
+use patterm_screen::{CursorShape, Run, Style};
+use unicode_width::UnicodeWidthChar;
+
+/// A rectangle of cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Rect {
+    pub(crate) x: u16,
+    pub(crate) y: u16,
+    pub(crate) width: u16,
+    pub(crate) height: u16,
+}
+
+impl Rect {
+    pub(crate) fn new(x: u16, y: u16, width: u16, height: u16) -> Self {
+        Self { x, y, width, height }
+    }
+
+    pub(crate) fn right(&self) -> u16 {
+        self.x + self.width
+    }
+
+    pub(crate) fn bottom(&self) -> u16 {
+        self.y + self.height
+    }
+
+    pub(crate) fn contains(&self, x: u16, y: u16) -> bool {
+        (self.x..self.right()).contains(&x) && (self.y..self.bottom()).contains(&y)
+    }
+
+    /// The upper part of a height, and the rest.
+    pub(crate) fn cut_top(self, height: u16) -> (Self, Self) {
+        let height = height.min(self.height);
+        let rest = Self { y: self.y + height, height: self.height - height, ..self };
+        (Self { height, ..self }, rest)
+    }
+
+    /// A rectangle of at most this size in the middle.
+    pub(crate) fn middle(self, width: u16, height: u16) -> Self {
+        let (width, height) = (width.min(self.width), height.min(self.height));
+        let (left, top) = ((self.width - width) / 2, (self.height - height) / 2);
+        Self { x: self.x + left, y: self.y + top, width, height }
+    }
+
+    /// Without its border.
+    pub(crate) fn inner(self) -> Self {
+        let (width, height) = (self.width.saturating_sub(2), self.height.saturating_sub(2));
+        Self { x: self.x + 1, y: self.y + 1, width, height }
+    }
+}
+
+/// One cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cell {
+    /// Its character; NUL where a wide character before it goes on.
+    pub(crate) character: char,
+    /// What combines with it.
+    pub(crate) more: Option<Box<str>>,
+    pub(crate) style: Style,
+}
+
+impl Default for Cell {
+    fn default() -> Self {
+        Self { character: ' ', more: None, style: Style::default() }
+    }
+}
+
+/// Where the cursor is to stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Caret {
+    pub(crate) x: u16,
+    pub(crate) y: u16,
+    pub(crate) shape: CursorShape,
+    pub(crate) blinking: bool,
+}
+
+/// A picture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Canvas {
+    pub(crate) width: u16,
+    pub(crate) height: u16,
+    cells: Vec<Cell>,
+    pub(crate) caret: Option<Caret>,
+}
+
+/// Columns that a character takes.
+pub(crate) fn width_of(character: char) -> u16 {
+    character.width().map_or(0, |width| width as u16)
+}
+
+/// Columns that a text takes.
+pub(crate) fn text_width(text: &str) -> usize {
+    text.chars().map(|character| usize::from(width_of(character))).sum()
+}
+
+impl Canvas {
+    pub(crate) fn new(width: u16, height: u16) -> Self {
+        let cells = vec![Cell::default(); usize::from(width) * usize::from(height)];
+        Self { width, height, cells, caret: None }
+    }
+
+    pub(crate) fn row(&self, y: u16) -> &[Cell] {
+        let start = usize::from(y) * usize::from(self.width);
+        &self.cells[start..start + usize::from(self.width)]
+    }
+
+    fn cell(&mut self, x: u16, y: u16) -> Option<&mut Cell> {
+        let inside = x < self.width && y < self.height;
+        let index = usize::from(y) * usize::from(self.width) + usize::from(x);
+        inside.then(|| &mut self.cells[index])
+    }
+
+    /// Changes how the cells of a rectangle look.
+    pub(crate) fn restyle(&mut self, area: Rect, change: impl Fn(&mut Style)) {
+        for y in area.y..area.bottom() {
+            for x in area.x..area.right() {
+                if let Some(cell) = self.cell(x, y) {
+                    change(&mut cell.style);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn clear(&mut self, area: Rect, style: &Style) {
+        for y in area.y..area.bottom() {
+            for x in area.x..area.right() {
+                self.set(x, y, ' ', style);
+            }
+        }
+    }
+
+    /// Puts one character; what it cuts in half becomes blank.
+    fn set(&mut self, x: u16, y: u16, character: char, style: &Style) {
+        let was_tail = self.cell(x, y).is_some_and(|cell| cell.character == '\0');
+        if was_tail
+            && x > 0
+            && let Some(head) = self.cell(x - 1, y)
+        {
+            (head.character, head.more) = (' ', None);
+        }
+        let old = self.cell(x, y).map_or(' ', |cell| cell.character);
+        if width_of(old) == 2
+            && let Some(tail) = self.cell(x + 1, y)
+        {
+            tail.character = ' ';
+        }
+        if let Some(cell) = self.cell(x, y) {
+            *cell = Cell { character, more: None, style: style.clone() };
+        }
+    }
+
+    /// Writes a text from a place on, up to a right edge; returns the column after it.
+    pub(crate) fn put(&mut self, x: u16, y: u16, edge: u16, text: &str, style: &Style) -> u16 {
+        let edge = edge.min(self.width);
+        let mut at = x;
+        for character in text.chars() {
+            match width_of(character) {
+                0 if character.is_control() => {}
+                0 => self.combine(x, at, y, character),
+                width if at + width > edge => break,
+                1 => {
+                    self.set(at, y, character, style);
+                    at += 1;
+                }
+                _ => {
+                    self.set(at + 1, y, ' ', style);
+                    self.set(at, y, character, style);
+                    if let Some(tail) = self.cell(at + 1, y) {
+                        tail.character = '\0';
+                    }
+                    at += 2;
+                }
+            }
+        }
+        at
+    }
+
+    /// Adds a mark to the character before `at`.
+    fn combine(&mut self, from: u16, at: u16, y: u16, mark: char) {
+        let mut before = at;
+        while before > from {
+            before -= 1;
+            let Some(cell) = self.cell(before, y) else { return };
+            if cell.character != '\0' {
+                let mut more = cell.more.take().map(String::from).unwrap_or_default();
+                more.push(mark);
+                cell.more = Some(more.into());
+                return;
+            }
+        }
+    }
+
+    /// Writes pieces of text one after the other.
+    pub(crate) fn put_runs(&mut self, x: u16, y: u16, edge: u16, runs: &[Run]) -> u16 {
+        runs.iter().fold(x, |at, run| self.put(at, y, edge, &run.text, &run.style))
+    }
+
+    /// A text, cut with an ellipsis where it does not fit.
+    pub(crate) fn put_cut(&mut self, x: u16, y: u16, edge: u16, text: &str, style: &Style) -> u16 {
+        if text_width(text) <= usize::from(edge.saturating_sub(x)) {
+            return self.put(x, y, edge, text, style);
+        }
+        let at = self.put(x, y, edge.saturating_sub(1), text, style);
+        self.put(at, y, edge, "…", style)
+    }
+
+    /// A border with a title.
+    pub(crate) fn frame(&mut self, area: Rect, title: &str, style: &Style) {
+        if area.width < 2 || area.height < 2 {
+            return;
+        }
+        let (right, bottom) = (area.right() - 1, area.bottom() - 1);
+        for x in area.x + 1..right {
+            self.set(x, area.y, '─', style);
+            self.set(x, bottom, '─', style);
+        }
+        for y in area.y + 1..bottom {
+            self.set(area.x, y, '│', style);
+            self.set(right, y, '│', style);
+        }
+        for (x, y, corner) in [
+            (area.x, area.y, '┌'),
+            (right, area.y, '┐'),
+            (area.x, bottom, '└'),
+            (right, bottom, '┘'),
+        ] {
+            self.set(x, y, corner, style);
+        }
+        if area.width > 6 && !title.is_empty() {
+            self.put_cut(area.x + 2, area.y, right - 1, &format!(" {title} "), style);
+        }
+    }
+
+    /// The picture as text, without blanks at the ends of rows.
+    #[cfg(test)]
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        for y in 0..self.height {
+            let mut row = String::new();
+            for cell in self.row(y).iter().filter(|cell| cell.character != '\0') {
+                row.push(cell.character);
+                row.push_str(cell.more.as_deref().unwrap_or_default());
+            }
+            text.push_str(row.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_characters_and_marks_stay_whole() {
+        let mut canvas = Canvas::new(6, 1);
+        canvas.put(0, 0, 6, "a漢e\u{301}b", &Style::default());
+        assert_eq!(canvas.text(), "a漢e\u{301}b\n");
+        assert_eq!(canvas.row(0)[2].character, '\0');
+        canvas.put(2, 0, 6, "x", &Style::default());
+        assert_eq!(canvas.text(), "a xe\u{301}b\n", "half a character is none");
+        canvas.put(5, 0, 6, "漢", &Style::default());
+        assert_eq!(canvas.text(), "a xe\u{301}b\n", "no room for it");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_cut_with_an_ellipsis() {
+        let mut canvas = Canvas::new(5, 2);
+        canvas.put_cut(0, 0, 5, "abcdefg", &Style::default());
+        canvas.put_cut(0, 1, 5, "abcde", &Style::default());
+        assert_eq!(canvas.text(), "abcd…\nabcde\n");
+    }
+}

@@ -1,0 +1,365 @@
+//! Bytes into tokens, cut anywhere.
+
+use patterm_screen::Key;
+use patterm_screen::keys::KeyCode;
+
+use super::{Form, MouseEvent, Reply, Stroke, Token};
+
+const PASTE_BEGIN: &[u8] = b"\x1b[200~";
+const PASTE_END: &[u8] = b"\x1b[201~";
+
+/// A sequence longer than this is none: it passes on as it is.
+const SEQUENCE_BYTES: usize = 4096;
+
+/// A paste is handed on in pieces of this, so that none has to fit into memory whole.
+const PASTE_BYTES: usize = 1 << 20;
+
+/// Takes bytes apart.
+#[derive(Debug, Default)]
+pub(crate) struct Parser {
+    buffer: Vec<u8>,
+    pasting: bool,
+}
+
+/// How much of the buffer the next token takes.
+enum Length {
+    Whole(usize),
+    /// More must come; how it is taken if nothing does.
+    Open,
+}
+
+impl Parser {
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// Whether something waits for more bytes, or for a moment without any.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.buffer.is_empty() && !self.pasting
+    }
+
+    /// The next token; `None` until more is fed.
+    pub(crate) fn next(&mut self) -> Option<Token> {
+        loop {
+            if self.pasting {
+                return self.paste();
+            }
+            let length = match length(&self.buffer)? {
+                Length::Whole(length) => length,
+                Length::Open if self.buffer.len() > SEQUENCE_BYTES => self.buffer.len(),
+                Length::Open => return None,
+            };
+            let raw: Vec<u8> = self.buffer.drain(..length).collect();
+            if raw == PASTE_BEGIN {
+                self.pasting = true;
+            } else if raw != PASTE_END {
+                return Some(token(raw));
+            }
+        }
+    }
+
+    /// Nothing more came: what waits is what it is. An escape alone is the key.
+    pub(crate) fn settle(&mut self) -> Option<Token> {
+        if self.pasting || self.buffer.is_empty() {
+            return None;
+        }
+        if let Some(token) = self.next() {
+            return Some(token);
+        }
+        let raw = match self.buffer.as_slice() {
+            // An escape and the beginning of a sequence: alt and that character.
+            [0x1b, byte] if *byte != 0x1b => std::mem::take(&mut self.buffer),
+            [0x1b, ..] => self.buffer.drain(..1).collect(),
+            _ => std::mem::take(&mut self.buffer),
+        };
+        Some(Token::Key(legacy(raw)))
+    }
+
+    fn paste(&mut self) -> Option<Token> {
+        let end = self.buffer.windows(PASTE_END.len()).position(|bytes| bytes == PASTE_END);
+        let length = match end {
+            Some(end) => end,
+            // The mark of its end may be cut.
+            None if self.buffer.len() > PASTE_BYTES => self.buffer.len() - PASTE_END.len(),
+            None => return None,
+        };
+        let text: Vec<u8> = self.buffer.drain(..length).collect();
+        if end.is_some() {
+            self.buffer.drain(..PASTE_END.len());
+            self.pasting = false;
+        }
+        Some(Token::Paste(text))
+    }
+}
+
+/// How long the first thing in the buffer is; `None` if there is nothing.
+fn length(bytes: &[u8]) -> Option<Length> {
+    let whole = |end: usize| Length::Whole(end);
+    Some(match bytes {
+        [] => return None,
+        [0x1b] => Length::Open,
+        [0x1b, b'[', rest @ ..] => {
+            // The oldest mouse reports have three bytes of any kind behind them.
+            if rest.first() == Some(&b'M') {
+                return Some(if rest.len() >= 4 { whole(6) } else { Length::Open });
+            }
+            let end = rest.iter().position(|byte| (0x40..=0x7e).contains(byte));
+            let broken = rest.iter().position(|byte| !(0x20..=0x7e).contains(byte));
+            match (end, broken) {
+                (Some(end), None) => whole(end + 3),
+                (Some(end), Some(broken)) if end < broken => whole(end + 3),
+                (_, Some(broken)) => whole(broken + 2),
+                (None, None) => Length::Open,
+            }
+        }
+        [0x1b, b'O', rest @ ..] => {
+            let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+            if rest.len() > digits { whole(digits + 3) } else { Length::Open }
+        }
+        [0x1b, b']' | b'P' | b'_' | b'^' | b'X', rest @ ..] => string_end(rest)?,
+        [0x1b, 0x1b, ..] => match length(&bytes[1..])? {
+            Length::Whole(length) if length > 1 => whole(length + 1),
+            Length::Whole(_) => whole(1),
+            Length::Open => Length::Open,
+        },
+        [0x1b, rest @ ..] => match character(rest) {
+            Some(length) => whole(1 + length),
+            None => Length::Open,
+        },
+        rest => character(rest).map_or(Length::Open, whole),
+    })
+}
+
+/// Where a string that a terminal sends as an answer ends.
+fn string_end(rest: &[u8]) -> Option<Length> {
+    let bell = rest.iter().position(|byte| *byte == 0x07).map(|at| at + 1);
+    let mark = rest.windows(2).position(|pair| pair == b"\x1b\\").map(|at| at + 2);
+    let end = bell.into_iter().chain(mark).min();
+    Some(end.map_or(Length::Open, |end| Length::Whole(end + 2)))
+}
+
+/// How many bytes the first character has; `None` if more must come.
+fn character(bytes: &[u8]) -> Option<usize> {
+    let length = match bytes.first()? {
+        0xc2..=0xdf => 2,
+        0xe0..=0xef => 3,
+        0xf0..=0xf4 => 4,
+        _ => 1,
+    };
+    let follows = bytes.iter().skip(1).take(length - 1);
+    match follows.clone().all(|byte| (0x80..0xc0).contains(byte)) {
+        true if bytes.len() < length => None,
+        true => Some(length),
+        false => Some(1),
+    }
+}
+
+fn token(raw: Vec<u8>) -> Token {
+    match raw.as_slice() {
+        b"\x1b[I" => Token::Focus(true),
+        b"\x1b[O" => Token::Focus(false),
+        [0x1b, b'[', b'M', code, x, y] => Token::Mouse(MouseEvent {
+            code: u16::from(code.saturating_sub(32)),
+            x: u16::from(x.saturating_sub(33)),
+            y: u16::from(y.saturating_sub(33)),
+            released: code & 3 == 3 && code & 64 == 0,
+        }),
+        [0x1b, b'[', b'<', inner @ .., b'M' | b'm'] => match mouse(inner, raw.ends_with(b"m")) {
+            Some(mouse) => Token::Mouse(mouse),
+            None => Token::Reply(Reply::Other),
+        },
+        [0x1b, b'[', b'?', flags @ .., b'u'] => {
+            let flags = std::str::from_utf8(flags).ok().and_then(|flags| flags.parse().ok());
+            Token::Reply(flags.map_or(Reply::Other, Reply::KittyKeyboard))
+        }
+        [0x1b, b'[', rest @ .., last] if is_reply(rest, *last) => Token::Reply(Reply::Other),
+        [0x1b, b']' | b'P' | b'_' | b'^' | b'X', _, ..] => Token::Reply(Reply::Other),
+        _ => Token::Key(stroke(raw)),
+    }
+}
+
+/// Whether what stands between `CSI` and its last byte is an answer and not a key.
+fn is_reply(parameters: &[u8], last: u8) -> bool {
+    match last {
+        b'c' | b'n' | b'y' => matches!(parameters.first(), Some(b'?' | b'>' | b'0'..=b'9')),
+        // A cursor report looks like F3 with modifiers, which has a 1 in front.
+        b'R' => !parameters.is_empty() && !parameters.starts_with(b"1;"),
+        b't' => true,
+        _ => matches!(parameters.first(), Some(b'?' | b'>' | b'<' | b'=')),
+    }
+}
+
+fn mouse(parameters: &[u8], released: bool) -> Option<MouseEvent> {
+    let mut numbers = std::str::from_utf8(parameters).ok()?.split(';').map(str::parse::<u16>);
+    let (code, x, y) = (numbers.next()?.ok()?, numbers.next()?.ok()?, numbers.next()?.ok()?);
+    Some(MouseEvent { code, x: x.saturating_sub(1), y: y.saturating_sub(1), released })
+}
+
+fn stroke(raw: Vec<u8>) -> Stroke {
+    match raw.as_slice() {
+        [0x1b, b'[', inner @ .., b'u'] => {
+            let (key, released) = kitty(inner);
+            Stroke { key, released, form: Form::Kitty, raw }
+        }
+        [0x1b, b'[', b'2', b'7', b';', inner @ .., b'~'] => {
+            Stroke { key: modify_other(inner), released: false, form: Form::ModifyOther, raw }
+        }
+        [0x1b, b'[' | b'O', inner @ .., last] => {
+            let (key, released, kitty) = function(inner, *last);
+            let form = if kitty { Form::Kitty } else { Form::Legacy };
+            Stroke { key, released, form, raw }
+        }
+        _ => legacy(raw),
+    }
+}
+
+fn numbers(text: &[u8]) -> Vec<Vec<u32>> {
+    let text = std::str::from_utf8(text).unwrap_or_default();
+    let parts = text.split(';');
+    parts.map(|part| part.split(':').map(|n| n.parse().unwrap_or(0)).collect()).collect()
+}
+
+fn number(all: &[Vec<u32>], part: usize, sub: usize) -> u32 {
+    all.get(part).and_then(|part| part.get(sub)).copied().unwrap_or(0)
+}
+
+fn with_modifiers(code: KeyCode, modifiers: u32) -> Key {
+    let held = modifiers.saturating_sub(1);
+    let mut key = Key::from(code);
+    (key.shift, key.alt) = (held & 1 != 0, held & 2 != 0);
+    (key.ctrl, key.logo) = (held & 4 != 0, held & 8 != 0);
+    key
+}
+
+const RELEASE: u32 = 3;
+
+fn kitty(inner: &[u8]) -> (Option<Key>, bool) {
+    let all = numbers(inner);
+    let released = number(&all, 1, 1) == RELEASE;
+    let code = match number(&all, 0, 0) {
+        9 => Some(KeyCode::Tab),
+        13 => Some(KeyCode::Enter),
+        27 => Some(KeyCode::Escape),
+        127 => Some(KeyCode::Backspace),
+        // The keypad's digits and signs.
+        n @ 57399..=57408 => char::from_digit(n - 57399, 10).map(KeyCode::Char),
+        57409 => Some(KeyCode::Char('.')),
+        57410 => Some(KeyCode::Char('/')),
+        57411 => Some(KeyCode::Char('*')),
+        57412 => Some(KeyCode::Char('-')),
+        57413 => Some(KeyCode::Char('+')),
+        57414 => Some(KeyCode::Enter),
+        57417 => Some(KeyCode::Left),
+        57418 => Some(KeyCode::Right),
+        57419 => Some(KeyCode::Up),
+        57420 => Some(KeyCode::Down),
+        57421 => Some(KeyCode::PageUp),
+        57422 => Some(KeyCode::PageDown),
+        57423 => Some(KeyCode::Home),
+        57424 => Some(KeyCode::End),
+        57425 => Some(KeyCode::Insert),
+        57426 => Some(KeyCode::Delete),
+        // Other keys of the private area have no name here.
+        57344..=63743 => None,
+        n => char::from_u32(n).map(KeyCode::Char),
+    };
+    let mut key = code.map(|code| with_modifiers(code, number(&all, 1, 0)));
+    // What shift makes of a key is told where the program asked for it.
+    let shifted = char::from_u32(number(&all, 0, 1)).filter(|c| *c != '\0');
+    if let (Some(key), Some(shifted)) = (&mut key, shifted)
+        && key.shift
+        && !key.ctrl
+    {
+        key.code = KeyCode::Char(shifted);
+        key.shift = false;
+    }
+    (key, released)
+}
+
+fn modify_other(inner: &[u8]) -> Option<Key> {
+    let all = numbers(inner);
+    let code = match number(&all, 1, 0) {
+        9 => KeyCode::Tab,
+        13 => KeyCode::Enter,
+        27 => KeyCode::Escape,
+        127 => KeyCode::Backspace,
+        n => KeyCode::Char(char::from_u32(n)?),
+    };
+    Some(with_modifiers(code, number(&all, 0, 0)))
+}
+
+/// Keys with a sequence of their own: which, whether let go, and whether only the kitty keyboard
+/// writes it so.
+fn function(inner: &[u8], last: u8) -> (Option<Key>, bool, bool) {
+    let all = numbers(inner);
+    let code = match last {
+        b'A' => Some(KeyCode::Up),
+        b'B' => Some(KeyCode::Down),
+        b'C' => Some(KeyCode::Right),
+        b'D' => Some(KeyCode::Left),
+        b'H' => Some(KeyCode::Home),
+        b'F' => Some(KeyCode::End),
+        b'P'..=b'S' => Some(KeyCode::Function(last - b'P' + 1)),
+        b'Z' => Some(KeyCode::Tab),
+        b'~' => tilde(number(&all, 0, 0)),
+        _ => None,
+    };
+    let mut key = code.map(|code| with_modifiers(code, number(&all, 1, 0)));
+    if last == b'Z'
+        && let Some(key) = &mut key
+    {
+        key.shift = true;
+    }
+    let event = number(&all, 1, 1);
+    (key, event == RELEASE, event != 0)
+}
+
+fn tilde(number: u32) -> Option<KeyCode> {
+    const FUNCTIONS: [u32; 16] = [15, 17, 18, 19, 20, 21, 23, 24, 25, 26, 28, 29, 31, 32, 33, 34];
+    Some(match number {
+        1 | 7 => KeyCode::Home,
+        2 => KeyCode::Insert,
+        3 => KeyCode::Delete,
+        4 | 8 => KeyCode::End,
+        5 => KeyCode::PageUp,
+        6 => KeyCode::PageDown,
+        11..=14 => KeyCode::Function(number as u8 - 10),
+        number => {
+            let index = FUNCTIONS.iter().position(|known| *known == number)?;
+            KeyCode::Function(index as u8 + 5)
+        }
+    })
+}
+
+/// A character, a control character, or alt and one of them.
+fn legacy(raw: Vec<u8>) -> Stroke {
+    let (alt, rest) = match raw.as_slice() {
+        [0x1b, rest @ ..] if !rest.is_empty() => (true, rest),
+        rest => (false, rest),
+    };
+    let key = match rest {
+        [0x1b, b'[' | b'O', inner @ .., last] => function(inner, *last).0,
+        [byte] if *byte < 0x20 || *byte == 0x7f => Some(control(*byte)),
+        rest => {
+            let text = std::str::from_utf8(rest).ok();
+            let mut characters = text.unwrap_or_default().chars();
+            let first = characters.next();
+            first.filter(|_| characters.next().is_none()).map(|c| Key::from(KeyCode::Char(c)))
+        }
+    };
+    let key = key.map(|key| Key { alt: alt || key.alt, ..key });
+    Stroke { key, released: false, form: Form::Legacy, raw }
+}
+
+fn control(byte: u8) -> Key {
+    let ctrl = |character: char| Key { ctrl: true, ..Key::from(KeyCode::Char(character)) };
+    match byte {
+        0x09 => KeyCode::Tab.into(),
+        0x0d => KeyCode::Enter.into(),
+        0x1b => KeyCode::Escape.into(),
+        0x7f => KeyCode::Backspace.into(),
+        0x00 => ctrl(' '),
+        0x1c..=0x1f => ctrl(char::from(byte - 0x1c + b'\\')),
+        byte => ctrl(char::from(byte - 1 + b'a')),
+    }
+}

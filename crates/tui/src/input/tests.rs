@@ -1,0 +1,108 @@
+//! Keys in all their forms, cut anywhere.
+
+use arbtest::arbtest;
+
+use super::*;
+
+fn tokens(bytes: &[u8], step: usize) -> Vec<Token> {
+    let mut parser = Parser::default();
+    let mut seen = Vec::new();
+    for piece in bytes.chunks(step) {
+        parser.feed(piece);
+        seen.extend(std::iter::from_fn(|| parser.next()));
+    }
+    seen.extend(std::iter::from_fn(|| parser.settle()));
+    seen
+}
+
+#[track_caller]
+fn check(bytes: &[u8], names: &[&str]) {
+    for step in [1, 2, bytes.len()] {
+        let seen = tokens(bytes, step);
+        let keys: Vec<_> = seen
+            .iter()
+            .map(|token| match token {
+                Token::Key(stroke) => stroke.key,
+                other => panic!("{} is {other:?}", bytes.escape_ascii()),
+            })
+            .collect();
+        let wanted: Vec<Option<Key>> = names.iter().map(|name| name.parse().ok()).collect();
+        assert_eq!(keys, wanted, "{} by {step}", bytes.escape_ascii());
+        let raw: Vec<u8> = seen
+            .iter()
+            .flat_map(|token| match token {
+                Token::Key(stroke) => stroke.raw.clone(),
+                _ => vec![],
+            })
+            .collect();
+        assert_eq!(raw, bytes, "no byte is lost");
+    }
+}
+
+#[test]
+fn keys_of_any_terminal() {
+    check("aü漢".as_bytes(), &["a", "ü", "漢"]);
+    check(b"\x02\r\t\x7f\x00", &["ctrl+b", "enter", "tab", "backspace", "ctrl+space"]);
+    check(b"\x1bx\x1b[A\x1bOB\x1b[1;5C", &["alt+x", "up", "down", "ctrl+right"]);
+    check(b"\x1bOP\x1b[15~\x1b[3;2~\x1b[Z", &["f1", "f5", "shift+delete", "shift+tab"]);
+    check(b"\x1b[27;5;98~", &["ctrl+b"]);
+    check(b"\x1b[98;5u\x1b[13;2u\x1b[27u", &["ctrl+b", "shift+enter", "escape"]);
+    check(b"\x1b", &["escape"]);
+    check(b"\x1b\x1b[A", &["alt+up"]);
+    check(b"\x1b[", &["alt+["]);
+}
+
+#[test]
+fn a_key_that_is_let_go() {
+    let Some(Token::Key(stroke)) = tokens(b"\x1b[98;5:3u", 99).pop() else { panic!() };
+    assert!(stroke.released);
+    let Some(Token::Key(stroke)) = tokens(b"\x1b[1;1:3A", 99).pop() else { panic!() };
+    assert!(stroke.released && stroke.form == Form::Kitty);
+}
+
+#[test]
+fn answers_are_never_keys() {
+    for answer in [
+        &b"\x1b[?62;22c"[..],
+        b"\x1b[>1;10;0c",
+        b"\x1b]11;rgb:0000/0000/0000\x1b\\",
+        b"\x1b]10;rgb:ff/ff/ff\x07",
+        b"\x1bP>|tmux 3.5\x1b\\",
+        b"\x1b[?2026;2$y",
+        b"\x1b[24;80R",
+        b"\x1b[?997;1n",
+        b"\x1b[8;24;80t",
+    ] {
+        for step in [1, 3, answer.len()] {
+            let seen = tokens(answer, step);
+            assert_eq!(seen, [Token::Reply(Reply::Other)], "{}", answer.escape_ascii());
+        }
+    }
+    assert_eq!(tokens(b"\x1b[?5u", 1), [Token::Reply(Reply::KittyKeyboard(5))]);
+}
+
+#[test]
+fn a_paste_is_one_thing_whatever_it_holds() {
+    let pasted = b"one\rtwo\x1b[A\x02d";
+    let sent = [b"\x1b[200~", &pasted[..], b"\x1b[201~"].concat();
+    for step in [1, 4, sent.len()] {
+        assert_eq!(tokens(&sent, step), [Token::Paste(pasted.to_vec())]);
+    }
+}
+
+#[test]
+fn mouse_and_focus() {
+    let at = |code, x, y, released| Token::Mouse(MouseEvent { code, x, y, released });
+    assert_eq!(tokens(b"\x1b[<0;3;4M\x1b[<0;3;4m", 1), [at(0, 2, 3, false), at(0, 2, 3, true)]);
+    assert_eq!(tokens(b"\x1b[M !!", 1), [at(0, 0, 0, false)]);
+    assert_eq!(tokens(b"\x1b[I\x1b[O", 1), [Token::Focus(true), Token::Focus(false)]);
+}
+
+#[test]
+fn no_bytes_make_it_panic_and_it_always_ends() {
+    arbtest(|u| {
+        let bytes: Vec<u8> = u.arbitrary()?;
+        tokens(&bytes, 3.min(bytes.len()).max(1));
+        Ok(())
+    });
+}

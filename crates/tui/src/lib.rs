@@ -1,0 +1,24 @@
+//! What a person sees of a project: the tree of its processes and their panes. The core is pure:
+//! events change a model, a model is drawn as a picture. The rim has the terminal, the connections
+//! and the clock.
+
+mod action;
+mod canvas;
+mod input;
+mod layout;
+mod link;
+mod list;
+mod model;
+mod outer;
+mod paint;
+mod run;
+#[cfg(test)]
+mod sample;
+mod scroll;
+mod send;
+mod terminal;
+mod update;
+mod view;
+
+pub use paint::Depth;
+pub use run::{Door, Error, Options, run};

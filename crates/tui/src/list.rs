@@ -1,0 +1,182 @@
+//! What stands in a list, and what choosing it does.
+
+use patterm_wire::follow::{SeenMessage, SeenTimer};
+
+use crate::action::{ACTIONS, Action};
+use crate::model::{Listed, Model, is_blocked};
+
+/// What choosing an item does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Choice {
+    Do(Action),
+    Show(String),
+    Start(String),
+    Read(String),
+    Tell(String),
+}
+
+/// One line of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Item {
+    /// Short, at the left: a key, a state.
+    pub(crate) mark: String,
+    pub(crate) text: String,
+    /// At the right, dim.
+    pub(crate) detail: String,
+    pub(crate) choice: Choice,
+}
+
+impl Item {
+    fn new(mark: &str, text: &str, detail: &str, choice: Choice) -> Self {
+        let [mark, text, detail] = [mark, text, detail].map(ToOwned::to_owned);
+        Self { mark, text, detail, choice }
+    }
+}
+
+pub(crate) fn title(listed: Listed) -> &'static str {
+    match listed {
+        Listed::Palette => "do",
+        Listed::Agents => "start an agent",
+        Listed::Attention => "who asks for you",
+        Listed::Messages => "messages",
+        Listed::Timers => "timers",
+        Listed::Pads => "scratchpads",
+        Listed::Ports => "ports",
+    }
+}
+
+/// What is said of an empty list.
+pub(crate) fn when_empty(listed: Listed) -> &'static str {
+    match listed {
+        Listed::Palette => "nothing is called like that",
+        Listed::Agents => "looking for agents…",
+        Listed::Attention => "nobody asks for you",
+        Listed::Messages => "no agent has told another anything yet",
+        Listed::Timers => "no timer is set",
+        Listed::Pads => "there are no scratchpads",
+        Listed::Ports => "no process has printed an address",
+    }
+}
+
+/// The items that have what was typed.
+pub(crate) fn items(model: &Model, listed: Listed, filter: &str) -> Vec<Item> {
+    let mut items = all(model, listed);
+    let words: Vec<String> = filter.split_whitespace().map(str::to_lowercase).collect();
+    items.retain(|item| {
+        let text = format!("{} {} {}", item.mark, item.text, item.detail).to_lowercase();
+        words.iter().all(|word| text.contains(word))
+    });
+    items
+}
+
+fn all(model: &Model, listed: Listed) -> Vec<Item> {
+    match listed {
+        Listed::Palette => palette(model),
+        Listed::Agents => agents(model),
+        Listed::Attention => attention(model),
+        Listed::Messages => model.seen.messages.iter().rev().map(|m| message(model, m)).collect(),
+        Listed::Timers => model.seen.timers.iter().map(|timer| timer_item(model, timer)).collect(),
+        Listed::Pads => {
+            let pads = model.pads.iter();
+            pads.map(|pad| {
+                let detail = format!("{} bytes, {}", pad.size, pad.changed_by);
+                Item::new("", &pad.name, &detail, Choice::Read(pad.name.clone()))
+            })
+            .collect()
+        }
+        Listed::Ports => {
+            let ports = model.ports.iter();
+            ports
+                .map(|port| {
+                    let mark = if port.listening { "●" } else { "○" };
+                    let who = name_of(model, &port.process);
+                    let place = port.url.clone().unwrap_or_else(|| format!("port {}", port.port));
+                    Item::new(mark, &place, &who, Choice::Show(port.process.clone()))
+                })
+                .collect()
+        }
+    }
+}
+
+fn palette(model: &Model) -> Vec<Item> {
+    let several = |action: Action| matches!(action, Action::Go(_) | Action::SendLeader);
+    let actions = ACTIONS.iter().filter(|entry| !several(entry.action));
+    let actions =
+        actions.map(|entry| Item::new(entry.key, entry.words, "", Choice::Do(entry.action)));
+    let processes = model.tree().into_iter().map(|(_, process)| {
+        let text = format!("show {}", process.name);
+        Item::new("", &text, &process.id, Choice::Show(process.id.clone()))
+    });
+    actions.chain(processes).collect()
+}
+
+fn agents(model: &Model) -> Vec<Item> {
+    let agents = model.agents.iter().flatten();
+    agents
+        .map(|agent| match agent.found {
+            true => Item::new("●", &agent.title, &agent.agent, Choice::Start(agent.agent.clone())),
+            false => {
+                let why = agent.why.clone().unwrap_or_default();
+                Item::new("○", &agent.title, &why, Choice::Tell(why.clone()))
+            }
+        })
+        .collect()
+}
+
+fn attention(model: &Model) -> Vec<Item> {
+    let calling = model.calling().into_iter();
+    calling
+        .map(|process| {
+            let mark = if is_blocked(process) { "◆" } else { "!" };
+            let why = process.attention.as_deref().unwrap_or(&process.reason);
+            Item::new(mark, &process.name, why, Choice::Show(process.id.clone()))
+        })
+        .collect()
+}
+
+fn message(model: &Model, message: &SeenMessage) -> Item {
+    let (from, to) = (name_of(model, &message.from), name_of(model, &message.to));
+    let mark = match message.state.as_str() {
+        "delivered" => "✓",
+        "queued" => "…",
+        _ => "✗",
+    };
+    let text = format!("{from} → {to}: {}", one_line(&message.excerpt));
+    let detail = if message.state == "delivered" { "" } else { &message.evidence };
+    Item::new(mark, &text, detail, Choice::Show(message.to.clone()))
+}
+
+fn timer_item(model: &Model, timer: &SeenTimer) -> Item {
+    let left = |due: u64| if timer.paused { due } else { due.saturating_sub(model.now) };
+    let mut when = timer.due.map(|due| duration(left(due))).unwrap_or_default();
+    if timer.paused {
+        when = format!("paused {when}");
+    }
+    let waiting: Vec<_> = timer.waiting_on.iter().map(|id| name_of(model, id)).collect();
+    if !waiting.is_empty() {
+        let all = if timer.kind == "idle_all" { "all of" } else { "one of" };
+        when = format!("{when} when {all} {} rest", waiting.join(", "));
+    }
+    let what = timer.label.as_deref().or(timer.excerpt.as_deref()).unwrap_or_default();
+    let text = format!("{}: {}", name_of(model, &timer.owner), one_line(what));
+    Item::new(&timer.id, &text, when.trim(), Choice::Show(timer.owner.clone()))
+}
+
+/// A time as people say it.
+fn duration(ms: u64) -> String {
+    let seconds = ms.div_ceil(1000);
+    match seconds {
+        0..60 => format!("in {seconds} s"),
+        60..3600 => format!("in {} min", seconds.div_ceil(60)),
+        _ => format!("in {} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// What a process is called; other ids stay as they are.
+fn name_of(model: &Model, id: &str) -> String {
+    model.process(id).map_or(id, |process| &process.name).to_owned()
+}
+
+pub(crate) fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}

@@ -1,0 +1,277 @@
+//! From one picture to the next, as bytes for a terminal: only what changed, inside a synchronized
+//! update, so that nothing tears.
+
+use std::fmt::Write as _;
+
+use patterm_screen::{Attributes, Colour, CursorShape, Style};
+
+use crate::canvas::{Canvas, Caret, Cell, width_of};
+
+/// How many colours a terminal has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// None: `NO_COLOR` is set, or the terminal is dumb.
+    None,
+    /// The sixteen that every terminal has.
+    Sixteen,
+    /// The palette of 256.
+    Palette,
+    /// All of them.
+    True,
+}
+
+impl Depth {
+    /// What the environment says: `NO_COLOR`, `COLORTERM` and `TERM`.
+    #[must_use]
+    pub fn of(no_color: Option<&str>, colorterm: Option<&str>, term: Option<&str>) -> Self {
+        let term = term.unwrap_or("dumb");
+        match colorterm.unwrap_or_default() {
+            _ if no_color.is_some_and(|value| !value.is_empty()) => Self::None,
+            "truecolor" | "24bit" => Self::True,
+            _ if term.contains("direct") || term.contains("kitty") => Self::True,
+            _ if term.contains("256") => Self::Palette,
+            _ if term == "dumb" => Self::None,
+            _ => Self::Sixteen,
+        }
+    }
+}
+
+/// The bytes that turn one picture into another; all of it where there was none of this size.
+pub(crate) fn paint(before: Option<&Canvas>, next: &Canvas, depth: Depth) -> Vec<u8> {
+    let before = before.filter(|b| (b.width, b.height) == (next.width, next.height));
+    let mut pen = Pen { out: String::new(), style: Style::default(), at: None, depth };
+    pen.out.push_str("\x1b[?2026h\x1b[?25l\x1b[0m");
+    if before.is_none() {
+        pen.out.push_str("\x1b[H\x1b[2J");
+    }
+    let blank = Canvas::new(next.width, 1);
+    let mut changed = false;
+    for y in 0..next.height {
+        let old = before.map_or(blank.row(0), |before| before.row(y));
+        changed |= pen.row(y, old, next.row(y));
+    }
+    let moved = before.is_none_or(|before| before.caret != next.caret);
+    if !changed && !moved && before.is_some() {
+        return Vec::new();
+    }
+    pen.look(&Style::default());
+    if let Some(caret) = next.caret {
+        pen.caret(caret);
+    }
+    pen.out.push_str("\x1b[?2026l");
+    pen.out.into_bytes()
+}
+
+struct Pen {
+    out: String,
+    style: Style,
+    /// Where the terminal's cursor surely stands.
+    at: Option<(u16, u16)>,
+    depth: Depth,
+}
+
+impl Pen {
+    /// Writes what changed in a row.
+    fn row(&mut self, y: u16, old: &[Cell], new: &[Cell]) -> bool {
+        let mut changed = false;
+        for (x, (before, cell)) in old.iter().zip(new).enumerate() {
+            // The second half of a wide character is written with the first, and the first again
+            // where only the second differs.
+            let tail_differs = width_of(cell.character) == 2 && old.get(x + 1) != new.get(x + 1);
+            if cell.character == '\0' || (before == cell && !tail_differs) {
+                continue;
+            }
+            changed = true;
+            self.cell(x as u16, y, cell);
+        }
+        changed
+    }
+
+    fn cell(&mut self, x: u16, y: u16, cell: &Cell) {
+        if self.at != Some((x, y)) {
+            let _ = write!(self.out, "\x1b[{};{}H", y + 1, x + 1);
+        }
+        self.look(&cell.style);
+        self.out.push(cell.character);
+        self.out.push_str(cell.more.as_deref().unwrap_or_default());
+        // Terminals differ about the width of what is joined and of many symbols: from there the
+        // cursor is placed anew.
+        let sure = cell.character.is_ascii() && cell.more.is_none();
+        self.at = sure.then_some((x + 1, y));
+    }
+
+    fn look(&mut self, style: &Style) {
+        if self.style == *style {
+            return;
+        }
+        if self.style.link != style.link {
+            let plain = |link: &&str| !link.chars().any(char::is_control);
+            let link = style.link.as_deref().filter(plain).unwrap_or_default();
+            let _ = write!(self.out, "\x1b]8;;{link}\x1b\\");
+        }
+        self.out.push_str("\x1b[0");
+        for (attribute, number) in ATTRIBUTES {
+            if style.attributes.contains(attribute) {
+                let _ = write!(self.out, ";{number}");
+            }
+        }
+        self.colour(style.foreground, 30);
+        self.colour(style.background, 40);
+        if let Some(colour) = style.underline {
+            self.underline(colour);
+        }
+        self.out.push('m');
+        self.style = style.clone();
+    }
+
+    fn colour(&mut self, colour: Colour, base: u16) {
+        let _ = match (colour, self.depth) {
+            (Colour::Default, _) | (_, Depth::None) => Ok(()),
+            (Colour::Rgb(r, g, b), Depth::True) => {
+                write!(self.out, ";{};2;{r};{g};{b}", base + 8)
+            }
+            (colour, depth) => {
+                let index = index_of(colour, depth);
+                match index {
+                    0..=7 => write!(self.out, ";{}", base + u16::from(index)),
+                    8..=15 => write!(self.out, ";{}", base + 52 + u16::from(index)),
+                    _ => write!(self.out, ";{};5;{index}", base + 8),
+                }
+            }
+        };
+    }
+
+    fn underline(&mut self, colour: Colour) {
+        let _ = match (colour, self.depth) {
+            (Colour::Default, _) | (_, Depth::None | Depth::Sixteen) => Ok(()),
+            (Colour::Rgb(r, g, b), Depth::True) => write!(self.out, ";58:2::{r}:{g}:{b}"),
+            (colour, depth) => write!(self.out, ";58:5:{}", index_of(colour, depth)),
+        };
+    }
+
+    fn caret(&mut self, caret: Caret) {
+        let shape = match caret.shape {
+            CursorShape::Block => 2,
+            CursorShape::Underline => 4,
+            CursorShape::Bar => 6,
+        };
+        let shape = shape - u8::from(caret.blinking);
+        let _ = write!(self.out, "\x1b[{shape} q\x1b[{};{}H\x1b[?25h", caret.y + 1, caret.x + 1);
+    }
+}
+
+const ATTRIBUTES: [(Attributes, &str); 11] = [
+    (Attributes::BOLD, "1"),
+    (Attributes::DIM, "2"),
+    (Attributes::ITALIC, "3"),
+    (Attributes::UNDERLINE, "4"),
+    (Attributes::INVERSE, "7"),
+    (Attributes::HIDDEN, "8"),
+    (Attributes::STRIKEOUT, "9"),
+    (Attributes::DOUBLE_UNDERLINE, "4:2"),
+    (Attributes::CURLY_UNDERLINE, "4:3"),
+    (Attributes::DOTTED_UNDERLINE, "4:4"),
+    (Attributes::DASHED_UNDERLINE, "4:5"),
+];
+
+/// The nearest of the palette, or of its first sixteen.
+fn index_of(colour: Colour, depth: Depth) -> u8 {
+    let (r, g, b) = match colour {
+        Colour::Default => return 7,
+        Colour::Indexed(index) if depth != Depth::Sixteen || index < 16 => return index,
+        Colour::Indexed(index) => rgb_of(index),
+        Colour::Rgb(r, g, b) => (r, g, b),
+    };
+    if depth == Depth::Sixteen { sixteen(r, g, b) } else { palette(r, g, b) }
+}
+
+/// What the 240 fixed colours of the palette are.
+fn rgb_of(index: u8) -> (u8, u8, u8) {
+    if index >= 232 {
+        let grey = 8 + 10 * (index - 232);
+        return (grey, grey, grey);
+    }
+    let step = |n: u8| if n == 0 { 0 } else { 55 + 40 * n };
+    let cube = index.saturating_sub(16);
+    (step(cube / 36), step(cube / 6 % 6), step(cube % 6))
+}
+
+fn palette(r: u8, g: u8, b: u8) -> u8 {
+    let (low, high) = (r.min(g).min(b), r.max(g).max(b));
+    if high - low < 8 {
+        return match low {
+            0..=3 => 16,
+            244.. => 231,
+            grey => 232 + ((u16::from(grey).saturating_sub(3)) / 10).min(23) as u8,
+        };
+    }
+    let step = |value: u8| match value {
+        0..=47 => 0,
+        48..=114 => 1,
+        _ => (value - 35) / 40,
+    };
+    16 + 36 * step(r) + 6 * step(g) + step(b)
+}
+
+fn sixteen(r: u8, g: u8, b: u8) -> u8 {
+    let high = r.max(g).max(b);
+    if high < 48 {
+        return 0;
+    }
+    // A part counts where it is more than half of the strongest.
+    let bit = |value: u8, bit: u8| if value > high / 2 { bit } else { 0 };
+    let hue = bit(r, 1) | bit(g, 2) | bit(b, 4);
+    match (hue, high) {
+        (7, 0..=140) => 8,
+        (7, 141..=200) => 7,
+        (hue, 180..) => 8 + hue,
+        (hue, _) => hue,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_changed_is_written() {
+        let mut before = Canvas::new(10, 2);
+        before.put(0, 0, 10, "hello", &Style::default());
+        let mut next = before.clone();
+        assert!(paint(Some(&before), &next, Depth::True).is_empty());
+        next.put(1, 0, 10, "a", &Style::default());
+        let bytes = String::from_utf8(paint(Some(&before), &next, Depth::True)).unwrap();
+        assert_eq!(bytes, "\x1b[?2026h\x1b[?25l\x1b[0m\x1b[1;2Ha\x1b[?2026l");
+        let whole = String::from_utf8(paint(None, &next, Depth::True)).unwrap();
+        assert!(whole.contains("\x1b[2J\x1b[1;1Hhallo"), "{whole:?}");
+    }
+
+    #[test]
+    fn colours_follow_what_the_terminal_has() {
+        let style = |foreground: Colour| Style { foreground, ..Style::default() };
+        for (colour, depth, expected) in [
+            (Colour::Indexed(1), Depth::True, "\x1b[0;31m"),
+            (Colour::Indexed(9), Depth::Sixteen, "\x1b[0;91m"),
+            (Colour::Indexed(196), Depth::Palette, "\x1b[0;38;5;196m"),
+            (Colour::Indexed(196), Depth::Sixteen, "\x1b[0;91m"),
+            (Colour::Rgb(1, 2, 3), Depth::True, "\x1b[0;38;2;1;2;3m"),
+            (Colour::Rgb(255, 0, 0), Depth::Palette, "\x1b[0;38;5;196m"),
+            (Colour::Rgb(0, 0, 128), Depth::Sixteen, "\x1b[0;34m"),
+            (Colour::Rgb(0, 0, 128), Depth::None, "\x1b[0m"),
+        ] {
+            let mut canvas = Canvas::new(1, 1);
+            canvas.put(0, 0, 1, "x", &style(colour));
+            let bytes = String::from_utf8(paint(None, &canvas, depth)).unwrap();
+            assert!(bytes.contains(&format!("{expected}x")), "{colour:?} {depth:?} {bytes:?}");
+        }
+    }
+
+    #[test]
+    fn the_environment_says_how_many_colours() {
+        assert_eq!(Depth::of(Some("1"), Some("truecolor"), Some("xterm")), Depth::None);
+        assert_eq!(Depth::of(None, Some("truecolor"), Some("xterm")), Depth::True);
+        assert_eq!(Depth::of(None, None, Some("tmux-256color")), Depth::Palette);
+        assert_eq!(Depth::of(Some(""), None, Some("xterm")), Depth::Sixteen);
+        assert_eq!(Depth::of(None, None, None), Depth::None);
+    }
+}

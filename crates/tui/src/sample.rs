@@ -1,0 +1,140 @@
+//! A project to test with, and the hands that type into it.
+
+use patterm_screen::Size;
+use patterm_wire::follow::{
+    Seen, SeenActivity, SeenKind, SeenMessage, SeenProcess, SeenStatus, SeenTimer,
+};
+use patterm_wire::view::{ToView, ViewSize};
+
+use crate::input::Parser;
+use crate::layout::PaneId;
+use crate::model::{Agent, Model};
+use crate::update::{Effect, Event, update};
+
+/// When it is now, in milliseconds since 1970.
+const NOW: u64 = 1_000_000_000;
+
+pub(crate) fn process(id: &str, name: &str, kind: SeenKind, activity: SeenActivity) -> SeenProcess {
+    SeenProcess {
+        id: id.to_owned(),
+        name: name.to_owned(),
+        kind,
+        activity,
+        runs: 1,
+        reason: "the screen says so".to_owned(),
+        ..SeenProcess::default()
+    }
+}
+
+/// A lead with two helpers, a dev server that failed, and a shell.
+pub(crate) fn project() -> Seen {
+    let lead = process("p1", "lead", SeenKind::Agent, SeenActivity::Working);
+    let lead = SeenProcess {
+        preset: Some("claude".to_owned()),
+        reason: "the title shows a spinner: ✳ Refactoring the parser".to_owned(),
+        ..lead
+    };
+    let below = |process: SeenProcess| SeenProcess { parent: Some("p1".to_owned()), ..process };
+    let helper = below(process("p2", "helper", SeenKind::Agent, SeenActivity::Idle));
+    let helper = SeenProcess { unread: true, ..helper };
+    let tests = below(process("p3", "tests", SeenKind::Agent, SeenActivity::Blocked));
+    let tests = SeenProcess { attention: Some("may I push?".to_owned()), ..tests };
+    let dev = process("p4", "dev", SeenKind::Command, SeenActivity::Idle);
+    let dev = SeenProcess { status: SeenStatus::Exited, code: Some(1), ..dev };
+    let shell = process("p5", "bash", SeenKind::Terminal, SeenActivity::Idle);
+    Seen {
+        project: "/home/ada/compiler".to_owned(),
+        server: "0.0.1".to_owned(),
+        processes: vec![lead, helper, tests, dev, shell],
+        messages: vec![message()],
+        timers: vec![timer()],
+        ..Seen::default()
+    }
+}
+
+fn message() -> SeenMessage {
+    SeenMessage {
+        id: 1,
+        kind: "message".to_owned(),
+        from: "p1".to_owned(),
+        to: "p2".to_owned(),
+        at: NOW,
+        excerpt: "please look at the lexer".to_owned(),
+        state: "queued".to_owned(),
+        evidence: "it works; its turn must end first".to_owned(),
+    }
+}
+
+fn timer() -> SeenTimer {
+    SeenTimer {
+        id: "t1".to_owned(),
+        kind: "delay".to_owned(),
+        owner: "p1".to_owned(),
+        due: Some(NOW + 90_000),
+        excerpt: Some("look at the build".to_owned()),
+        ..SeenTimer::default()
+    }
+}
+
+pub(crate) fn agents() -> Vec<Agent> {
+    let agent = |agent: &str, title: &str, why: Option<&str>| Agent {
+        agent: agent.to_owned(),
+        title: title.to_owned(),
+        found: why.is_none(),
+        why: why.map(str::to_owned),
+    };
+    vec![
+        agent("claude", "Claude Code", None),
+        agent("codex", "Codex", Some("`codex` is not in PATH")),
+    ]
+}
+
+/// A TUI without a terminal.
+pub(crate) struct Sample {
+    pub(crate) model: Model,
+    pub(crate) effects: Vec<Effect>,
+}
+
+impl Sample {
+    /// Nothing runs.
+    pub(crate) fn empty(width: u16, height: u16) -> Self {
+        let mut sample = Self { model: Model::new(width, height, None), effects: Vec::new() };
+        sample.model.now = NOW;
+        sample.happen(Event::Seen(Seen { processes: Vec::new(), ..project() }));
+        sample.model.agents = Some(agents());
+        sample
+    }
+
+    /// The project above, its lead in front.
+    pub(crate) fn new(width: u16, height: u16) -> Self {
+        let mut sample = Self::empty(width, height);
+        sample.happen(Event::Seen(Seen { selected: Some("p1".to_owned()), ..project() }));
+        let pane = sample.model.focus;
+        sample.show(pane, "lead says hello\r\n\x1b[1;32m>\x1b[0m what next?");
+        sample
+    }
+
+    pub(crate) fn happen(&mut self, event: Event) -> &[Effect] {
+        self.effects = update(&mut self.model, event);
+        &self.effects
+    }
+
+    /// What the terminal sends.
+    pub(crate) fn type_in(&mut self, typed: &str) -> &[Effect] {
+        let mut parser = Parser::default();
+        parser.feed(typed.as_bytes());
+        let mut tokens: Vec<_> = std::iter::from_fn(|| parser.next()).collect();
+        tokens.extend(std::iter::from_fn(|| parser.settle()));
+        let all = tokens.into_iter().flat_map(|token| update(&mut self.model, Event::Input(token)));
+        self.effects = all.collect();
+        &self.effects
+    }
+
+    /// What a pane's server sends: a picture of its size with this on it.
+    pub(crate) fn show(&mut self, pane: PaneId, text: &str) {
+        let size = self.model.panes[&pane].asked.unwrap_or(Size::DEFAULT);
+        let size = ViewSize { rows: size.rows, columns: size.columns };
+        let frame = ToView::Snapshot { offset: 0, size, bytes: text.as_bytes().to_vec() };
+        self.happen(Event::Frame(pane, frame));
+    }
+}

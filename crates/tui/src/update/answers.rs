@@ -1,0 +1,100 @@
+//! What tools answered.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Asked, Effect, panes, tell};
+use crate::layout::PaneId;
+use crate::model::{Agent, Mode, Model, Pad, Port};
+
+/// Takes an answer for what it was asked for.
+pub(super) fn take(
+    model: &mut Model,
+    asked: Asked,
+    answer: Result<Value, String>,
+    effects: &mut Vec<Effect>,
+) {
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(why) => {
+            failed(model, &asked, &why, effects);
+            return;
+        }
+    };
+    match asked {
+        Asked::Nothing => {}
+        Asked::Start => {
+            let id = answer["process_id"].as_str().unwrap_or_default().to_owned();
+            model.notice = None;
+            match model.process(&id) {
+                Some(_) => panes::show(model, &id, effects),
+                // It will be told of.
+                None => model.wanted = Some(id),
+            }
+        }
+        Asked::Agents => model.agents = Some(read::<Agent>(&answer["agents"])),
+        Asked::Pads => model.pads = read::<Pad>(&answer["scratchpads"]),
+        Asked::Pad(name) => {
+            let text = answer["content"].as_str().unwrap_or_default().to_owned();
+            model.mode = Mode::Text { title: format!("scratchpad {name}"), text, top: 0 };
+        }
+        Asked::Ports(process) => {
+            let ports = read::<Port>(&answer["ports"]);
+            model
+                .ports
+                .extend(ports.into_iter().map(|port| Port { process: process.clone(), ..port }));
+        }
+        Asked::Older(pane) => older(model, pane, &answer),
+    }
+}
+
+fn failed(model: &mut Model, asked: &Asked, why: &str, effects: &mut Vec<Effect>) {
+    // Ports and older rows are extras: without them nothing is wrong.
+    if matches!(asked, Asked::Ports(_) | Asked::Older(_)) {
+        return;
+    }
+    tell(model, why, true);
+    if *asked == Asked::Start {
+        let empty = model.panes.iter().find(|(_, pane)| pane.process.is_empty());
+        if let Some(id) = empty.map(|(id, _)| *id) {
+            panes::remove(model, id, effects);
+        }
+    }
+}
+
+fn read<T: for<'a> Deserialize<'a>>(list: &Value) -> Vec<T> {
+    let list = list.as_array().into_iter().flatten();
+    list.filter_map(|item| T::deserialize(item).ok()).collect()
+}
+
+/// Puts older rows above those that are gone through.
+fn older(model: &mut Model, id: PaneId, answer: &Value) {
+    let Some(pane) = model.panes.get_mut(&id) else { return };
+    let Some(scroll) = &mut pane.scroll else { return };
+    let bytes = match (answer["text"].as_str(), answer["base64"].as_str()) {
+        (Some(text), _) => text.as_bytes().to_vec(),
+        (None, Some(base64)) => from_base64(base64),
+        (None, None) => return,
+    };
+    let cut = answer["offset"].as_u64().unwrap_or(0) > 0;
+    scroll.add_older(&bytes, cut, &pane.screen);
+}
+
+fn from_base64(text: &str) -> Vec<u8> {
+    let digit = |byte: u8| match byte {
+        b'A'..=b'Z' => Some(byte - b'A'),
+        b'a'..=b'z' => Some(byte - b'a' + 26),
+        b'0'..=b'9' => Some(byte - b'0' + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    };
+    let digits: Vec<u8> = text.bytes().filter_map(digit).collect();
+    let mut bytes = Vec::with_capacity(digits.len() / 4 * 3);
+    for group in digits.chunks(4) {
+        let bits = group.iter().fold(0u32, |bits, digit| bits << 6 | u32::from(*digit));
+        let bits = bits << (6 * (4 - group.len()));
+        bytes.extend_from_slice(&bits.to_be_bytes()[1..group.len()]);
+    }
+    bytes
+}

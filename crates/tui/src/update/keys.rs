@@ -1,0 +1,212 @@
+//! What was typed: for the pane, or for us.
+
+use patterm_screen::Key;
+use patterm_screen::keys::KeyCode;
+
+use super::{Effect, actions, mouse, panes, scrolling};
+use crate::action::{self, typed};
+use crate::input::{Reply, Stroke, Token};
+use crate::list;
+use crate::model::{Mode, Model};
+use crate::send;
+
+/// Keys held down at once; more are not told apart.
+const HELD_KEYS: usize = 8;
+
+/// Takes what the terminal sent.
+pub(super) fn input(model: &mut Model, token: Token, effects: &mut Vec<Effect>) {
+    match token {
+        Token::Key(stroke) => key(model, &stroke, effects),
+        Token::Paste(text) => paste(model, &text, effects),
+        Token::Focus(gained) => {
+            model.focused = gained;
+            panes::tell_focus(model, gained, effects);
+        }
+        Token::Mouse(event) => mouse::take(model, event, effects),
+        Token::Reply(Reply::KittyKeyboard(_) | Reply::Other) => {}
+    }
+}
+
+fn key(model: &mut Model, stroke: &Stroke, effects: &mut Vec<Effect>) {
+    if stroke.released {
+        let code = stroke.key.map(|key| key.code);
+        let before = model.ours.len();
+        model.ours.retain(|ours| Some(*ours) != code);
+        if model.ours.len() == before && model.mode == Mode::Typing {
+            send(model, stroke, effects);
+        }
+        return;
+    }
+    model.notice = None;
+    let scrolls = model.focused_pane().is_some_and(|pane| pane.scroll.is_some());
+    let leads = stroke.key.as_ref().is_some_and(action::is_leader);
+    if model.mode == Mode::Typing && !leads && !scrolls {
+        send(model, stroke, effects);
+        return;
+    }
+    let Some(key) = stroke.key else { return };
+    if model.ours.len() < HELD_KEYS {
+        model.ours.push(key.code);
+    }
+    match (&model.mode, leads) {
+        (Mode::Typing, true) => model.mode = Mode::Leader,
+        (Mode::Typing, false) => scrolling::key(model, &key, effects),
+        (Mode::Leader, _) => {
+            model.mode = Mode::Typing;
+            if let Some(action) = action::for_key(&key) {
+                actions::act(model, action, effects);
+            }
+        }
+        _ => overlay(model, &key, effects),
+    }
+}
+
+/// What is typed goes to the program, in its own form.
+fn send(model: &mut Model, stroke: &Stroke, effects: &mut Vec<Effect>) {
+    let Some(pane) = model.focused_pane() else {
+        begin_without_pane(model, stroke, effects);
+        return;
+    };
+    push(effects, model.focus, send::key(stroke, &pane.screen.modes()));
+}
+
+/// Keys that are typed one after the other travel together.
+fn push(effects: &mut Vec<Effect>, pane: u32, bytes: Vec<u8>) {
+    if !bytes.is_empty() {
+        effects.push(Effect::Send(pane, bytes));
+    }
+}
+
+/// With nothing to type into, the keys that the first screen names work without the leader.
+fn begin_without_pane(model: &mut Model, stroke: &Stroke, effects: &mut Vec<Effect>) {
+    let action = stroke.key.as_ref().and_then(action::for_key);
+    if let Some(action) = action {
+        actions::act(model, action, effects);
+    }
+}
+
+fn paste(model: &mut Model, text: &[u8], effects: &mut Vec<Effect>) {
+    let plain = String::from_utf8_lossy(text);
+    let first_line = plain.split(['\r', '\n']).next().unwrap_or_default();
+    match &mut model.mode {
+        Mode::Line { text, .. } | Mode::List { filter: text, .. } => text.push_str(first_line),
+        Mode::Typing => {
+            if let Some(pane) = model.focused_pane().filter(|pane| pane.scroll.is_none()) {
+                push(effects, model.focus, send::paste(text, &pane.screen.modes()));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A key while something stands over the panes.
+fn overlay(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
+    let cancel = KeyCode::Char('c');
+    if key.code == KeyCode::Escape || (key.ctrl && key.code == cancel) {
+        model.mode = Mode::Typing;
+        return;
+    }
+    match std::mem::take(&mut model.mode) {
+        Mode::List { listed, chosen, filter } => {
+            model.mode = Mode::List { listed, chosen, filter };
+            list_key(model, key, effects);
+        }
+        Mode::Text { title, text, mut top } => {
+            let edit = matches!(key.code, KeyCode::Char('e'));
+            if edit && let Some(name) = title.strip_prefix("scratchpad ") {
+                effects.push(Effect::Edit(name.to_owned()));
+            }
+            if edit || !scroll_text(key, &mut top, text.lines().count()) {
+                return;
+            }
+            model.mode = Mode::Text { title, text, top };
+        }
+        Mode::Help { mut top } => {
+            if scroll_text(key, &mut top, action::ACTIONS.len() + 12) {
+                model.mode = Mode::Help { top };
+            }
+        }
+        Mode::Line { question, mut text } => match key.code {
+            KeyCode::Enter => actions::answered(model, &question, &text, effects),
+            _ => {
+                edit_line(key, &mut text);
+                model.mode = Mode::Line { question, text };
+            }
+        },
+        Mode::Confirm(doubt) => {
+            if matches!(key.code, KeyCode::Char('y') | KeyCode::Enter) {
+                actions::confirmed(model, &doubt, effects);
+            }
+        }
+        Mode::Typing | Mode::Leader => {}
+    }
+}
+
+fn list_key(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
+    let Mode::List { listed, chosen, mut filter } = model.mode.clone() else { return };
+    let count = list::items(model, listed, &filter).len();
+    let last = count.saturating_sub(1);
+    let chosen = match key.code {
+        KeyCode::Enter => {
+            actions::choose(model, listed, chosen, effects);
+            return;
+        }
+        KeyCode::Up => chosen.checked_sub(1).unwrap_or(last),
+        KeyCode::Down | KeyCode::Tab => {
+            if chosen >= last {
+                0
+            } else {
+                chosen + 1
+            }
+        }
+        KeyCode::Char('p') if key.ctrl => chosen.checked_sub(1).unwrap_or(last),
+        KeyCode::Char('n') if key.ctrl => {
+            if chosen >= last {
+                0
+            } else {
+                chosen + 1
+            }
+        }
+        KeyCode::PageUp => chosen.saturating_sub(10),
+        KeyCode::PageDown => (chosen + 10).min(last),
+        KeyCode::Home => 0,
+        KeyCode::End => last,
+        _ => {
+            edit_line(key, &mut filter);
+            0
+        }
+    };
+    model.mode = Mode::List { listed, chosen, filter };
+}
+
+/// Moves a text; false for a key that leaves it.
+fn scroll_text(key: &Key, top: &mut usize, lines: usize) -> bool {
+    let by: isize = match key.code {
+        KeyCode::Up | KeyCode::Char('k') => -1,
+        KeyCode::Down | KeyCode::Char('j') => 1,
+        KeyCode::PageUp => -10,
+        KeyCode::PageDown | KeyCode::Char(' ') => 10,
+        KeyCode::Home => isize::MIN,
+        _ => return false,
+    };
+    *top = top.saturating_add_signed(by).min(lines.saturating_sub(1));
+    true
+}
+
+/// The few keys that edit a line.
+pub(super) fn edit_line(key: &Key, text: &mut String) {
+    match key.code {
+        KeyCode::Backspace => {
+            text.pop();
+        }
+        KeyCode::Char('u') if key.ctrl => text.clear(),
+        KeyCode::Char('w') if key.ctrl => {
+            let kept = text.trim_end().rfind(' ').map_or(0, |at| at + 1);
+            text.truncate(kept);
+        }
+        KeyCode::Char(character) if !key.ctrl && !key.alt && !key.logo => {
+            text.push(typed(character, key.shift));
+        }
+        _ => {}
+    }
+}

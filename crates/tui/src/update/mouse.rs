@@ -1,0 +1,207 @@
+//! The mouse: for the program that asks for it, else for us.
+
+use patterm_screen::Key;
+use patterm_screen::keys::KeyCode;
+
+use super::{Effect, actions, panes, scrolling};
+use crate::canvas::Rect;
+use crate::input::MouseEvent;
+use crate::layout::PaneId;
+use crate::list;
+use crate::model::{Held, Mode, Model};
+use crate::send;
+use crate::view;
+
+/// Takes what the mouse did.
+pub(super) fn take(model: &mut Model, event: MouseEvent, effects: &mut Vec<Effect>) {
+    if let Some(held) = model.held.clone() {
+        drag(model, &held, event, effects);
+        return;
+    }
+    if model.mode != Mode::Typing && model.mode != Mode::Leader {
+        over(model, event, effects);
+        return;
+    }
+    if model.tree_columns() > 0 && event.x <= model.tree_columns() {
+        in_tree(model, event, effects);
+        return;
+    }
+    let (places, dividers) = model.places();
+    let line = dividers.into_iter().find(|divider| divider.line.contains(event.x, event.y));
+    if let Some(line) = line.filter(|_| event.pressed_left()) {
+        // A title below another pane is its line: pressed without moving it gives the focus.
+        model.held = Some(Held::Line(line));
+    }
+    let place = places.into_iter().find(|(_, room)| room.contains(event.x, event.y));
+    if let Some((id, room)) = place {
+        in_pane(model, id, model.body(room), event, effects);
+    }
+}
+
+fn in_tree(model: &mut Model, event: MouseEvent, effects: &mut Vec<Effect>) {
+    if !event.pressed_left() {
+        return;
+    }
+    if event.x == model.tree_columns() {
+        model.held = Some(Held::TreeEdge);
+        return;
+    }
+    let id = view::tree_row(model, event.y).map(|process| process.id.clone());
+    if let Some(id) = id {
+        panes::show(model, &id, effects);
+    }
+}
+
+fn in_pane(
+    model: &mut Model,
+    id: PaneId,
+    body: Rect,
+    event: MouseEvent,
+    effects: &mut Vec<Effect>,
+) {
+    if event.pressed_left() {
+        panes::focus(model, id, effects);
+    }
+    let Some(pane) = model.panes.get(&id) else { return };
+    let modes = pane.screen.modes();
+    let inside = body.contains(event.x, event.y);
+    let local = MouseEvent {
+        x: event.x.saturating_sub(body.x),
+        y: event.y.saturating_sub(body.y),
+        ..event
+    };
+    if inside && pane.scroll.is_none() && !event.shift() && send::wants(&event, &modes) {
+        if event.pressed_left() {
+            model.held = Some(Held::Program(id));
+        }
+        effects.push(Effect::Send(id, send::mouse(&local, &modes)));
+        return;
+    }
+    if let Some(rows) = event.wheel() {
+        if pane.scroll.is_none() && modes.alternate_screen && modes.alternate_scroll {
+            let code = if rows < 0 { KeyCode::Up } else { KeyCode::Down };
+            let keys = Key::from(code).encode(&modes).repeat(3);
+            effects.push(Effect::Send(id, keys));
+        } else {
+            wheel(model, id, rows, effects);
+        }
+        return;
+    }
+    if inside && event.pressed_left() && model.held.is_none() {
+        model.held = Some(Held::Selection(id, local.x, local.y));
+    }
+}
+
+/// Scrolls a pane; at the end of it the pane goes on.
+fn wheel(model: &mut Model, id: PaneId, rows: i32, effects: &mut Vec<Effect>) {
+    let scrolling = model.panes.get(&id).is_some_and(|pane| pane.scroll.is_some());
+    if !scrolling && rows > 0 {
+        return;
+    }
+    scrolling::begin(model, id, effects);
+    let Some(pane) = model.panes.get_mut(&id) else { return };
+    if let Some(scroll) = &mut pane.scroll {
+        scroll.shift(rows as isize);
+        if rows > 0 && scroll.at_end() && scroll.anchor.is_none() {
+            pane.scroll = None;
+        }
+    }
+}
+
+/// Something is held while the mouse moves, until it is let go.
+fn drag(model: &mut Model, held: &Held, event: MouseEvent, effects: &mut Vec<Effect>) {
+    if event.released {
+        model.held = None;
+    }
+    match held {
+        Held::TreeEdge => {
+            model.tree_width = Some(event.x.max(1));
+            panes::fit(model, effects);
+        }
+        Held::Line(divider) => {
+            if let Some(layout) = &mut model.layout {
+                layout.move_line(divider, event.x, event.y);
+            }
+            panes::fit(model, effects);
+        }
+        Held::Program(id) => {
+            let (place, pane) = (body_of(model, *id), model.panes.get(id));
+            if let (Some(body), Some(pane)) = (place, pane) {
+                let modes = pane.screen.modes();
+                let x = event.x.clamp(body.x, body.right().saturating_sub(1)) - body.x;
+                let y = event.y.clamp(body.y, body.bottom().saturating_sub(1)) - body.y;
+                if send::wants(&event, &modes) {
+                    let local = MouseEvent { x, y, ..event };
+                    effects.push(Effect::Send(*id, send::mouse(&local, &modes)));
+                }
+            }
+        }
+        Held::Selection(id, x, y) => select(model, *id, (*x, *y), event, effects),
+    }
+}
+
+fn body_of(model: &Model, id: PaneId) -> Option<Rect> {
+    let (places, _) = model.places();
+    let (_, room) = places.into_iter().find(|(pane, _)| *pane == id)?;
+    Some(model.body(room))
+}
+
+/// Draws a selection from where the button was pressed; letting go copies it.
+fn select(
+    model: &mut Model,
+    id: PaneId,
+    from: (u16, u16),
+    event: MouseEvent,
+    effects: &mut Vec<Effect>,
+) {
+    let Some(body) = body_of(model, id) else { return };
+    let here = (event.x.saturating_sub(body.x), event.y.saturating_sub(body.y));
+    if here == from && event.released {
+        return;
+    }
+    let was = model.panes.get(&id).is_some_and(|pane| pane.scroll.is_some());
+    scrolling::begin(model, id, effects);
+    let Some(pane) = model.panes.get_mut(&id) else { return };
+    let Some(scroll) = &mut pane.scroll else { return };
+    let place = |(x, y): (u16, u16)| (scroll.top + usize::from(y), usize::from(x));
+    let (begin, end) = (place(from), place(here));
+    scroll.by_rows = false;
+    if !was || scroll.anchor.is_none() {
+        scroll.anchor = Some(begin);
+    }
+    scroll.cursor = (end.0.min(scroll.rows.len().saturating_sub(1)), end.1);
+    if event.y < body.y {
+        scroll.shift(-1);
+    } else if event.y >= body.bottom() {
+        scroll.shift(1);
+    }
+    if event.released
+        && let Some(scroll) = pane.scroll.take()
+    {
+        scrolling::copy(model, &scroll, effects);
+    }
+}
+
+/// The mouse over a list: a click chooses, the wheel moves, beside it closes.
+fn over(model: &mut Model, event: MouseEvent, effects: &mut Vec<Effect>) {
+    let Mode::List { listed, chosen, filter } = &model.mode else {
+        if event.pressed_left() && !matches!(model.mode, Mode::Line { .. }) {
+            model.mode = Mode::Typing;
+        }
+        return;
+    };
+    let (listed, chosen) = (*listed, *chosen);
+    let count = list::items(model, listed, filter).len();
+    if let Some(rows) = event.wheel() {
+        let moved = chosen.saturating_add_signed(rows.signum() as isize);
+        if let Mode::List { chosen, .. } = &mut model.mode {
+            *chosen = moved.min(count.saturating_sub(1));
+        }
+    } else if event.pressed_left() {
+        match view::list_row(model, event.x, event.y) {
+            Some(at) if at < count => actions::choose(model, listed, at, effects),
+            Some(_) => {}
+            None => model.mode = Mode::Typing,
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Panes: which processes they show, which has the focus, how large they are.
+
+use patterm_screen::{Screen, Size};
+use patterm_wire::follow::{Seen, SeenProcess, SeenStatus};
+use serde_json::json;
+
+use super::{Asked, Effect};
+use crate::layout::{Direction, Layout, PaneId};
+use crate::model::{Mode, Model, Pane};
+use crate::send;
+
+/// More panes than this nobody can read, and each is a connection.
+const PANES: usize = 16;
+
+/// Takes the project as it is now.
+pub(super) fn seen(model: &mut Model, seen: Seen, effects: &mut Vec<Effect>) {
+    let anew = !model.connected;
+    let chosen = (seen.selections != model.seen.selections || !model.begun) && !anew;
+    let called = newly_called(&model.seen, &seen, model.begun);
+    model.seen = seen;
+    model.connected = true;
+    if !model.begun {
+        effects.push(Effect::Call {
+            tool: "list_agents",
+            arguments: json!({}),
+            asked: Asked::Agents,
+        });
+    }
+    drop_closed(model, effects);
+    begin(model, effects);
+    if chosen && let Some(id) = model.seen.selected.clone() {
+        show(model, &id, effects);
+    }
+    if let Some(id) = model.wanted.clone().filter(|id| model.process(id).is_some()) {
+        model.wanted = None;
+        show(model, &id, effects);
+    }
+    attach_what_is_not(model, anew, effects);
+    model.begun = true;
+    if !model.focused {
+        effects.extend(called.into_iter().map(Effect::Notify));
+    }
+}
+
+/// Who asks for a person now and did not before.
+fn newly_called(before: &Seen, now: &Seen, begun: bool) -> Vec<String> {
+    let asked = |seen: &Seen, id: &str| {
+        let process = seen.processes.iter().find(|process| process.id == id);
+        process.and_then(|process| process.attention.clone())
+    };
+    let called = now.processes.iter().filter_map(|process| {
+        let why = process.attention.as_ref()?;
+        let new = begun && asked(before, &process.id).as_ref() != Some(why);
+        new.then(|| format!("{}: {why}", process.name))
+    });
+    called.collect()
+}
+
+/// Panes of processes that are closed go; the last one stays empty.
+fn drop_closed(model: &mut Model, effects: &mut Vec<Effect>) {
+    let gone: Vec<PaneId> = model
+        .panes
+        .iter()
+        .filter(|(_, pane)| !pane.process.is_empty() && model.process(&pane.process).is_none())
+        .map(|(id, _)| *id)
+        .collect();
+    for id in gone {
+        remove(model, id, effects);
+    }
+}
+
+/// With processes and no pane, the first one is shown: what was brought to the front, or whatever
+/// came last.
+fn begin(model: &mut Model, effects: &mut Vec<Effect>) {
+    if model.layout.is_some() || model.seen.processes.is_empty() {
+        return;
+    }
+    let selected = model.seen.selected.as_ref().and_then(|id| model.process(id));
+    let last = model.tree().pop().map(|(_, process)| process);
+    if let Some(id) = selected.or(last).map(|process| process.id.clone()) {
+        show(model, &id, effects);
+    }
+}
+
+/// Attaches panes whose process has begun, or begun anew, and all of them after the server has. A
+/// process that is being started has nothing to attach to yet.
+fn attach_what_is_not(model: &mut Model, anew: bool, effects: &mut Vec<Effect>) {
+    let begun = |process: &&SeenProcess| process.status != SeenStatus::Starting;
+    let runs: Vec<(PaneId, u64)> = model
+        .panes
+        .iter()
+        .filter_map(|(id, pane)| Some((*id, model.process(&pane.process).filter(begun)?.runs)))
+        .collect();
+    for (id, run) in runs {
+        let Some(pane) = model.panes.get_mut(&id) else { continue };
+        if pane.run != run || anew {
+            pane.run = run;
+            pane.scroll = None;
+            attach(model, id, effects);
+        }
+    }
+}
+
+/// Shows a process: where it is shown already, else in the pane with the focus.
+pub(super) fn show(model: &mut Model, id: &str, effects: &mut Vec<Effect>) {
+    let Some(process) = model.process(id) else { return };
+    let pane = new_pane(process);
+    let there = model.panes.iter().find(|(_, pane)| pane.process == id).map(|(id, _)| *id);
+    if let Some(there) = there {
+        focus(model, there, effects);
+        // Who asked for the person has been looked at.
+        if model.process(id).is_some_and(|process| process.attention.is_some()) {
+            attach(model, there, effects);
+        }
+        return;
+    }
+    if model.layout.is_none() {
+        model.last_pane += 1;
+        model.focus = model.last_pane;
+        model.layout = Some(Layout::Pane(model.focus));
+    }
+    model.panes.insert(model.focus, pane);
+    attach_what_is_not(model, false, effects);
+}
+
+fn new_pane(process: &SeenProcess) -> Pane {
+    Pane {
+        process: process.id.clone(),
+        screen: Screen::new(Size::DEFAULT),
+        run: 0,
+        live: false,
+        refused: None,
+        asked: None,
+        scroll: None,
+    }
+}
+
+fn size_of(model: &Model, id: PaneId) -> Option<Size> {
+    let (places, _) = model.places();
+    let (_, room) = places.into_iter().find(|(pane, _)| *pane == id)?;
+    let body = model.body(room);
+    Some(Size::new(body.height, body.width))
+}
+
+fn attach(model: &mut Model, id: PaneId, effects: &mut Vec<Effect>) {
+    let size = size_of(model, id).or_else(|| model.panes.get(&id)?.asked);
+    let size = size.unwrap_or(Size::DEFAULT);
+    if let Some(pane) = model.panes.get_mut(&id) {
+        pane.asked = Some(size);
+        pane.refused = None;
+        effects.push(Effect::Attach { pane: id, process: pane.process.clone(), size });
+    }
+}
+
+/// Tells every pane how much room it has, where that changed.
+pub(super) fn fit(model: &mut Model, effects: &mut Vec<Effect>) {
+    for (id, room) in model.places().0 {
+        let body = model.body(room);
+        let size = Size::new(body.height, body.width);
+        let Some(pane) = model.panes.get_mut(&id) else { continue };
+        if let Some(scroll) = &mut pane.scroll {
+            scroll.height = usize::from(size.rows);
+            scroll.shift(0);
+        }
+        if pane.asked != Some(size) {
+            pane.asked = Some(size);
+            effects.push(Effect::Size(id, size));
+        }
+    }
+}
+
+/// Gives a pane the focus, and tells programs that want to know.
+pub(super) fn focus(model: &mut Model, id: PaneId, effects: &mut Vec<Effect>) {
+    if model.focus == id || !model.panes.contains_key(&id) {
+        return;
+    }
+    tell_focus(model, false, effects);
+    model.focus = id;
+    tell_focus(model, true, effects);
+    if model.zoomed {
+        fit(model, effects);
+    }
+}
+
+/// Tells the program with the focus of it.
+pub(super) fn tell_focus(model: &Model, gained: bool, effects: &mut Vec<Effect>) {
+    let Some(pane) = model.focused_pane() else { return };
+    let bytes = send::focus(gained, &pane.screen.modes());
+    if !bytes.is_empty() {
+        effects.push(Effect::Send(model.focus, bytes));
+    }
+}
+
+/// Puts another pane beside or below the one with the focus. It shows a process that no pane
+/// shows, or a new shell where there is none.
+pub(super) fn split(model: &mut Model, direction: Direction, effects: &mut Vec<Effect>) {
+    if model.layout.is_none() || model.panes.len() >= PANES {
+        return;
+    }
+    model.zoomed = false;
+    let shown = |id: &str| model.panes.values().any(|pane| pane.process == id);
+    let hidden = model.tree().into_iter().map(|(_, process)| process).find(|p| !shown(&p.id));
+    let pane = hidden.map(new_pane);
+    let at = model.focus;
+    model.last_pane += 1;
+    let id = model.last_pane;
+    if let Some(layout) = &mut model.layout {
+        layout.split(at, direction, id);
+    }
+    let none = pane.is_none();
+    model.panes.insert(id, pane.unwrap_or_else(|| new_pane(&SeenProcess::default())));
+    focus(model, id, effects);
+    match none {
+        true => start_shell(effects),
+        false => attach_what_is_not(model, false, effects),
+    }
+    fit(model, effects);
+}
+
+pub(super) fn start_shell(effects: &mut Vec<Effect>) {
+    effects.push(Effect::Call {
+        tool: "spawn_process",
+        arguments: json!({"kind": "terminal"}),
+        asked: Asked::Start,
+    });
+}
+
+/// Takes a pane away. Its process goes on.
+pub(super) fn remove(model: &mut Model, id: PaneId, effects: &mut Vec<Effect>) {
+    let order = model.layout.as_ref().map(Layout::panes).unwrap_or_default();
+    let at = order.iter().position(|pane| *pane == id).unwrap_or(0);
+    model.panes.remove(&id);
+    effects.push(Effect::Leave(id));
+    model.layout = model.layout.take().and_then(|layout| layout.without(id));
+    if model.focus == id {
+        let left: Vec<_> = order.into_iter().filter(|pane| *pane != id).collect();
+        model.focus = left.get(at.min(left.len().saturating_sub(1))).copied().unwrap_or(0);
+        tell_focus(model, true, effects);
+    }
+    if model.panes.len() < 2 {
+        model.zoomed = false;
+    }
+    model.mode = match std::mem::take(&mut model.mode) {
+        Mode::Confirm(_) | Mode::Line { .. } => Mode::Typing,
+        mode => mode,
+    };
+    fit(model, effects);
+}

@@ -1,0 +1,246 @@
+//! What happens, and what is done about it.
+
+use patterm_wire::follow::{Seen, SeenProcess, SeenStatus};
+use serde_json::json;
+
+use super::*;
+use crate::model::{Listed, Mode};
+use crate::sample::{Sample, project};
+
+/// The leader.
+const LEAD: &str = "\x02";
+
+fn attached(effects: &[Effect]) -> Vec<&str> {
+    let processes = effects.iter().filter_map(|effect| match effect {
+        Effect::Attach { process, .. } => Some(process.as_str()),
+        _ => None,
+    });
+    processes.collect()
+}
+
+fn sent(effects: &[Effect]) -> String {
+    let bytes = effects.iter().filter_map(|effect| match effect {
+        Effect::Send(_, bytes) => Some(bytes.as_slice()),
+        _ => None,
+    });
+    String::from_utf8(bytes.flatten().copied().collect()).unwrap()
+}
+
+fn called(effects: &[Effect]) -> Vec<(&str, Value)> {
+    let calls = effects.iter().filter_map(|effect| match effect {
+        Effect::Call { tool, arguments, .. } => Some((*tool, arguments.clone())),
+        _ => None,
+    });
+    calls.collect()
+}
+
+fn selected(sample: &Sample) -> &str {
+    &sample.model.selected().unwrap().id
+}
+
+#[test]
+fn everything_typed_goes_to_the_pane_except_after_the_leader() {
+    let mut sample = Sample::new(80, 24);
+    assert_eq!(sent(sample.type_in("ls\r\x03\x1b[A")), "ls\r\x03\x1b[A");
+    assert_eq!(sent(sample.type_in("\x02\x02")), "\x02", "twice is the key itself");
+    assert_eq!(sent(sample.type_in("\x02k")), "", "a key without a meaning means nothing");
+    assert_eq!(sent(sample.type_in("x")), "x");
+    assert_eq!(sample.type_in("\x02d"), [Effect::Quit(None)]);
+}
+
+#[test]
+fn the_leader_is_known_in_every_form_and_its_release_is_not_sent() {
+    let mut sample = Sample::new(80, 24);
+    let pane = sample.model.focus;
+    sample.show(pane, "\x1b[>11u");
+    assert_eq!(sent(sample.type_in("\x1b[98;5u\x1b[98;5:3u\x1b[98;5u\x1b[98;5:3u")), "\x1b[98;5u");
+    assert_eq!(sent(sample.type_in("\x1b[97u\x1b[97;1:3u")), "\x1b[97u\x1b[97;1:3u");
+    assert_eq!(sample.type_in("\x1b[98;5u\x1b[100;1u"), [Effect::Quit(None)]);
+}
+
+#[test]
+fn a_paste_is_marked_where_the_program_wants_it_and_is_never_a_command() {
+    let mut sample = Sample::new(80, 24);
+    assert_eq!(sent(sample.type_in("\x1b[200~a\x02d\x1b[201~")), "a\x02d");
+    let pane = sample.model.focus;
+    sample.show(pane, "\x1b[?2004h");
+    assert_eq!(sent(sample.type_in("\x1b[200~a\x1b[201~")), "\x1b[200~a\x1b[201~");
+}
+
+#[test]
+fn processes_are_reached_by_step_by_number_and_by_name() {
+    let mut sample = Sample::new(80, 24);
+    assert_eq!(attached(sample.type_in("\x02n")), ["p2"]);
+    assert_eq!(attached(sample.type_in("\x02p\x02p")), ["p1", "p5"], "and around");
+    assert_eq!(attached(sample.type_in("\x025")), [""; 0], "it is shown already");
+    assert_eq!(attached(sample.type_in("\x024")), ["p4"]);
+    assert_eq!(attached(sample.type_in("\x02:show help\r")), ["p2"]);
+    assert_eq!(sample.model.mode, Mode::Typing);
+}
+
+#[test]
+fn a_split_shows_what_is_hidden_and_a_new_shell_where_nothing_is() {
+    let mut sample = Sample::new(120, 40);
+    assert_eq!(attached(sample.type_in("\x02|")), ["p2"]);
+    assert_eq!(sample.model.panes.len(), 2);
+    assert_eq!(attached(sample.type_in("\x02-\x02-\x02-")), ["p3", "p4", "p5"]);
+    let effects = sample.type_in("\x02-").to_vec();
+    assert_eq!(called(&effects), [("spawn_process", json!({"kind": "terminal"}))]);
+    let started = json!({"process_id": "p6", "name": "bash"});
+    sample.happen(Event::Answer(Asked::Start, Ok(started)));
+    let mut next = project();
+    next.processes.push(SeenProcess { id: "p6".into(), runs: 1, ..SeenProcess::default() });
+    assert_eq!(attached(sample.happen(Event::Seen(next))), ["p6"]);
+    assert_eq!(selected(&sample), "p6");
+    sample.type_in("\x02o");
+    assert_eq!(selected(&sample), "p1", "after the last comes the first");
+    sample.type_in("\x02z");
+    assert_eq!(sample.model.places().0.len(), 1);
+    sample.type_in("\x02z\x02q");
+    assert_eq!(sample.model.panes.len(), 5);
+}
+
+#[test]
+fn a_shell_that_cannot_be_started_leaves_no_pane() {
+    let mut sample = Sample::empty(80, 24);
+    sample
+        .happen(Event::Seen(Seen { processes: vec![project().processes.remove(4)], ..project() }));
+    sample.type_in("\x02|");
+    assert_eq!(sample.model.panes.len(), 2);
+    sample.happen(Event::Answer(Asked::Start, Err("the disk is full".to_owned())));
+    assert_eq!(sample.model.panes.len(), 1);
+    assert_eq!(sample.model.notice.as_ref().unwrap().text, "the disk is full");
+}
+
+#[test]
+fn what_is_closed_goes_and_what_is_restarted_is_attached_again() {
+    let mut sample = Sample::new(120, 40);
+    sample.type_in("\x02|");
+    let mut next = project();
+    next.processes[0].status = SeenStatus::Starting;
+    next.processes[0].runs = 2;
+    assert_eq!(attached(sample.happen(Event::Seen(next.clone()))), [""; 0], "not before it runs");
+    next.processes[0].status = SeenStatus::Running;
+    assert_eq!(attached(sample.happen(Event::Seen(next.clone()))), ["p1"]);
+    next.processes.remove(1);
+    let effects = sample.happen(Event::Seen(next)).to_vec();
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::Leave(_))));
+    assert_eq!(sample.model.panes.len(), 1);
+    sample.happen(Event::Seen(Seen::default()));
+    assert!(sample.model.panes.is_empty() && sample.model.layout.is_none());
+}
+
+#[test]
+fn after_the_server_was_replaced_everything_is_attached_again() {
+    let mut sample = Sample::new(120, 40);
+    sample.type_in("\x02|");
+    sample.happen(Event::Lost);
+    assert!(!sample.model.connected);
+    assert_eq!(attached(sample.happen(Event::Seen(project()))), ["p1", "p2"]);
+}
+
+#[test]
+fn what_somebody_brings_to_the_front_is_shown() {
+    let mut sample = Sample::new(80, 24);
+    let next = Seen { selected: Some("p5".to_owned()), selections: 1, ..project() };
+    assert_eq!(attached(sample.happen(Event::Seen(next.clone()))), ["p5"]);
+    sample.type_in("\x021");
+    assert_eq!(attached(sample.happen(Event::Seen(next))), [""; 0], "only when it happens");
+}
+
+#[test]
+fn who_asks_is_jumped_to_and_told_of_where_nobody_looks() {
+    let mut sample = Sample::new(80, 24);
+    assert_eq!(attached(sample.type_in("\x02!")), ["p3"]);
+    sample.type_in("\x1b[O");
+    let mut next = project();
+    next.processes[4].attention = Some("look".to_owned());
+    let effects = sample.happen(Event::Seen(next)).to_vec();
+    assert!(effects.contains(&Effect::Notify("bash: look".to_owned())), "{effects:?}");
+    sample.type_in("\x02!");
+    assert!(matches!(sample.model.mode, Mode::List { listed: Listed::Attention, .. }));
+}
+
+#[test]
+fn an_agent_is_started_with_what_it_is_to_do() {
+    let mut sample = Sample::new(80, 24);
+    sample.type_in("\x02a");
+    sample.type_in("\r");
+    let effects = sample.type_in("fix the lexer\r").to_vec();
+    let arguments = json!({"agent": "claude", "agent_instructions": "fix the lexer"});
+    assert_eq!(called(&effects), [("spawn_agent", arguments)]);
+    sample.type_in("\x02acodex\r");
+    assert_eq!(sample.model.notice.as_ref().unwrap().text, "`codex` is not in PATH");
+}
+
+#[test]
+fn what_ends_something_asks_first() {
+    let mut sample = Sample::new(80, 24);
+    assert_eq!(called(sample.type_in("\x02xn")), []);
+    assert_eq!(called(sample.type_in("\x02xy")), [("close_process", json!({"process_id": "p1"}))]);
+    let renamed = json!({"process_id": "p1", "name": "lead2"});
+    assert_eq!(called(sample.type_in("\x02r2\r")), [("rename_process", renamed)]);
+}
+
+#[test]
+fn scrolling_searching_and_copying() {
+    let mut sample = Sample::new(80, 24);
+    let effects = sample.type_in("\x02[").to_vec();
+    assert_eq!(called(&effects)[0].0, "get_process_raw_output");
+    assert_eq!(sent(sample.type_in("/HELLO\r")), "", "nothing goes to the program");
+    let scroll = sample.model.focused_pane().unwrap().scroll.as_ref().unwrap();
+    assert_eq!(scroll.cursor, (0, 10));
+    assert_eq!(sample.type_in("v\x1b[C\x1b[Cy"), [Effect::Copy("hel".to_owned())]);
+    assert!(sample.model.focused_pane().unwrap().scroll.is_none());
+    assert_eq!(sent(sample.type_in("q")), "q");
+}
+
+#[test]
+fn the_mouse_is_ours_unless_the_program_asks_for_it() {
+    let mut sample = Sample::new(80, 24);
+    // The tree: its fifth row is the fourth process.
+    assert_eq!(attached(sample.type_in("\x1b[<0;3;5M\x1b[<0;3;5m")), ["p4"]);
+    let pane = sample.model.focus;
+    sample.show(pane, "some text");
+    let effects = sample.type_in("\x1b[<0;26;1M\x1b[<32;29;1M\x1b[<0;29;1m").to_vec();
+    assert!(effects.contains(&Effect::Copy("some".to_owned())), "{effects:?}");
+    sample.show(pane, "\x1b[?1000h\x1b[?1006h");
+    assert_eq!(sent(sample.type_in("\x1b[<0;26;1M\x1b[<0;26;1m")), "\x1b[<0;1;1M\x1b[<0;1;1m");
+    sample.show(pane, "\x1b[?1049h");
+    assert_eq!(sent(sample.type_in("\x1b[<64;26;1M")), "\x1b[A\x1b[A\x1b[A");
+}
+
+#[test]
+fn a_line_between_panes_and_the_trees_edge_can_be_moved() {
+    let mut sample = Sample::new(120, 40);
+    sample.type_in("\x02|");
+    let before = sample.model.places().0[0].1.width;
+    let line = sample.model.places().1[0].line;
+    let (x, y) = (line.x + 1, line.y + 3);
+    let drag = format!("\x1b[<0;{x};{y}M\x1b[<32;{};{y}M\x1b[<0;{};{y}m", x + 10, x + 10);
+    let effects = sample.type_in(&drag).to_vec();
+    assert_eq!(effects.iter().filter(|e| matches!(e, Effect::Size(..))).count(), 2);
+    assert_eq!(sample.model.places().0[0].1.width, before + 9);
+    sample.type_in("\x1b[<0;31;9M\x1b[<32;41;9M\x1b[<0;41;9m");
+    assert_eq!(sample.model.tree_columns(), 40);
+}
+
+#[test]
+fn programs_hear_of_the_focus_where_they_want_to() {
+    let mut sample = Sample::new(120, 40);
+    let first = sample.model.focus;
+    sample.show(first, "\x1b[?1004h");
+    assert_eq!(sent(sample.type_in("\x1b[O\x1b[I")), "\x1b[O\x1b[I");
+    assert_eq!(sent(sample.type_in("\x02|")), "\x1b[O");
+    assert_eq!(sent(sample.type_in(&format!("{LEAD}o"))), "\x1b[I");
+}
+
+#[test]
+fn a_resize_tells_every_pane_its_room() {
+    let mut sample = Sample::new(120, 40);
+    let effects = sample.happen(Event::Resized(80, 24)).to_vec();
+    assert_eq!(effects, [Effect::Size(sample.model.focus, Size::new(23, 55))]);
+    assert_eq!(sample.happen(Event::Resized(80, 24)), []);
+    sample.happen(Event::Resized(20, 5));
+    assert_eq!(sample.model.tree_columns(), 0, "the pane needs the room");
+}

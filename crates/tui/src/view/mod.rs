@@ -1,0 +1,34 @@
+//! A model as a picture.
+
+mod look;
+mod overlay;
+mod pane;
+mod status;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod welcome;
+
+use crate::canvas::Canvas;
+use crate::model::{Mode, Model};
+
+pub(crate) use overlay::list_row;
+pub(crate) use tree::process_at as tree_row;
+
+/// Draws all of it.
+pub(crate) fn view(model: &Model) -> Canvas {
+    let mut canvas = Canvas::new(model.width, model.height);
+    if model.width < 2 || model.height < 2 {
+        return canvas;
+    }
+    tree::draw(model, &mut canvas);
+    match model.panes.is_empty() {
+        true => welcome::draw(model, &mut canvas),
+        false => pane::draw(model, &mut canvas),
+    }
+    status::draw(model, &mut canvas);
+    if model.mode != Mode::Typing {
+        overlay::draw(model, &mut canvas);
+    }
+    canvas
+}

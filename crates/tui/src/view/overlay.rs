@@ -1,0 +1,159 @@
+//! What stands over the panes: the leader's keys, lists, texts, help.
+
+use patterm_screen::Attributes;
+
+use super::{look, tree};
+use crate::action::ACTIONS;
+use crate::canvas::{Canvas, Rect, text_width};
+use crate::list;
+use crate::model::{Listed, Mode, Model};
+
+pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
+    match &model.mode {
+        Mode::Typing | Mode::Line { .. } | Mode::Confirm(_) => {}
+        Mode::Leader => leader(model, canvas),
+        Mode::List { listed, chosen, filter } => draw_list(model, *listed, *chosen, filter, canvas),
+        Mode::Text { title, text, top } => {
+            let lines: Vec<String> = markdown(text, usize::from(text_width_of(model)));
+            paper(model, title, &lines, *top, canvas);
+        }
+        Mode::Help { top } => paper(model, "help", &help(), *top, canvas),
+    }
+}
+
+fn above_status(model: &Model) -> Rect {
+    Rect::new(0, 0, model.width, model.height - 1)
+}
+
+/// The leader's keys, in as many columns as there is room for, right above the status.
+fn leader(model: &Model, canvas: &mut Canvas) {
+    const COLUMN: u16 = 19;
+    let area = above_status(model);
+    let columns = (area.width.saturating_sub(2) / COLUMN).max(1);
+    let rows = (ACTIONS.len() as u16).div_ceil(columns);
+    let height = (rows + 2).min(area.height);
+    let room = Rect { y: area.bottom() - height, height, ..area };
+    canvas.clear(room, &look::plain());
+    canvas.frame(room, "ctrl+b and then", &look::accent());
+    let inner = room.inner();
+    for (at, entry) in ACTIONS.iter().enumerate() {
+        let (column, row) = (at as u16 / rows, at as u16 % rows);
+        if row >= inner.height {
+            continue;
+        }
+        let x = inner.x + column * COLUMN;
+        let edge = (x + COLUMN - 1).min(inner.right());
+        let after = canvas.put(x, inner.y + row, edge, &format!(" {}", entry.key), &look::accent());
+        canvas.put_cut((x + 5).max(after + 1), inner.y + row, edge, entry.short, &look::plain());
+    }
+}
+
+fn list_room(model: &Model) -> Rect {
+    let area = above_status(model);
+    let width = (area.width.saturating_mul(3) / 4).clamp(40.min(area.width), 110);
+    let height = (area.height * 3 / 4).max(8.min(area.height));
+    area.middle(width, height)
+}
+
+/// The item of the open list at a place; `None` beside the list.
+pub(crate) fn list_row(model: &Model, x: u16, y: u16) -> Option<usize> {
+    let Mode::List { listed, chosen, filter } = &model.mode else { return None };
+    let room = list_room(model);
+    if !room.contains(x, y) {
+        return None;
+    }
+    let inner = room.inner().cut_top(1).1;
+    let count = list::items(model, *listed, filter).len();
+    let first = first_shown(*chosen, usize::from(inner.height), count);
+    match inner.contains(x, y) {
+        true => Some(first + usize::from(y - inner.y)),
+        false => Some(usize::MAX),
+    }
+}
+
+fn first_shown(chosen: usize, rows: usize, count: usize) -> usize {
+    (chosen + 1).saturating_sub(rows).min(count.saturating_sub(rows))
+}
+
+fn draw_list(model: &Model, listed: Listed, chosen: usize, filter: &str, canvas: &mut Canvas) {
+    let room = list_room(model);
+    canvas.clear(room, &look::plain());
+    canvas.frame(room, list::title(listed), &look::accent());
+    let (top, inner) = room.inner().cut_top(1);
+    let x = canvas.put(top.x + 1, top.y, top.right(), "› ", &look::accent());
+    let x = canvas.put(x, top.y, top.right(), filter, &look::plain());
+    let shape = patterm_screen::CursorShape::Bar;
+    canvas.caret = Some(crate::canvas::Caret { x, y: top.y, shape, blinking: false });
+    let items = list::items(model, listed, filter);
+    if items.is_empty() {
+        canvas.put_cut(inner.x + 1, inner.y, inner.right(), list::when_empty(listed), &look::dim());
+    }
+    let marks = items.iter().map(|item| text_width(&item.mark)).max().unwrap_or(0) as u16;
+    let first = first_shown(chosen, usize::from(inner.height), items.len());
+    let shown = items.iter().enumerate().skip(first).take(usize::from(inner.height));
+    for (line, (at, item)) in shown.enumerate() {
+        let row = Rect { y: inner.y + line as u16, height: 1, ..inner };
+        canvas.put(row.x + 1, row.y, row.right(), &item.mark, &look::accent());
+        let x = row.x + marks + if marks > 0 { 2 } else { 1 };
+        // The detail gets what the text leaves, and at least a third of the row.
+        let detail = text_width(&item.detail) as u16;
+        let most = row.right().saturating_sub(x + 2);
+        let text = (text_width(&item.text) as u16).min(most.saturating_sub(detail.min(most / 3)));
+        let x = canvas.put_cut(x, row.y, x + text, &item.text, &look::plain());
+        let begin = (row.right().saturating_sub(1 + detail)).max(x + 2);
+        canvas.put_cut(begin, row.y, row.right() - 1, &item.detail, &look::dim());
+        if at == chosen {
+            canvas.restyle(row, |style| style.attributes = style.attributes | Attributes::INVERSE);
+        }
+    }
+}
+
+fn text_width_of(model: &Model) -> u16 {
+    above_status(model).width.saturating_sub(8).min(100)
+}
+
+/// A text to read, on a sheet of its own.
+fn paper(model: &Model, title: &str, lines: &[String], top: usize, canvas: &mut Canvas) {
+    let area = above_status(model);
+    let height = (lines.len() as u16 + 2).clamp(3.min(area.height), area.height);
+    let room = area.middle(text_width_of(model) + 4, height);
+    canvas.clear(room, &look::plain());
+    canvas.frame(room, title, &look::accent());
+    let inner = room.inner();
+    let last = lines.len().saturating_sub(usize::from(inner.height));
+    let shown = lines.iter().skip(top.min(last)).take(usize::from(inner.height));
+    for (row, line) in shown.enumerate() {
+        let style = if line.starts_with('#') { look::bold() } else { look::plain() };
+        canvas.put_cut(inner.x + 1, inner.y + row as u16, inner.right(), line, &style);
+    }
+}
+
+/// Markdown as lines of text: headings stay marked, everything else is wrapped.
+fn markdown(text: &str, width: usize) -> Vec<String> {
+    let plain: String = text.chars().filter(|c| *c == '\n' || !c.is_control()).collect();
+    plain
+        .lines()
+        .flat_map(|line| tree::wrap(if line.is_empty() { " " } else { line }, width))
+        .collect()
+}
+
+fn help() -> Vec<String> {
+    let mut lines =
+        vec!["Everything typed goes to the pane, except after ctrl+b:".to_owned(), String::new()];
+    lines.extend(ACTIONS.iter().map(|entry| format!("  {:<7} {}", entry.key, entry.words)));
+    lines.extend(
+        [
+            "",
+            "In the tree: @ agent, $ command, > shell; ● working or running,",
+            "○ idle, ◆ waits for you, ! asks for you, • printed something new.",
+            "",
+            "While scrolling: arrows or hjkl, page up and down, g and G, / searches,",
+            "n and N find again, v or V selects, y or enter copies, q goes back.",
+            "",
+            "Mouse: click in the tree, wheel, drag to copy, drag lines to resize;",
+            "with shift where a program has the mouse.",
+        ]
+        .map(str::to_owned),
+    );
+    lines
+}

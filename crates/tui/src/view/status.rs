@@ -1,0 +1,116 @@
+//! The line at the bottom: what is said, who asks, which keys.
+
+use super::look;
+use crate::canvas::{Canvas, text_width};
+use crate::model::{Doubt, Mode, Model, Question, is_alive};
+
+pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
+    let y = model.height - 1;
+    let edge = model.width;
+    canvas.clear(crate::canvas::Rect::new(0, y, edge, 1), &look::inverse());
+    let right = keys(model);
+    let right_width = text_width(&right) as u16;
+    let left_edge = edge.saturating_sub(if right_width < edge { right_width } else { 0 });
+    if let Some((prompt, text)) = line(model) {
+        let x = canvas.put(1, y, edge, &prompt, &look::inverse());
+        let room = usize::from(edge.saturating_sub(x + 1));
+        let skipped = text_width(&text).saturating_sub(room);
+        let shown: String = text.chars().skip(skipped).collect();
+        let x = canvas.put(x, y, edge, &shown, &look::inverse());
+        let shape = patterm_screen::CursorShape::Bar;
+        canvas.caret = Some(crate::canvas::Caret { x, y, shape, blinking: false });
+        return;
+    }
+    let mut x = 1;
+    match &model.notice {
+        Some(notice) => {
+            let mark = if notice.bad { "✗ " } else { "" };
+            let text = format!("{mark}{}", crate::list::one_line(&notice.text));
+            canvas.put_cut(x, y, left_edge.max(edge / 2), &text, &look::inverse());
+            if text_width(&text) as u16 + 2 > left_edge {
+                return;
+            }
+        }
+        None => {
+            for part in summary(model) {
+                if x + text_width(&part) as u16 + 2 < left_edge {
+                    x = canvas.put(x, y, left_edge, &part, &look::inverse()) + 2;
+                }
+            }
+        }
+    }
+    canvas.put(edge.saturating_sub(right_width), y, edge, &right, &look::inverse());
+}
+
+/// What is being typed at the bottom, with what for.
+fn line(model: &Model) -> Option<(String, String)> {
+    let scroll = model.focused_pane().and_then(|pane| pane.scroll.as_ref());
+    match (&model.mode, scroll) {
+        (Mode::Line { question: Question::Rename(_), text }, _) => {
+            Some(("new name: ".to_owned(), text.clone()))
+        }
+        (Mode::Line { question: Question::Prompt(agent), text }, _) => {
+            Some((format!("what {agent} is to do first (enter for nothing): "), text.clone()))
+        }
+        (Mode::Confirm(doubt), _) => Some((confirm(model, doubt), String::new())),
+        (Mode::Typing, Some(scroll)) if scroll.typing => {
+            Some(("search: ".to_owned(), scroll.search.clone()))
+        }
+        _ => None,
+    }
+}
+
+fn summary(model: &Model) -> Vec<String> {
+    if !model.connected {
+        let words =
+            if model.begun { "the server is gone; waiting for it…" } else { "connecting…" };
+        return vec![words.to_owned()];
+    }
+    let mut parts = Vec::new();
+    let calling = model.calling();
+    if let [first, rest @ ..] = calling.as_slice() {
+        let more = if rest.is_empty() { String::new() } else { format!(" +{}", rest.len()) };
+        parts.push(format!("! {}{more} (ctrl+b !)", first.name));
+    }
+    if let Some(process) = model.selected() {
+        let (sign, word, _) = look::state(process);
+        let preset = process.preset.as_deref().map(|p| format!(" {p}")).unwrap_or_default();
+        parts.push(format!("{} {}{preset} {sign} {word}", process.id, process.name));
+    }
+    let alive = model.seen.processes.iter().filter(|process| is_alive(process)).count();
+    parts.push(format!("{alive} running"));
+    if model.zoomed {
+        parts.push("zoomed".to_owned());
+    }
+    match model.seen.timers.len() {
+        0 => {}
+        1 => parts.push("1 timer".to_owned()),
+        count => parts.push(format!("{count} timers")),
+    }
+    parts
+}
+
+fn keys(model: &Model) -> String {
+    let scrolls = model.focused_pane().is_some_and(|pane| pane.scroll.is_some());
+    match &model.mode {
+        Mode::Typing if scrolls => " / search  n next  v select  y copy  q back ".to_owned(),
+        Mode::Typing => " ctrl+b: keys ".to_owned(),
+        Mode::Leader => " esc: back ".to_owned(),
+        Mode::List { .. } => " type to find  enter  esc ".to_owned(),
+        Mode::Text { title, .. } if title.starts_with("scratchpad ") => {
+            " e edits  esc closes ".to_owned()
+        }
+        Mode::Text { .. } | Mode::Help { .. } => " esc closes ".to_owned(),
+        Mode::Line { .. } | Mode::Confirm(_) => String::new(),
+    }
+}
+
+fn confirm(model: &Model, doubt: &Doubt) -> String {
+    let (does, id, means) = match doubt {
+        Doubt::Close(id) => ("close", id, ", with all it started"),
+        Doubt::Stop(id) => ("stop", id, ""),
+        Doubt::Restart(id) => ("end", id, " and start it again"),
+    };
+    let name = model.process(id).map_or(id, |process| &process.name);
+    format!("{does} {name}{means}? y/n ")
+}

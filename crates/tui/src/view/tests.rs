@@ -1,0 +1,200 @@
+//! Frames of every view, as text, at 80×24 and at 200×50. `PATTERM_FRAMES=write cargo test` writes
+//! them anew; what changed is then read in the diff.
+
+use std::path::Path;
+
+use super::view;
+use crate::sample::Sample;
+use crate::update::{Asked, Event};
+use serde_json::json;
+
+#[track_caller]
+fn check(name: &str, prepare: impl Fn(&mut Sample)) {
+    check_from(name, Sample::new, prepare);
+}
+
+#[track_caller]
+fn check_from(name: &str, begin: fn(u16, u16) -> Sample, prepare: impl Fn(&mut Sample)) {
+    for (width, height) in [(80, 24), (200, 50)] {
+        let mut sample = begin(width, height);
+        prepare(&mut sample);
+        let frame = view(&sample.model).text();
+        let file = format!("frames/{name}-{width}x{height}.txt");
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+        if std::env::var_os("PATTERM_FRAMES").is_some() {
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(&file, &frame).unwrap();
+        }
+        let known = std::fs::read_to_string(&file).unwrap_or_default();
+        assert!(frame == known, "{name} at {width}×{height} is now\n{frame}");
+    }
+}
+
+#[test]
+fn first_start() {
+    check_from("first-start", Sample::empty, |_| ());
+}
+
+#[test]
+fn one_pane() {
+    check("one-pane", |_| ());
+}
+
+#[test]
+fn panes_side_by_side() {
+    check("split", |sample| {
+        sample.type_in("\x02|");
+        let pane = sample.model.focus;
+        sample.show(pane, "helper waits");
+        sample.type_in("\x02-");
+        let pane = sample.model.focus;
+        sample.show(pane, "tests ask\r\n漢字 e\u{301} 🙂 done");
+    });
+}
+
+#[test]
+fn the_leaders_keys() {
+    check("leader", |sample| {
+        sample.type_in("\x02");
+    });
+}
+
+#[test]
+fn palette() {
+    check("palette", |sample| {
+        sample.type_in("\x02:pane");
+    });
+}
+
+#[test]
+fn help() {
+    check("help", |sample| {
+        sample.type_in("\x02?");
+    });
+}
+
+#[test]
+fn agents() {
+    check("agents", |sample| {
+        sample.type_in("\x02a");
+    });
+}
+
+#[test]
+fn first_instructions() {
+    check("instructions", |sample| {
+        sample.type_in("\x02a");
+        sample.type_in("\rfix the lexer");
+    });
+}
+
+#[test]
+fn messages() {
+    check("messages", |sample| {
+        sample.type_in("\x02m");
+    });
+}
+
+#[test]
+fn timers() {
+    check("timers", |sample| {
+        sample.type_in("\x02t");
+    });
+}
+
+#[test]
+fn scratchpads() {
+    check("scratchpads", |sample| {
+        sample.type_in("\x02s");
+        let pads = json!({"scratchpads": [
+            {"name": "plan", "size": 120, "changed_by": "p1 (lead)"},
+            {"name": "findings", "size": 3000, "changed_by": "a person's editor"},
+        ]});
+        sample.happen(Event::Answer(Asked::Pads, Ok(pads)));
+    });
+}
+
+#[test]
+fn a_scratchpad() {
+    check("scratchpad", |sample| {
+        let pad = json!({"content": "# Plan\n\n- the lexer first\n- then the parser\n"});
+        sample.happen(Event::Answer(Asked::Pad("plan".to_owned()), Ok(pad)));
+    });
+}
+
+#[test]
+fn ports() {
+    check("ports", |sample| {
+        sample.type_in("\x02P");
+        let ports = json!({"ports": [
+            {"url": "http://localhost:5173/", "port": 5173, "listening": true},
+            {"port": 9229, "listening": false},
+        ]});
+        sample.happen(Event::Answer(Asked::Ports("p5".to_owned()), Ok(ports)));
+    });
+}
+
+#[test]
+fn attention() {
+    check("attention", |sample| {
+        let mut seen = crate::sample::project();
+        seen.processes[4].attention = Some("the build is done".to_owned());
+        sample.happen(Event::Seen(seen));
+        sample.type_in("\x02!");
+    });
+}
+
+#[test]
+fn scrollback() {
+    check("scrollback", |sample| {
+        let pane = sample.model.focus;
+        let lines: String = (1..=120).map(|n| format!("line {n}\r\n")).collect();
+        sample.show(pane, &lines);
+        sample.type_in("\x02[/line 60\rV\x1b[A");
+    });
+}
+
+#[test]
+fn closing_asks() {
+    check("confirm", |sample| {
+        sample.type_in("\x02x");
+    });
+}
+
+#[test]
+fn a_program_that_ended() {
+    check("ended", |sample| {
+        sample.type_in("\x024");
+        let pane = sample.model.focus;
+        sample.show(pane, "error: port 5173 is taken\r\n");
+    });
+}
+
+#[test]
+fn the_server_is_away() {
+    check("away", |sample| {
+        sample.happen(Event::Lost);
+    });
+}
+
+#[test]
+fn without_the_tree() {
+    check("no-tree", |sample| {
+        sample.type_in("\x02b");
+    });
+}
+
+#[test]
+fn no_size_is_too_small_or_too_large() {
+    let keys =
+        ["", "\x02", "\x02:", "\x02?", "\x02a", "\x02m", "\x02x", "\x02r", "\x02[/x", "\x02|\x02-"];
+    for keys in keys {
+        let mut sample = Sample::new(80, 24);
+        sample.type_in(keys);
+        for (width, height) in [(1, 1), (2, 2), (3, 2), (20, 5), (61, 3), (500, 200), (7, 60)] {
+            sample.happen(Event::Resized(width, height));
+            let frame = view(&sample.model);
+            assert_eq!((frame.width, frame.height), (width, height));
+        }
+    }
+}
