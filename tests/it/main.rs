@@ -25,5 +25,6 @@ mod set_up;
 mod smoke;
 mod storm;
 mod tidy;
+mod tui;
 mod upgrade;
 mod view;

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use patterm_host::registry;
 use patterm_host::runtime::RuntimeDir;
 use patterm_host::state::StateDir;
-use patterm_host::{PERSON, Project};
+use patterm_host::{PANE_VARIABLE, PERSON, Project};
 use patterm_tui::{Depth, Door, Options};
 
 use crate::{pads, say, start};
@@ -19,6 +19,11 @@ pub(crate) fn has_terminal() -> bool {
 /// Shows the project, with this process in front.
 pub(crate) fn run(process: Option<String>) -> anyhow::Result<()> {
     let project = Project::of(&std::env::current_dir()?)?;
+    // It would show itself in itself without end.
+    let pane = std::env::var(PANE_VARIABLE).unwrap_or_default();
+    if let Some((key, id)) = pane.split_once('/') {
+        anyhow::ensure!(key != project.key(), "this is pane {id} of this project already");
+    }
     start::find_or_start(&project)?;
     let set = |variable| std::env::var(variable).ok();
     let (no_color, colorterm, term) = (set("NO_COLOR"), set("COLORTERM"), set("TERM"));

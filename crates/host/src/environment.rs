@@ -3,8 +3,11 @@
 
 use std::collections::BTreeMap;
 
+/// Tells a program which pane it runs in: the project's key, a slash, the process id.
+pub const PANE_VARIABLE: &str = "PATTERM_PANE";
+
 /// Variables of another terminal or multiplexer, or of a caller's identity.
-const FOREIGN: [&str; 23] = [
+const FOREIGN: [&str; 24] = [
     "COLUMNS",
     "LINES",
     "NEXTEST",
@@ -13,6 +16,7 @@ const FOREIGN: [&str; 23] = [
     "PATTERM_IDENTITY",
     "PATTERM_IDENTITY_FILE",
     "PATTERM_LOG",
+    PANE_VARIABLE,
     "PATTERM_PROJECT_KEY",
     "PATTERM_SOCKET",
     "SHLVL",

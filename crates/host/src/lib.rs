@@ -33,6 +33,7 @@ mod timers;
 pub mod tools;
 mod tree;
 
+pub use environment::PANE_VARIABLE;
 pub use greeting::{GREETING_REFUSED, Greeting, PERSON};
 pub use host::Host;
 pub use project::Project;

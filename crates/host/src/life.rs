@@ -11,6 +11,7 @@ use patterm_screen::{Screen, Size};
 use tokio::sync::mpsc;
 
 use crate::activity;
+use crate::environment::PANE_VARIABLE;
 use crate::host::{Host, now_ms, pane_name};
 use crate::plane::{Event, Live, Progress};
 use crate::process::{Exit, Kind, Process, ProcessId, Recipe, Status};
@@ -178,6 +179,7 @@ impl Host {
         recipe.argv.extend(more.iter().cloned());
         let mut env = self.environment.clone();
         env.extend(recipe.env);
+        env.insert(PANE_VARIABLE.to_owned(), format!("{}/{id}", self.project.key()));
         let program =
             Program { argv: recipe.argv, env, working_dir: recipe.working_dir, size: recipe.size };
         let log = self.open_log(id)?;

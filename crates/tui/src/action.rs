@@ -136,6 +136,12 @@ mod tests {
             let twice = ACTIONS.iter().filter(|other| other.key == entry.key).count();
             assert_eq!(twice, 1, "{}", entry.key);
         }
+        let readme = include_str!("../../../README.md");
+        let keys = readme.split("## Keys").nth(1).unwrap().split("\n## ").next().unwrap();
+        for entry in &ACTIONS {
+            let shown = format!("`{}`", entry.key.replace('|', "\\|"));
+            assert!(keys.contains(&shown), "the README has no {shown}");
+        }
         assert_eq!(for_key(&"7".parse().unwrap()), Some(Action::Go(7)));
         assert_eq!(for_key(&"ctrl+b".parse().unwrap()), Some(Action::SendLeader));
         assert_eq!(for_key(&"shift+p".parse().unwrap()), Some(Action::Ports));

@@ -137,10 +137,13 @@ impl Layout {
         }
         if let Self::Split { share, direction, .. } = node {
             let (at, room) = match direction {
-                Direction::Beside => (x.saturating_sub(divider.room.x), divider.room.width),
+                Direction::Beside => {
+                    (x.saturating_sub(divider.room.x), divider.room.width.saturating_sub(1))
+                }
                 Direction::Below => (y.saturating_sub(divider.room.y), divider.room.height),
             };
-            let thousandths = u32::from(at) * 1000 / u32::from(room.max(1));
+            // Rounded up, so that the share makes the line stand where it was put.
+            let thousandths = (u32::from(at) * 1000).div_ceil(u32::from(room.max(1)));
             *share = (thousandths as u16).clamp(*SHARES.start(), *SHARES.end());
         }
     }
@@ -168,7 +171,7 @@ mod tests {
         layout.move_line(&dividers[0], 30, 0);
         layout.move_line(&dividers[1], 0, 10);
         let (panes, _) = layout.place(Rect::new(0, 0, 101, 40));
-        assert_eq!(panes[0].1.width, 29);
+        assert_eq!(panes[0].1.width, 30);
         assert_eq!(panes[1].1.height, 10);
         let layout = layout.without(2).unwrap();
         assert_eq!(layout.panes(), [1, 3]);

@@ -97,6 +97,17 @@ fn refusal(error: &str) -> String {
     refusal.map_or_else(|_| "the server refused".to_owned(), |refusal| refusal.message)
 }
 
+/// What the server told a follower.
+#[derive(Debug)]
+pub(crate) enum Told {
+    /// The project as it is now.
+    Seen(Seen),
+    /// It was ended for good.
+    Ended,
+    /// Why it will not be followed.
+    Refused(String),
+}
+
 /// Follows the project.
 #[derive(Debug)]
 pub(crate) struct Follow {
@@ -115,8 +126,8 @@ impl Follow {
         self.pipe.stream.as_fd()
     }
 
-    /// The newest value that came, or why the server will not be followed.
-    pub(crate) fn read(&mut self) -> Result<Option<Result<Seen, String>>, Broken> {
+    /// The newest that came.
+    pub(crate) fn read(&mut self) -> Result<Option<Told>, Broken> {
         let mut buffer = vec![0; READ_BYTES];
         self.decoder.feed(self.pipe.read(&mut buffer)?);
         let mut newest = None;
@@ -125,18 +136,23 @@ impl Follow {
             let seen = match Incoming::parse(body) {
                 Ok(Incoming::One(Message::Response { outcome: Ok(seen), .. })) => seen.get(),
                 Ok(Incoming::One(Message::Response { outcome: Err(error), .. })) => {
-                    return Ok(Some(Err(refusal(error.get()))));
+                    return Ok(Some(Told::Refused(refusal(error.get()))));
                 }
                 Ok(Incoming::One(Message::Notification { method, params: Some(params) }))
                     if method == follow::CHANGED =>
                 {
                     params.get()
                 }
+                Ok(Incoming::One(Message::Notification { method, .. }))
+                    if method == follow::ENDED =>
+                {
+                    return Ok(Some(Told::Ended));
+                }
                 _ => continue,
             };
             newest = serde_json::from_str(seen).ok().or(newest);
         }
-        Ok(newest.map(Ok))
+        Ok(newest.map(Told::Seen))
     }
 }
 

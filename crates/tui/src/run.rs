@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::canvas::Canvas;
 use crate::input::Parser;
 use crate::layout::PaneId;
-use crate::link::{Broken, Calls, Follow, FromPane, PaneLink};
+use crate::link::{Broken, Calls, Follow, FromPane, PaneLink, Told};
 use crate::model::{Listed, Mode, Model};
 use crate::outer::{self, Outer};
 use crate::paint::{Depth, paint};
@@ -127,6 +127,8 @@ struct Tui {
     /// Since when something is not drawn yet.
     dirty: Option<Instant>,
     drawn: Instant,
+    /// Since when some program says that it is drawing.
+    drawing: Option<Instant>,
     quit: Option<Option<String>>,
 }
 
@@ -163,6 +165,7 @@ impl Tui {
             outer: Outer::default(),
             dirty: Some(now),
             drawn: now.checked_sub(FRAME).unwrap_or(now),
+            drawing: None,
             quit: None,
         })
     }
@@ -288,11 +291,12 @@ impl Tui {
     fn serve_follow(&mut self) -> Result<(), Error> {
         let Some(follow) = &mut self.follow else { return Ok(()) };
         match follow.read() {
-            Ok(Some(Ok(seen))) => {
+            Ok(Some(Told::Seen(seen))) => {
                 self.looking = None;
                 self.happen(Event::Seen(seen));
             }
-            Ok(Some(Err(why))) => return Err(Error::Server(why)),
+            Ok(Some(Told::Ended)) => self.happen(Event::GaveUp),
+            Ok(Some(Told::Refused(why))) => return Err(Error::Server(why)),
             Ok(None) => {}
             Err(Broken) => self.lose(),
         }
@@ -373,7 +377,9 @@ impl Tui {
     fn happen(&mut self, event: Event) {
         self.note_time();
         self.dirty.get_or_insert_with(Instant::now);
-        for effect in update(&mut self.model, event) {
+        let effects = update(&mut self.model, event);
+        self.note_drawing();
+        for effect in effects {
             self.carry_out(effect);
         }
     }
@@ -460,12 +466,19 @@ impl Tui {
         }
     }
 
+    /// When the next picture is due: not while a program that is shown says that it is drawing, as
+    /// long as that is believed.
     fn draw_at(&self) -> Instant {
-        let drawing = |pane: &crate::model::Pane| pane.screen.modes().synchronized;
         let due = self.drawn + FRAME;
-        match self.dirty {
-            Some(since) if self.model.panes.values().any(drawing) => due.max(since + DRAWING),
-            _ => due,
+        self.drawing.map_or(due, |since| due.max(since + DRAWING))
+    }
+
+    /// Notes since when programs have been drawing without an end.
+    fn note_drawing(&mut self) {
+        let drawing = |pane: &crate::model::Pane| pane.screen.modes().synchronized;
+        match self.model.panes.values().any(drawing) {
+            true => self.drawing = self.drawing.or_else(|| Some(Instant::now())),
+            false => self.drawing = None,
         }
     }
 

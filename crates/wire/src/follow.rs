@@ -12,6 +12,9 @@ pub const METHOD: &str = "patterm/follow";
 /// The notification that carries the next [`Seen`].
 pub const CHANGED: &str = "patterm/changed";
 
+/// The notification that the server was ended for good. One that dies, or is replaced, says nothing.
+pub const ENDED: &str = "patterm/ended";
+
 /// A project as it is at a moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -184,9 +185,17 @@ impl Follower {
                 }
                 Some(()) = prints.next(), if !changed => changed = true,
                 () = sleep_until(next), if changed && idle => {}
-                () = shutdown.cancelled() => return Ok(()),
+                () = shutdown.cancelled() => return self.tell_end(),
             }
         }
+    }
+
+    /// Says that there will be no other server, where that is so.
+    fn tell_end(&mut self) -> io::Result<()> {
+        if !self.host.handover.load(Ordering::Acquire) {
+            Framing::Newline.encode(&reply::notification(follow::ENDED, None), &mut self.outbox);
+        }
+        self.flush()
     }
 
     /// Says how things are, if that is another way than it was said last.

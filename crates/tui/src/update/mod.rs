@@ -38,7 +38,7 @@ pub(crate) enum Event {
     PaneRefused(PaneId, String),
     /// A tool answered.
     Answer(Asked, Result<Value, String>),
-    /// Nothing more may be waited for: the server did not come back.
+    /// The server was ended, or did not come back.
     GaveUp,
 }
 

@@ -69,13 +69,14 @@ fn drop_closed(model: &mut Model, effects: &mut Vec<Effect>) {
     }
 }
 
-/// With processes and no pane, the first one is shown: what was brought to the front, or whatever
-/// came last.
+/// With processes and no pane, the first one is shown: what was asked for, what was brought to the
+/// front, or whatever came last.
 fn begin(model: &mut Model, effects: &mut Vec<Effect>) {
     if model.layout.is_some() || model.seen.processes.is_empty() {
         return;
     }
-    let selected = model.seen.selected.as_ref().and_then(|id| model.process(id));
+    let named = model.wanted.as_ref().or(model.seen.selected.as_ref());
+    let selected = named.and_then(|id| model.process(id));
     let last = model.tree().pop().map(|(_, process)| process);
     if let Some(id) = selected.or(last).map(|process| process.id.clone()) {
         show(model, &id, effects);

@@ -149,6 +149,14 @@ fn what_somebody_brings_to_the_front_is_shown() {
 }
 
 #[test]
+fn what_was_asked_for_is_all_that_is_shown_at_first() {
+    let mut sample = Sample::empty(80, 24);
+    sample.model.wanted = Some("p4".to_owned());
+    assert_eq!(attached(sample.happen(Event::Seen(project()))), ["p4"]);
+    assert_eq!(selected(&sample), "p4");
+}
+
+#[test]
 fn who_asks_is_jumped_to_and_told_of_where_nobody_looks() {
     let mut sample = Sample::new(80, 24);
     assert_eq!(attached(sample.type_in("\x02!")), ["p3"]);
@@ -220,7 +228,7 @@ fn a_line_between_panes_and_the_trees_edge_can_be_moved() {
     let drag = format!("\x1b[<0;{x};{y}M\x1b[<32;{};{y}M\x1b[<0;{};{y}m", x + 10, x + 10);
     let effects = sample.type_in(&drag).to_vec();
     assert_eq!(effects.iter().filter(|e| matches!(e, Effect::Size(..))).count(), 2);
-    assert_eq!(sample.model.places().0[0].1.width, before + 9);
+    assert_eq!(sample.model.places().0[0].1.width, before + 10);
     sample.type_in("\x1b[<0;31;9M\x1b[<32;41;9M\x1b[<0;41;9m");
     assert_eq!(sample.model.tree_columns(), 40);
 }
@@ -243,4 +251,48 @@ fn a_resize_tells_every_pane_its_room() {
     assert_eq!(sample.happen(Event::Resized(80, 24)), []);
     sample.happen(Event::Resized(20, 5));
     assert_eq!(sample.model.tree_columns(), 0, "the pane needs the room");
+}
+
+/// What a person, a terminal and programs may do, in any order.
+const PIECES: [&str; 32] = [
+    "\x02", "c", "a", "x", "y", "n", "p", "|", "-", "o", "z", "q", "b", "[", "/", "5", "V", "m", "t",
+    ":", "?", "!", "\r", "\x1b[A", "\x1b[B", "\x1b[5~", "\x1b[<0;30;5M", "\x1b[<32;60;9M",
+    "\x1b[<0;70;2m", "\x1b[<64;40;3M", "\x1b[200~x\x1b[201~", "\x1b[O",
+];
+
+#[test]
+fn nothing_that_can_happen_makes_it_panic() {
+    arbtest::arbtest(|u| {
+        let mut sample = Sample::new(u.int_in_range(1..=120)?, u.int_in_range(1..=40)?);
+        while !u.is_empty() {
+            match u.int_in_range(0..=9)? {
+                0 => {
+                    let size = (u.int_in_range(1..=200)?, u.int_in_range(1..=60)?);
+                    sample.happen(Event::Resized(size.0, size.1));
+                }
+                1 => {
+                    let mut seen = project();
+                    seen.processes.truncate(u.int_in_range(0..=5)?);
+                    sample.happen(Event::Seen(seen));
+                }
+                2 => {
+                    let panes: Vec<_> = sample.model.panes.keys().copied().collect();
+                    let bytes: Vec<u8> = u.arbitrary()?;
+                    for pane in panes {
+                        let frame = ToView::Output { offset: 0, bytes: bytes.clone() };
+                        sample.happen(Event::Frame(pane, frame));
+                    }
+                }
+                3 => {
+                    sample.happen(Event::Lost);
+                }
+                _ => {
+                    let piece = *u.choose(&PIECES)?;
+                    sample.type_in(piece);
+                }
+            }
+            crate::view::view(&sample.model);
+        }
+        Ok(())
+    });
 }

@@ -1,0 +1,86 @@
+//! Leaving: by key, by the terminal's end, by a signal; and coming back.
+
+use rustix::process::Signal;
+
+use super::Screen;
+use crate::support::{Place, Running};
+
+#[test]
+fn detaching_leaves_everything_running_and_the_terminal_as_it_was() {
+    let place = Place::new();
+    let mut screen = Screen::new(&place, 80, 24);
+    screen.line("stty -g > before");
+    screen.patterm("");
+    screen.until("Nothing runs in this project yet.");
+    screen.press(&["c"]);
+    screen.until("prompt$");
+    screen.line("echo kept$((1 + 1))");
+    screen.until("kept2");
+    screen.lead("d");
+    screen.until("left; what runs goes on, `patterm` returns");
+    screen.line("stty -g > after; echo told$((1 + 1))");
+    screen.until("told2");
+    let read = |name: &str| std::fs::read_to_string(place.path("project").join(name)).unwrap();
+    assert_eq!(read("before"), read("after"));
+    assert!(place.run(&["ps"]).contains("running"));
+    screen.line("clear");
+    screen.patterm("attach sh");
+    screen.until("kept2");
+}
+
+#[test]
+fn the_terminals_end_is_a_detach() {
+    let place = Place::new();
+    let mut screen = Screen::with_patterm(&place, 80, 24);
+    screen.press(&["c"]);
+    screen.until("prompt$");
+    screen.line("echo kept$((1 + 1))");
+    screen.until("kept2");
+    let patterm = Running::of(screen.front_pid("patterm"));
+    drop(screen);
+    patterm.wait();
+    let mut screen = Screen::with_patterm(&place, 120, 40);
+    screen.until("kept2");
+}
+
+#[test]
+fn a_signal_ends_it_and_the_terminal_is_as_it_was() {
+    for signal in [Signal::TERM, Signal::INT, Signal::QUIT] {
+        let place = Place::new();
+        let mut screen = Screen::new(&place, 80, 24);
+        screen.line("stty -g > before");
+        screen.patterm("");
+        screen.until("Nothing runs in this project yet.");
+        Running::of(screen.front_pid("patterm")).signal(signal);
+        screen.until_it(|shown| !shown.contains("Nothing runs"));
+        screen.line("stty -g > after; echo told$((1 + 1))");
+        screen.until("told2");
+        let read = |name: &str| std::fs::read_to_string(place.path("project").join(name)).unwrap();
+        assert_eq!(read("before"), read("after"));
+    }
+}
+
+#[test]
+fn a_terminal_left_raw_by_a_killed_one_is_mended_by_the_next() {
+    let place = Place::new();
+    let mut screen = Screen::new(&place, 80, 24);
+    screen.patterm("; stty raw -echo; echo so");
+    screen.until("Nothing runs in this project yet.");
+    Running::of(screen.front_pid("patterm")).signal(Signal::KILL);
+    screen.until("so");
+    // Enter is no line's end there.
+    screen.type_in(&place.binary().display().to_string());
+    screen.press(&["C-j"]);
+    screen.until("Nothing runs in this project yet.");
+    screen.press(&["d"]);
+    screen.until("left; what runs goes on");
+    screen.line("echo told$((1 + 1))");
+    screen.until("told2");
+}
+
+#[test]
+fn without_a_terminal_it_says_where_the_server_is() {
+    let place = Place::new();
+    let said = place.run(&[]);
+    assert!(said.contains("server   pid ") && said.contains("patterm mcp-stdio"), "{said}");
+}

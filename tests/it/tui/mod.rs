@@ -1,0 +1,9 @@
+//! The TUI as a person has it: the real binary on a terminal of tmux, typed into and looked at.
+
+mod keys;
+mod leaving;
+mod panes;
+mod screen;
+mod survival;
+
+use screen::Screen;

@@ -1,0 +1,154 @@
+//! A terminal to run patterm on: tmux, which can be typed into and read.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use crate::support::Place;
+
+/// A tmux of its own with one window. What happens on it is heard through a second client.
+pub(super) struct Screen<'a> {
+    place: &'a Place,
+    socket: String,
+    listener: Child,
+    events: BufReader<ChildStdout>,
+}
+
+impl<'a> Screen<'a> {
+    /// A terminal of this size with a shell on it.
+    pub(super) fn new(place: &'a Place, columns: u16, rows: u16) -> Self {
+        let free = (1..).map(|n: u32| place.path(&format!("tmux{n}"))).find(|path| !path.exists());
+        let socket = free.unwrap().to_str().unwrap().to_owned();
+        let (columns, rows) = (columns.to_string(), rows.to_string());
+        let new = ["-f", "/dev/null", "new-session", "-d", "-s", "w", "-x", &columns, "-y", &rows];
+        let made = tmux(place, &socket, &[&new[..], &["env", "sh"]].concat()).status().unwrap();
+        assert!(made.success());
+        for option in ["set-clipboard on", "escape-time 0", "focus-events on"] {
+            let words: Vec<_> = ["set", "-s"].into_iter().chain(option.split(' ')).collect();
+            assert!(tmux(place, &socket, &words).status().unwrap().success(), "{option}");
+        }
+        let mut listener = tmux(place, &socket, &["-C", "attach", "-t", "w"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let events = BufReader::new(listener.stdout.take().unwrap());
+        let mut screen = Self { place, socket, listener, events };
+        screen.until("prompt$");
+        screen
+    }
+
+    /// The same with patterm on it.
+    pub(super) fn with_patterm(place: &'a Place, columns: u16, rows: u16) -> Self {
+        let mut screen = Self::new(place, columns, rows);
+        screen.patterm("");
+        screen.until("ctrl+b: keys");
+        screen
+    }
+
+    /// Types the command that starts patterm.
+    pub(super) fn patterm(&mut self, verb: &str) {
+        let binary = self.place.binary();
+        self.line(&format!("{} {verb}", binary.display()));
+    }
+
+    fn tmux(&self, words: &[&str]) -> Command {
+        tmux(self.place, &self.socket, words)
+    }
+
+    fn ask(&self, words: &[&str]) -> String {
+        let output = self.tmux(words).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Presses keys, by tmux's names for them.
+    pub(super) fn press(&mut self, keys: &[&str]) {
+        self.ask(&[&["send-keys", "-t", "w"], keys].concat());
+    }
+
+    /// Types a text.
+    pub(super) fn type_in(&mut self, text: &str) {
+        self.ask(&["send-keys", "-t", "w", "-l", text]);
+    }
+
+    /// Sends bytes as they are.
+    pub(super) fn send(&mut self, bytes: &[u8]) {
+        let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex: Vec<&str> = hex.iter().map(String::as_str).collect();
+        self.ask(&[&["send-keys", "-t", "w", "-H"], hex.as_slice()].concat());
+    }
+
+    /// Types a line.
+    pub(super) fn line(&mut self, text: &str) {
+        self.type_in(text);
+        self.press(&["Enter"]);
+    }
+
+    /// The leader, and a key after it.
+    pub(super) fn lead(&mut self, key: &str) {
+        self.press(&["C-b", key]);
+    }
+
+    /// What is shown now.
+    pub(super) fn text(&self) -> String {
+        self.ask(&["capture-pane", "-p", "-t", "w"])
+    }
+
+    /// Waits until something is shown.
+    #[track_caller]
+    pub(super) fn until(&mut self, text: &str) -> String {
+        self.until_it(|shown| shown.contains(text))
+    }
+
+    /// Waits until what is shown is as wanted: looks again at everything that happens.
+    #[track_caller]
+    pub(super) fn until_it(&mut self, wanted: impl Fn(&str) -> bool) -> String {
+        loop {
+            let shown = self.text();
+            if wanted(&shown) {
+                return shown;
+            }
+            let mut event = Vec::new();
+            let read = self.events.read_until(b'\n', &mut event).unwrap();
+            assert!(read > 0, "the terminal is gone, it showed\n{shown}");
+        }
+    }
+
+    /// What was last copied.
+    pub(super) fn clipboard(&self) -> String {
+        self.ask(&["show-buffer"])
+    }
+
+    /// Gives the terminal another size.
+    pub(super) fn resize(&mut self, columns: u16, rows: u16) {
+        let (columns, rows) = (columns.to_string(), rows.to_string());
+        self.ask(&["resize-window", "-t", "w", "-x", &columns, "-y", &rows]);
+    }
+
+    /// The process id of what runs on it in front.
+    pub(super) fn front_pid(&self, name: &str) -> u32 {
+        let shell = self.ask(&["display-message", "-p", "-t", "w", "#{pane_pid}"]);
+        let is_it = |pid: &u32| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1));
+            stat.contains(&format!("({name})")) && parent == Some(shell.trim())
+        };
+        let pids = std::fs::read_dir("/proc").unwrap().flatten();
+        let mut pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        pids.find(is_it).unwrap()
+    }
+}
+
+impl Drop for Screen<'_> {
+    fn drop(&mut self) {
+        let _ = self.tmux(&["kill-server"]).output();
+        let _ = self.listener.wait();
+    }
+}
+
+fn tmux(place: &Place, socket: &str, words: &[&str]) -> Command {
+    let mut command = place.command("tmux".as_ref());
+    command.env("SHELL", "/bin/sh").env("LANG", "C.UTF-8").env("PS1", "prompt$ ");
+    command.args(["-u", "-S", socket]).args(words);
+    command
+}

@@ -1,0 +1,65 @@
+//! The server dies, is replaced, is ended; a process is restarted: the TUI shows the same.
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::Screen;
+use crate::support::{Place, Running};
+
+fn server_pid(place: &Place) -> u32 {
+    let listed: Value = serde_json::from_str(&place.run(&["ls", "--json"])).unwrap();
+    u32::try_from(listed[0]["pid"].as_u64().unwrap()).unwrap()
+}
+
+#[test]
+fn a_killed_server_is_waited_for_and_everything_is_as_before() {
+    let place = Place::new();
+    let mut screen = Screen::with_patterm(&place, 80, 24);
+    screen.press(&["c"]);
+    screen.until("prompt$");
+    for round in 1..=3 {
+        screen.line(&format!("echo before$(({round} + 1))"));
+        screen.until(&format!("before{}", round + 1));
+        let server = Running::of(server_pid(&place));
+        server.signal(Signal::KILL);
+        server.wait();
+        // Typed while nobody serves: it waits and arrives.
+        screen.line(&format!("echo after$(({round} + 1))"));
+        screen.until(&format!("after{}", round + 1));
+    }
+}
+
+#[test]
+fn an_upgraded_server_is_found_again() {
+    let place = Place::new();
+    let mut screen = Screen::with_patterm(&place, 80, 24);
+    screen.press(&["c"]);
+    screen.until("prompt$");
+    place.run(&["upgrade"]);
+    screen.line("echo after$((1 + 1))");
+    screen.until("after2");
+}
+
+#[test]
+fn a_restarted_process_is_shown_again() {
+    let place = Place::new();
+    let mut screen = Screen::with_patterm(&place, 80, 24);
+    let id = place.run(&["run", "--", "sh", "-c", "echo life $$; read end; exit 7"]);
+    let first = screen.until("life ");
+    screen.press(&["Enter"]);
+    screen.until("exit 7 · ctrl+b R starts it again");
+    place.run(&["restart", id.trim()]);
+    screen.until_it(|shown| shown.contains("life ") && shown != first && !shown.contains("exit 7"));
+    screen.lead("x");
+    screen.until("close sh, with all it started? y/n");
+    screen.press(&["y"]);
+    screen.until("Nothing runs in this project yet.");
+}
+
+#[test]
+fn a_server_that_was_ended_ends_it_too() {
+    let place = Place::new();
+    let mut screen = Screen::with_patterm(&place, 80, 24);
+    place.run(&["kill"]);
+    screen.until("the server has ended; `patterm` starts it again");
+}
