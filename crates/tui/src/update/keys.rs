@@ -3,11 +3,11 @@
 use patterm_screen::Key;
 use patterm_screen::keys::KeyCode;
 
-use super::{Effect, actions, mouse, panes, scrolling};
+use super::{Effect, actions, mouse, panes, scrolling, tell};
 use crate::action::{self, typed};
 use crate::input::{Reply, Stroke, Token};
 use crate::list;
-use crate::model::{Mode, Model};
+use crate::model::{Mode, Model, is_alive};
 use crate::send;
 
 /// Keys held down at once; more are not told apart.
@@ -68,6 +68,10 @@ fn send(model: &mut Model, stroke: &Stroke, effects: &mut Vec<Effect>) {
         return;
     };
     push(effects, model.focus, send::key(stroke, &pane.screen.modes()));
+    if let Some(ended) = model.selected().filter(|process| !is_alive(process)) {
+        let text = format!("{} has ended and reads no keys; ctrl+b c starts a shell", ended.name);
+        tell(model, &text, false);
+    }
 }
 
 /// Keys that are typed one after the other travel together.

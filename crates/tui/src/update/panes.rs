@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Asked, Effect};
 use crate::layout::{Direction, Layout, PaneId};
-use crate::model::{Mode, Model, Pane};
+use crate::model::{Mode, Model, Pane, is_alive};
 use crate::send;
 
 /// More panes than this nobody can read, and each is a connection.
@@ -70,14 +70,15 @@ fn drop_closed(model: &mut Model, effects: &mut Vec<Effect>) {
 }
 
 /// With processes and no pane, the first one is shown: what was asked for, what was brought to the
-/// front, or whatever came last.
+/// front, or whatever came last and still runs.
 fn begin(model: &mut Model, effects: &mut Vec<Effect>) {
     if model.layout.is_some() || model.seen.processes.is_empty() {
         return;
     }
     let named = model.wanted.as_ref().or(model.seen.selected.as_ref());
     let selected = named.and_then(|id| model.process(id));
-    let last = model.tree().pop().map(|(_, process)| process);
+    let tree: Vec<_> = model.tree().into_iter().map(|(_, process)| process).collect();
+    let last = tree.iter().rfind(|process| is_alive(process)).or(tree.last()).copied();
     if let Some(id) = selected.or(last).map(|process| process.id.clone()) {
         show(model, &id, effects);
     }

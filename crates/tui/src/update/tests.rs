@@ -157,6 +157,16 @@ fn what_was_asked_for_is_all_that_is_shown_at_first() {
 }
 
 #[test]
+fn what_still_runs_is_shown_before_what_ended() {
+    let mut sample = Sample::empty(80, 24);
+    let mut seen = project();
+    seen.processes[4].status = SeenStatus::Stopped;
+    assert_eq!(attached(sample.happen(Event::Seen(seen.clone()))), ["p3"]);
+    sample.type_in("\x025k");
+    assert!(sample.model.notice.as_ref().unwrap().text.starts_with("bash has ended"));
+}
+
+#[test]
 fn who_asks_is_jumped_to_and_told_of_where_nobody_looks() {
     let mut sample = Sample::new(80, 24);
     assert_eq!(attached(sample.type_in("\x02!")), ["p3"]);
@@ -255,9 +265,38 @@ fn a_resize_tells_every_pane_its_room() {
 
 /// What a person, a terminal and programs may do, in any order.
 const PIECES: [&str; 32] = [
-    "\x02", "c", "a", "x", "y", "n", "p", "|", "-", "o", "z", "q", "b", "[", "/", "5", "V", "m", "t",
-    ":", "?", "!", "\r", "\x1b[A", "\x1b[B", "\x1b[5~", "\x1b[<0;30;5M", "\x1b[<32;60;9M",
-    "\x1b[<0;70;2m", "\x1b[<64;40;3M", "\x1b[200~x\x1b[201~", "\x1b[O",
+    "\x02",
+    "c",
+    "a",
+    "x",
+    "y",
+    "n",
+    "p",
+    "|",
+    "-",
+    "o",
+    "z",
+    "q",
+    "b",
+    "[",
+    "/",
+    "5",
+    "V",
+    "m",
+    "t",
+    ":",
+    "?",
+    "!",
+    "\r",
+    "\x1b[A",
+    "\x1b[B",
+    "\x1b[5~",
+    "\x1b[<0;30;5M",
+    "\x1b[<32;60;9M",
+    "\x1b[<0;70;2m",
+    "\x1b[<64;40;3M",
+    "\x1b[200~x\x1b[201~",
+    "\x1b[O",
 ];
 
 #[test]
