@@ -133,12 +133,26 @@ fn table(processes: &[Value]) -> String {
             field("status"),
             field("kind"),
             "  ".repeat(depth(process)),
-            field("name"),
+            field("name") + &note(process),
             called.map(|reason| format!("  ! {reason}")).unwrap_or_default()
         );
         rows.push(row.trim_end().to_owned());
     }
     rows.join("\n")
+}
+
+/// What else is to be said of a process that the project file declares.
+fn note(process: &Value) -> String {
+    let waits: Vec<_> = process["waiting_for"].as_array().into_iter().flatten().map(text).collect();
+    if !waits.is_empty() {
+        return format!("  (waits for {})", waits.join(", "));
+    }
+    if let Some(seconds) = process["next_restart_in"].as_f64() {
+        return format!("  (again in {seconds:.0} s, {} in a row)", process["restarts"]);
+    }
+    let outdated = (process["outdated"] == true).then_some("patterm.toml changed since");
+    let problem = process["problem"].as_str().or(outdated);
+    problem.map(|problem| format!("  ({problem})")).unwrap_or_default()
 }
 
 pub(crate) fn status(options: &Status) -> anyhow::Result<()> {
@@ -368,13 +382,19 @@ mod tests {
                 "parent_id": "p1", "exit": {"code": 1}},
             {"process_id": "p3", "name": "sh", "kind": "terminal", "status": "stopped",
                 "exit": {"signal": 15}},
+            {"process_id": "p4", "name": "web", "kind": "command", "status": "stopped",
+                "waiting_for": ["db"]},
+            {"process_id": "p5", "name": "db", "kind": "command", "status": "exited",
+                "exit": {"code": 1}, "restarts": 2, "next_restart_in": 1.9},
         ]);
         assert_eq!(
             table(processes.as_array().unwrap()),
             "ID     STATUS    ACTIVITY  EXIT  KIND      NAME\n\
              p1     running   blocked         agent     lead  ! may I?\n\
              p2     exited              1     command     dev\n\
-             p3     stopped             sig15 terminal  sh"
+             p3     stopped             sig15 terminal  sh\n\
+             p4     stopped                   command   web  (waits for db)\n\
+             p5     exited              1     command   db  (again in 2 s, 2 in a row)"
         );
     }
 }

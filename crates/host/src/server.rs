@@ -137,7 +137,7 @@ impl Server {
         let keeper_watch = host.clone();
         let watching = tokio::spawn(async move { keeper_watch.watch_keeper().await });
         let timing = tokio::spawn(timers::Driver::new(host.clone())?.run());
-        let declaring = tokio::spawn(declared::Driver::new(host.clone())?.run());
+        let declaring = tokio::spawn(declared::Driver::new(host.clone()).run());
         let served = listener.run(host.clone(), || seat.retire()).await;
         watching.abort();
         delivering.abort();

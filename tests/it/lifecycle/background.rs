@@ -53,7 +53,9 @@ fn check_descriptors(place: &Place, pid: u32) {
         let name = fd.unwrap().file_name().into_string().unwrap();
         let target = open(&name);
         let text = target.to_str().unwrap();
-        let own = ["socket:[", "anon_inode:["].iter().any(|kind| text.starts_with(kind))
+        let own = ["socket:[", "anon_inode:[", "anon_inode:inotify"]
+            .iter()
+            .any(|kind| text.starts_with(kind))
             || [Path::new("/dev/null"), &log].contains(&&*target)
             || locks.contains(&target);
         assert!(own, "{name} is {text}");

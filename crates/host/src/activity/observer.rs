@@ -200,6 +200,7 @@ pub(crate) fn ended(process: &Process) -> Verdict {
             (None, Some(signal)) => format!("it was ended by signal {signal}"),
             (None, None) => "it exited".into(),
         },
+        (Status::Stopped, _) if process.runs == 0 => "it was not started yet".into(),
         (Status::Stopped, _) => "it was stopped".into(),
         (Status::Failed, _) => "it could not be started".into(),
         (Status::Lost, _) => {

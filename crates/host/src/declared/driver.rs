@@ -2,7 +2,7 @@
 //! ends or becomes ready, a file that they watch changes, or the time has come to start one again.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,9 +31,9 @@ const TERMINATE: i32 = 15;
 pub(crate) struct Driver {
     host: Arc<Host>,
     /// Where the project file lies.
-    place: Folders,
+    place: Option<Folders>,
     /// Where the files lie that processes watch.
-    watched: Folders,
+    watched: Option<Folders>,
     sources: Arc<Sources>,
     /// What of the file was last taken notice of.
     version: u64,
@@ -41,12 +41,13 @@ pub(crate) struct Driver {
 
 impl Driver {
     /// One that will run; it needs the runtime.
-    pub(crate) fn new(host: Arc<Host>) -> io::Result<Self> {
-        let (mut place, watched) = (Folders::new()?, Folders::new()?);
-        if let Err(error) = place.add(host.project.root()) {
+    pub(crate) fn new(host: Arc<Host>) -> Self {
+        let place = watching(&[host.project.root().to_owned()]);
+        let place = place.inspect_err(|error| {
+            // The kernel gives each user some hundred ways to watch.
             tracing::error!(%error, "changes of the project file are seen when it is asked for");
-        }
-        Ok(Self { host, place, watched, sources: Arc::default(), version: 0 })
+        });
+        Self { host, place: place.ok(), watched: None, sources: Arc::default(), version: 0 }
     }
 
     /// Looks after them, for ever.
@@ -61,18 +62,12 @@ impl Driver {
             }
             let wake = self.host.declared.state().wards.next_at();
             let Self { host, place, watched, .. } = &mut self;
-            let changes = tokio::select! {
-                () = host.declared.bell.notified() => continue,
-                () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => continue,
-                changes = place.changed() => {
-                    if changes.is_ok_and(|changes| changes.iter().any(is_project_file)) {
-                        self.host.read_project_file();
-                    }
-                    continue;
-                }
-                changes = watched.changed() => changes,
-            };
-            self.note_changes(changes.unwrap_or_default()).await;
+            tokio::select! {
+                () = host.declared.bell.notified() => {}
+                () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {}
+                () = file_changed(place) => host.read_project_file(),
+                changes = changed(watched) => self.note_changes(changes).await,
+            }
         }
     }
 
@@ -92,12 +87,17 @@ impl Driver {
 
     async fn watch_folders(&mut self) {
         if self.sources.is_empty() {
-            let _ = self.watched.set(&[]);
+            self.watched = None;
             return;
         }
         let (sources, root) = (self.sources.clone(), self.host.project.root().to_owned());
         let folders = tokio::task::spawn_blocking(move || sources.folders(&root)).await;
-        if let Err(error) = self.watched.set(&folders.unwrap_or_default()) {
+        let folders = folders.unwrap_or_default();
+        let set = match &mut self.watched {
+            Some(watched) => watched.set(&folders),
+            None => watching(&folders).map(|watched| self.watched = Some(watched)),
+        };
+        if let Err(error) = set {
             tracing::warn!(%error, "not all folders are watched");
         }
     }
@@ -132,6 +132,29 @@ fn note_concerned(host: &Host, names: &[&str]) {
         let first = ward.changed.map_or(now, |(_, first)| first);
         ward.changed = Some(((now + QUIET).min(first + LATEST), first));
     }
+}
+
+fn watching(folders: &[PathBuf]) -> io::Result<Folders> {
+    let mut watched = Folders::new()?;
+    watched.set(folders)?;
+    Ok(watched)
+}
+
+/// Waits until something changed; for ever where nothing is watched.
+async fn changed(folders: &mut Option<Folders>) -> Vec<Change> {
+    if let Some(watched) = folders {
+        match watched.changed().await {
+            Ok(changes) => return changes,
+            Err(error) => tracing::error!(%error, "changes are not seen any more"),
+        }
+        *folders = None;
+    }
+    std::future::pending().await
+}
+
+/// Waits until the project file changed.
+async fn file_changed(place: &mut Option<Folders>) {
+    while !changed(place).await.iter().any(is_project_file) {}
 }
 
 fn is_project_file(change: &Change) -> bool {

@@ -1,7 +1,7 @@
 //! Folders in which something may change, watched by the kernel: nothing is done while nothing
 //! happens.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::io;
 use std::mem::MaybeUninit;
@@ -49,7 +49,7 @@ impl Folders {
     }
 
     /// Watches a folder, but not those in it.
-    pub(super) fn add(&mut self, folder: &Path) -> io::Result<()> {
+    fn add(&mut self, folder: &Path) -> io::Result<()> {
         let what = WatchFlags::CLOSE_WRITE
             | WatchFlags::CREATE
             | WatchFlags::DELETE
@@ -63,10 +63,11 @@ impl Folders {
 
     /// Watches these folders and no others.
     pub(super) fn set(&mut self, folders: &[PathBuf]) -> io::Result<()> {
+        let wanted: HashSet<_> = folders.iter().collect();
         let gone: Vec<_> = self
             .watched
             .iter()
-            .filter(|(_, folder)| !folders.contains(folder))
+            .filter(|(_, folder)| !wanted.contains(folder))
             .map(|(watch, _)| *watch)
             .collect();
         for watch in gone {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 use super::wards::Wards;
+use crate::activity;
 use crate::host::Host;
 use crate::process::{DeclaredEntry, Kind, Status};
 use crate::project::Project;
@@ -241,9 +242,11 @@ impl Host {
         name: &str,
     ) -> Result<crate::process::Process, crate::state::StateError> {
         self.declared.state().wards.forget(name);
-        self.processes.add_with(name, Kind::Command, None, |process| {
+        let process = self.processes.add_with(name, Kind::Command, None, |process| {
             process.declared = Some(DeclaredEntry { name: name.to_owned(), restarts: 0 });
             process.status = Status::Stopped;
-        })
+        })?;
+        self.activities.set(&process.id, activity::ended(&process), true);
+        Ok(process)
     }
 }

@@ -20,7 +20,9 @@ const SPAWNING: &str = "\
 `spawn_agent` is the only right way to start another agent: it gives the sub-agent an identity, \
 patterm's tools and you as its parent, and hands it its instructions once it can take them. An \
 agent's CLI started from a shell, or by way of the socket, lands as a stray process at the top, \
-without any of that. `spawn_process` starts everything else: dev servers, tests, shells. Whoever \
+without any of that. `spawn_process` starts everything else: dev servers, tests, shells. What \
+the project itself needs (its dev server, its database) may be declared in patterm.toml: \
+`get_project_status` lists those, and `spawn_process` with preset starts one for everybody. Whoever \
 spawns closes: when you no longer need a process, call `close_process`.";
 
 const LIFECYCLE: &str = "\
