@@ -23,6 +23,9 @@ const GATE_PAUSE: Duration = Duration::from_millis(100);
 /// verifying take this long at the most.
 const RECEIPT_PATIENCE: Duration = Duration::from_secs(15);
 
+/// How long after a server's start the prompt of an agent may take to be seen.
+const TAKE_UP_PATIENCE: Duration = Duration::from_secs(10);
+
 /// A process as a worker sees it.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
@@ -37,6 +40,15 @@ impl Host {
     pub(crate) async fn deliver_all(self: Arc<Self>) {
         let busy: Arc<Mutex<HashSet<ProcessId>>> = Arc::default();
         let mut verified = HashSet::new();
+        for begun in self.deliveries.begun() {
+            let host = self.clone();
+            let busy = busy.clone();
+            busy.lock().unwrap_or_else(PoisonError::into_inner).insert(begun.to.clone());
+            tokio::spawn(async move {
+                host.take_up(&begun).await;
+                host.deliver_to(begun.to, busy).await;
+            });
+        }
         let mut changes = self.deliveries.changes();
         loop {
             for id in self.deliveries.waiting() {
@@ -98,6 +110,28 @@ impl Host {
                 return;
             }
         }
+    }
+
+    /// Finishes what an earlier server had begun, if the prompt still holds exactly that text: then
+    /// only Enter is missing. Otherwise nobody knows what became of it.
+    async fn take_up(self: &Arc<Self>, begun: &Delivery) {
+        let deadline = Instant::now() + TAKE_UP_PATIENCE;
+        let receipt = loop {
+            let target = self.target(&begun.to);
+            let seen = target.as_ref().map(|target| target.glimpse());
+            if let (Some(target), Some(glimpse)) = (&target, &seen)
+                && glimpse.composer.is_some()
+                && self.activities.get(&begun.to).verdict.state != State::Unknown
+            {
+                break target.enter_what_stands(begun, glimpse).await;
+            }
+            if Instant::now() >= deadline {
+                break None;
+            }
+            tokio::time::sleep(GATE_PAUSE).await;
+        };
+        let unknown = || Receipt::new(ReceiptState::Stalled, super::store::HALF_WRITTEN);
+        self.deliveries.finish(begun.id, receipt.unwrap_or_else(unknown));
     }
 
     /// Waits for the gate and puts one text in.

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::deliverer::Target;
 use super::receipt::{Receipt, ReceiptState};
 use super::record::Delivery;
-use crate::activity::State;
+use crate::activity::{Glimpse, State};
 use crate::plane::Keyboard;
 use crate::presets::Preset;
 
@@ -114,6 +114,20 @@ impl Target {
                 done => return done,
             }
         }
+    }
+
+    /// Presses Enter where the prompt holds exactly a text that an earlier server put there.
+    pub(super) async fn enter_what_stands(
+        &self,
+        begun: &Delivery,
+        glimpse: &Glimpse,
+    ) -> Option<Receipt> {
+        let preset = self.preset.as_ref()?;
+        let held = glimpse.composer.as_deref().filter(|held| same_words(held, &begun.text))?;
+        if self.blocked(glimpse).is_some() {
+            return None;
+        }
+        Some(receipt(self.enter(preset, &begun.text, Some(held), None).await))
     }
 
     /// Waits until what was pasted shows and its screen stands still; returns what the prompt holds.

@@ -19,6 +19,10 @@ const VERSION: u32 = 1;
 /// What is said of a text before anybody has tried to put it in.
 pub(super) const HANDED_IN: &str = "it was handed in";
 
+/// What is said of a text that a server had begun to write when it ended.
+pub(super) const HALF_WRITTEN: &str = "the server ended after it had begun to write it; whether it \
+    was taken is not known, and it is not written again";
+
 /// Texts that may wait for one process: more than an agent will ever read in a row.
 const WAITING: usize = 100;
 
@@ -41,14 +45,14 @@ pub(crate) struct Deliveries {
 }
 
 impl Deliveries {
-    /// Reads what earlier servers left. What they had begun can no longer be verified.
+    /// Reads what earlier servers left. Whether a first prompt that they had given was taken can no
+    /// longer be seen; of other texts the prompt may still tell.
     pub(crate) fn load(state: &StateDir) -> Result<Self, StateError> {
         let file = state.file(FILE);
         let mut table: Table = state::read(&file, VERSION)?.unwrap_or_default();
-        for delivery in table.deliveries.iter_mut().filter(|d| d.stage == Stage::Begun) {
-            let evidence = "the server ended after it had begun to write it; whether it was taken \
-                is not known, and it is not written again";
-            end(delivery, Receipt::new(ReceiptState::Stalled, evidence));
+        let given = |d: &&mut Delivery| d.stage == Stage::Begun && is_first(d);
+        for delivery in table.deliveries.iter_mut().filter(given) {
+            end(delivery, Receipt::new(ReceiptState::Stalled, HALF_WRITTEN));
         }
         Ok(Self { file, table: Mutex::new(table), changes: watch::Sender::new(0) })
     }
@@ -101,6 +105,12 @@ impl Deliveries {
         waits.map(|known| known.to.clone()).collect()
     }
 
+    /// Texts that were begun and are not done; right after the start, an earlier server began them.
+    pub(crate) fn begun(&self) -> Vec<Delivery> {
+        let begun = |known: &&Delivery| !is_first(known) && known.stage == Stage::Begun;
+        self.table().deliveries.iter().filter(begun).cloned().collect()
+    }
+
     /// First prompts that were given as arguments and are not seen to be taken yet.
     pub(crate) fn first_prompts_given(&self) -> Vec<Delivery> {
         let given = |known: &&Delivery| is_first(known) && known.stage == Stage::Begun;
@@ -109,8 +119,7 @@ impl Deliveries {
 
     /// Whether a text is half put in.
     pub(crate) fn is_putting_in(&self) -> bool {
-        let half = |known: &Delivery| known.stage == Stage::Begun && !is_first(known);
-        self.table().deliveries.iter().any(half)
+        !self.begun().is_empty()
     }
 
     /// Whether a process has instructions to begin with that it has not taken.
@@ -240,14 +249,14 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_survives_and_what_was_begun_is_stalled() {
+    fn what_waits_survives_and_what_was_begun_is_told_apart() {
         let dir = tempfile::tempdir().unwrap();
         let before = deliveries(&dir);
         let first = before.hand_in(text(1, None, "one")).unwrap();
         let second = before.hand_in(text(1, None, "two")).unwrap();
         before.begin(first).unwrap();
         let after = deliveries(&dir);
-        assert_eq!(after.get(first).unwrap().receipt.state, ReceiptState::Stalled);
+        assert_eq!(after.begun().iter().map(|begun| begun.id).collect::<Vec<_>>(), [first]);
         let next = after.next_for(&ProcessId::new(1)).unwrap();
         assert_eq!((next.id, next.text.as_str()), (second, "two"));
     }
