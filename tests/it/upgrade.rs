@@ -33,7 +33,7 @@ fn programs_screens_and_offsets_go_on_under_the_new_server() {
     assert_eq!(again, offset);
     assert_eq!(place.run(&["screen", ended.trim()]).trim(), "last words");
     let listed = place.run(&["ps"]);
-    assert!(listed.contains("running") && listed.contains("exited    3"), "{listed}");
+    assert!(listed.contains("running") && listed.contains("exited              3"), "{listed}");
 
     place.run(&["send", id, "still alive"]);
     place.run(&["wait", id, "^still alive"]);
