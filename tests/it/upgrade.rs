@@ -40,7 +40,7 @@ fn programs_screens_and_offsets_go_on_under_the_new_server() {
     place.run(&["key", id, "ctrl+d"]);
     let status = format!("{{\"process_id\":\"{id}\",\"pattern\":\"no such line\"}}");
     assert!(place.run(&["call", "wait_for_pattern", &status]).contains("\"exited\": true"));
-    assert!(place.run(&["ps"]).contains("exited    6"));
+    assert!(place.run(&["ps"]).contains("exited              6"));
     place.run(&["kill"]);
 }
 
