@@ -33,14 +33,14 @@ fn programs_screens_and_offsets_go_on_under_the_new_server() {
     assert_eq!(again, offset);
     assert_eq!(place.run(&["screen", ended.trim()]).trim(), "last words");
     let listed = place.run(&["ps"]);
-    assert!(listed.contains("running") && listed.contains("exited    3"), "{listed}");
+    assert!(listed.contains("running") && listed.contains("exited              3"), "{listed}");
 
     place.run(&["send", id, "still alive"]);
     place.run(&["wait", id, "^still alive"]);
     place.run(&["key", id, "ctrl+d"]);
     let status = format!("{{\"process_id\":\"{id}\",\"pattern\":\"no such line\"}}");
     assert!(place.run(&["call", "wait_for_pattern", &status]).contains("\"exited\": true"));
-    assert!(place.run(&["ps"]).contains("exited    6"));
+    assert!(place.run(&["ps"]).contains("exited              6"));
     place.run(&["kill"]);
 }
 

@@ -55,7 +55,10 @@ fn the_readmes_lines_in_a_project_with_a_dev_server() {
     let rows: Vec<Vec<&str>> = table.lines().map(|row| row.split_whitespace().collect()).collect();
     assert_eq!(
         rows,
-        [vec!["ID", "STATUS", "EXIT", "KIND", "NAME"], vec!["p1", "running", "command", "dev"]]
+        [
+            vec!["ID", "STATUS", "ACTIVITY", "EXIT", "KIND", "NAME"],
+            vec!["p1", "running", rows[1][2], "command", "dev"]
+        ]
     );
     assert_eq!(ports(), before);
     place.run(&["wait", "p1", "tick"]);
@@ -108,7 +111,7 @@ fn every_verb_about_a_process() {
     place.run(&["key", "echo", "ctrl+d"]);
     until("its end", || place.run(&["ps"]).contains("exited").then_some(()));
     let table = place.run(&["ps"]);
-    assert!(table.contains("p1     exited    0     command   echo"), "{table}");
+    assert!(table.contains("p1     exited              0     command   echo"), "{table}");
 
     let shell = place.run(&["shell"]);
     assert_eq!(shell, "p2\n");

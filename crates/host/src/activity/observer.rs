@@ -14,7 +14,7 @@ use super::program::{self, Foreground, ProgramEvidence};
 use super::tracker::{Told, Tracker};
 use super::verdict::{State, Verdict};
 use crate::host::Host;
-use crate::plane::Live;
+use crate::plane::{Live, Progress};
 use crate::presets::Preset;
 use crate::process::{Kind, Process, Status};
 
@@ -80,7 +80,11 @@ impl Observer {
             };
             let again = told.again;
             self.tell(told);
-            tokio::time::sleep(pause).await;
+            // An end is heard at once: until then what belongs to this life cannot be given back.
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                over = progress.wait_for(Progress::is_over) => if over.is_err() { return },
+            }
             tokio::select! {
                 changed = progress.changed() => if changed.is_err() { return },
                 () = self.facts.bell.notified() => {}
