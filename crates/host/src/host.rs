@@ -66,8 +66,8 @@ pub struct Host {
     pub(crate) environment: BTreeMap<String, String>,
     /// The process that was last brought to the front.
     pub(crate) selected: watch::Sender<Option<ProcessId>>,
-    /// Rung when somebody begins or ends to look at a process.
-    pub(crate) looks: watch::Sender<u64>,
+    /// The process that somebody last began to look at; rung when one ends to, as well.
+    pub(crate) looks: watch::Sender<Option<ProcessId>>,
     lives: RwLock<HashMap<ProcessId, Arc<Live>>>,
     /// Lives that nobody observes yet.
     newborn: Mutex<Vec<Arc<Live>>>,
@@ -107,7 +107,7 @@ impl Host {
             handover: AtomicBool::new(false),
             environment: crate::environment::of_this_process(),
             selected: watch::Sender::new(None),
-            looks: watch::Sender::new(0),
+            looks: watch::Sender::new(None),
             lives: RwLock::default(),
             newborn: Mutex::default(),
             born: Notify::new(),

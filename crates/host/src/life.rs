@@ -250,11 +250,6 @@ impl Host {
         }
     }
 
-    /// Somebody began or ended to look at a process.
-    pub(crate) fn note_look(&self) {
-        self.looks.send_modify(|count| *count += 1);
-    }
-
     /// Finds a process again after the server died.
     pub(crate) fn recover_process(&self, process: &Process, pane: Option<Pane>) {
         match (pane, self.open_log(&process.id)) {

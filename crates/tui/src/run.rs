@@ -376,12 +376,20 @@ impl Tui {
     /// Lets the core take an event, and does what it says.
     fn happen(&mut self, event: Event) {
         self.note_time();
-        self.dirty.get_or_insert_with(Instant::now);
+        if !self.is_unseen(&event) {
+            self.dirty.get_or_insert_with(Instant::now);
+        }
         let effects = update(&mut self.model, event);
         self.note_drawing();
         for effect in effects {
             self.carry_out(effect);
         }
+    }
+
+    /// Output of a pane that is not shown draws nothing.
+    fn is_unseen(&self, event: &Event) -> bool {
+        let Event::Frame(pane, _) = event else { return false };
+        self.model.zoomed && *pane != self.model.focus
     }
 
     fn note_time(&mut self) {

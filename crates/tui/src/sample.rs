@@ -108,7 +108,7 @@ impl Sample {
     /// The project above, its lead in front.
     pub(crate) fn new(width: u16, height: u16) -> Self {
         let mut sample = Self::empty(width, height);
-        sample.happen(Event::Seen(Seen { selected: Some("p1".to_owned()), ..project() }));
+        sample.happen(Event::Seen(Seen { looked_at: Some("p1".to_owned()), ..project() }));
         let pane = sample.model.focus;
         sample.show(pane, "lead says hello\r\n\x1b[1;32m>\x1b[0m what next?");
         sample

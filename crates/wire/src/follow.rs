@@ -27,6 +27,9 @@ pub struct Seen {
     pub selected: Option<String>,
     /// How often one was brought to the front since this follower began.
     pub selections: u64,
+    /// The process that somebody last began to look at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub looked_at: Option<String>,
     /// Its processes, oldest first.
     pub processes: Vec<SeenProcess>,
     /// The last messages between its agents, oldest first.

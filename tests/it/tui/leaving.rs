@@ -23,9 +23,15 @@ fn detaching_leaves_everything_running_and_the_terminal_as_it_was() {
     let read = |name: &str| std::fs::read_to_string(place.path("project").join(name)).unwrap();
     assert_eq!(read("before"), read("after"));
     assert!(place.run(&["ps"]).contains("running"));
+    place.run(&["run", "--name", "later", "--", "cat"]);
     screen.line("clear");
-    screen.patterm("attach sh");
+    screen.patterm("");
     screen.until("kept2");
+    screen.lead("d");
+    screen.until("left; what runs goes on");
+    screen.line("clear");
+    screen.patterm("attach later");
+    screen.until("p2 later");
 }
 
 #[test]

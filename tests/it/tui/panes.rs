@@ -157,3 +157,25 @@ fn notes_timers_messages_and_ports_have_views() {
     screen.press(&["P"]);
     screen.until("no process has printed an address");
 }
+
+#[test]
+fn an_agent_is_started_from_the_list_with_what_it_is_to_do() {
+    let place = Place::new();
+    let settings = place.path("home").join(".config/patterm");
+    std::fs::create_dir_all(&settings).unwrap();
+    let preset = "[agents.parrot]\nlike = \"generic\"\ntitle = \"Parrot\"\nprogram = \"cat\"\n";
+    std::fs::write(settings.join("config.toml"), preset).unwrap();
+    let mut screen = Screen::with_patterm(&place, 80, 24);
+    screen.until("Agents found: Parrot");
+    screen.press(&["a"]);
+    screen.until("● Parrot");
+    screen.type_in("parrot");
+    screen.until_it(|shown| !shown.contains("Claude"));
+    screen.press(&["Enter"]);
+    screen.until("what parrot is to do first");
+    screen.type_in("say hello");
+    screen.press(&["Enter"]);
+    // It shows nothing, so it cannot be told yet; and that is what is said of it.
+    screen.until("1 ● @ parrot");
+    screen.until("working: its first");
+}

@@ -93,7 +93,7 @@ struct Bells {
     activities: watch::Receiver<u64>,
     deliveries: watch::Receiver<u64>,
     timers: watch::Receiver<u64>,
-    looks: watch::Receiver<u64>,
+    looks: watch::Receiver<Option<ProcessId>>,
     selected: watch::Receiver<Option<ProcessId>>,
 }
 
@@ -258,6 +258,7 @@ fn seen(host: &Host, selections: u64) -> Seen {
         server: crate::VERSION.to_owned(),
         selected: host.selected.borrow().as_ref().map(ToString::to_string),
         selections,
+        looked_at: host.looks.borrow().as_ref().map(ToString::to_string),
         processes: host.processes.all().iter().map(|process| seen_process(process, host)).collect(),
         messages: last_messages(&host.deliveries).into_iter().map(seen_message).collect(),
         timers: timers.iter().map(|timer| seen_timer(timer, &now)).collect(),

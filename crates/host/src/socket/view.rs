@@ -122,7 +122,7 @@ impl Attached {
     fn new(stream: UnixStream, host: Arc<Host>, live: Arc<Live>, outbox: Vec<u8>) -> Self {
         let number = live.views().enter();
         host.looked_at(&live.id);
-        host.note_look();
+        host.looks.send_replace(Some(live.id.clone()));
         Self {
             stream,
             host,
@@ -265,6 +265,6 @@ impl Drop for Attached {
         let agreed = self.live.views().leave(self.number, seen);
         self.live.resize(agreed);
         self.host.note_size(&self.live.id, agreed);
-        self.host.note_look();
+        self.host.looks.send_modify(|_| ());
     }
 }

@@ -28,6 +28,7 @@ impl Tool for SelectProcess {
 
     async fn call(args: Args, call: Call) -> Result<Done, ToolError> {
         let process = find(&call, &args.process_id)?;
+        call.host.looks.send_replace(Some(process.id.clone()));
         call.host.selected.send_replace(Some(process.id));
         Ok(Done::OK)
     }

@@ -69,13 +69,13 @@ fn drop_closed(model: &mut Model, effects: &mut Vec<Effect>) {
     }
 }
 
-/// With processes and no pane, the first one is shown: what was asked for, what was brought to the
-/// front, or whatever came last and still runs.
+/// With processes and no pane, the first one is shown: what was asked for, what was looked at
+/// last, or whatever came last and still runs.
 fn begin(model: &mut Model, effects: &mut Vec<Effect>) {
     if model.layout.is_some() || model.seen.processes.is_empty() {
         return;
     }
-    let named = model.wanted.as_ref().or(model.seen.selected.as_ref());
+    let named = model.wanted.as_ref().or(model.seen.looked_at.as_ref());
     let selected = named.and_then(|id| model.process(id));
     let tree: Vec<_> = model.tree().into_iter().map(|(_, process)| process).collect();
     let last = tree.iter().rfind(|process| is_alive(process)).or(tree.last()).copied();
