@@ -64,7 +64,7 @@ pub(crate) async fn observe(host: Arc<Host>, live: Arc<Live>) {
 impl Observer {
     async fn run(mut self, kind: Kind, preset: Option<Arc<Preset>>) {
         let pause = if preset.is_some() { AGENT_PAUSE } else { PROGRAM_PAUSE };
-        let mut progress = self.live.watch();
+        let (mut progress, mut end) = (self.live.watch(), self.live.watch());
         let mut parsed = progress.borrow().parsed;
         loop {
             let here = *progress.borrow_and_update();
@@ -81,9 +81,10 @@ impl Observer {
             let again = told.again;
             self.tell(told);
             // An end is heard at once: until then what belongs to this life cannot be given back.
+            // By an ear of its own, so that what is printed in the pause still counts as new below.
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                over = progress.wait_for(Progress::is_over) => if over.is_err() { return },
+                over = end.wait_for(Progress::is_over) => if over.is_ok() { continue } else { return },
             }
             tokio::select! {
                 changed = progress.changed() => if changed.is_err() { return },
