@@ -1,6 +1,6 @@
 //! `patterm kill`: ends servers and sees that they are gone.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -71,8 +71,11 @@ pub(crate) fn end(
     stream.set_read_timeout(Some(PATIENCE)).with_context(what)?;
     stream.write_all(&line).with_context(what)?;
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).with_context(what)?;
-    anyhow::ensure!(answer.contains("\"result\""), "{}: it answered {answer:?}", what());
+    BufReader::new(stream).read_line(&mut answer).with_context(what)?;
+    let answer: serde_json::Value = serde_json::from_str(&answer).with_context(what)?;
+    if let Some(refusal) = answer.get("error") {
+        anyhow::bail!("{}: {}", what(), refusal["message"].as_str().unwrap_or("it refuses"));
+    }
     let Some(process) = process else { return Ok(()) };
     let patience = Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };
     let gone = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&patience))?;

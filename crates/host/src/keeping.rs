@@ -55,6 +55,11 @@ impl Keeping {
         self.lock().is_some()
     }
 
+    /// The process that keeps the panes; everything that runs in one is below it.
+    pub(crate) fn pid(&self) -> Option<i32> {
+        self.lock().as_ref().map(Keeper::pid)
+    }
+
     /// Starts a program. `lives` are handed to a new keeper where the old one died.
     pub(crate) async fn spawn(
         &self,

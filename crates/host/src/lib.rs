@@ -28,6 +28,7 @@ pub mod registry;
 pub mod runtime;
 pub mod server;
 mod socket;
+mod standpoint;
 pub mod state;
 mod timers;
 pub mod tools;

@@ -20,6 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 #[derive(Debug)]
 pub struct Keeper {
     stream: UnixStream,
+    pid: i32,
 }
 
 impl Keeper {
@@ -32,7 +33,12 @@ impl Keeper {
         }
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        Ok(Self { stream })
+        Ok(Self { stream, pid: peer.pid.as_raw_nonzero().get() })
+    }
+
+    /// Its process: the parent of the panes' inits.
+    pub fn pid(&self) -> i32 {
+        self.pid
     }
 
     /// Readable or hung up when the keeper died: it never speaks first.

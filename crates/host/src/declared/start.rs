@@ -8,7 +8,6 @@ use crate::life::SIZE;
 use crate::process::{Process, ProcessId, Recipe};
 use crate::project_file::{Definition, ProjectFile};
 use crate::tools::{ErrorKind, ToolError};
-use crate::tree;
 
 impl Host {
     /// Starts the declared process of this name, or says why not.
@@ -133,19 +132,6 @@ impl Host {
     pub(super) fn declared_entry(&self, name: &str) -> Option<Process> {
         let is_it = |process: &Process| process.declared.as_ref().is_some_and(|d| d.name == name);
         self.processes.all().into_iter().find(is_it)
-    }
-
-    /// Whether a process of the operating system runs where an agent types: in an agent's pane, in
-    /// one that an agent started, or in one of the project's.
-    pub(crate) fn is_in_agents_hands(&self, pid: Option<i32>) -> bool {
-        let line = pid.map(tree::line_of).unwrap_or_default();
-        self.processes.all().iter().any(|process| {
-            let by_agents = process.agent.is_some()
-                || process.declared.is_some()
-                || self.processes.agent_above(process).is_some();
-            let init = self.live(&process.id).and_then(|live| live.status());
-            by_agents && init.is_some_and(|status| line.contains(&status.init))
-        })
     }
 
     /// How a declared process stands; `None` for one that is not.

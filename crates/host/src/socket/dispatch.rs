@@ -314,38 +314,41 @@ impl Dispatch {
             hash: String,
         }
         let seen = serde_json::from_str::<Seen>(params.map_or("{}", |params| params.get()));
-        let (host, caller, pid) = (self.host.clone(), self.caller.clone(), self.pid);
-        Box::pin(async move {
+        let host = self.host.clone();
+        self.for_a_person("trusts a project file", move || {
             let seen =
                 seen.map_err(|e| ErrorObject::invalid_params(format!("`hash` is a string: {e}")))?;
-            let work = move || {
-                if caller.process().is_some() || host.is_in_agents_hands(pid) {
-                    let message = "only a person trusts a project file; ask for attention instead";
-                    return Err(ToolError::new(ErrorKind::NotOwner, message));
-                }
-                host.trust_project_file(&seen.hash)
-                    .map_err(|e| ToolError::new(ErrorKind::Unavailable, e.to_string()))
-            };
-            let trusted = tokio::task::spawn_blocking(work).await;
-            let broken =
-                |e: tokio::task::JoinError| ErrorObject::new(INTERNAL_ERROR, e.to_string());
-            trusted.map_err(broken)?.map_err(ToolError::into_rpc)?;
-            Ok("{}".into())
+            host.trust_project_file(&seen.hash)
+                .map_err(|e| ToolError::new(ErrorKind::Unavailable, e.to_string()).into_rpc())
         })
     }
 
     /// Ends the server; only people may.
     fn shutdown(&self, handover: bool) -> Answer {
         let host = self.host.clone();
-        let allowed = self.caller.process().is_none();
-        Box::pin(async move {
-            if !allowed {
-                let message = "only a person ends the server; ask for attention instead";
-                return Err(ToolError::new(ErrorKind::NotOwner, message).into_rpc());
-            }
+        self.for_a_person("ends the server", move || {
             tracing::info!(handover, "asked to end");
             host.handover.store(handover, Ordering::Release);
             host.shutdown.cancel();
+            Ok(())
+        })
+    }
+
+    /// Does what only people may have done.
+    fn for_a_person(
+        &self,
+        what: &'static str,
+        work: impl FnOnce() -> Result<(), ErrorObject> + Send + 'static,
+    ) -> Answer {
+        let (host, pid, is_agent) = (self.host.clone(), self.pid, self.caller.process().is_some());
+        Box::pin(async move {
+            if is_agent || !host.may_be_a_person(pid).await {
+                let message = format!("only a person {what}; ask for attention instead");
+                return Err(ToolError::new(ErrorKind::NotOwner, message).into_rpc());
+            }
+            let broken =
+                |e: tokio::task::JoinError| ErrorObject::new(INTERNAL_ERROR, e.to_string());
+            tokio::task::spawn_blocking(work).await.map_err(broken)??;
             Ok("{}".into())
         })
     }

@@ -179,9 +179,17 @@ fn no_agent_can_trust_a_file() {
     let argv = json!([place.binary(), "trust", "--yes"]);
     let own = id_of(&agent.ok("spawn_process", json!({"argv": argv, "env": env})));
     agent.wait(&own, "only a person");
-    let argv = json!(["setsid", "-f", place.binary(), "trust", "--yes"]);
+    let away = "\"$0\" trust --yes > said 2>&1; touch over";
+    let script = format!(
+        "setsid -f sh -c '{away}' \"$0\"; until test -e over; do sleep 0.01; done; cat said"
+    );
+    let argv = json!(["sh", "-c", script, place.binary()]);
     let away = id_of(&agent.ok("spawn_process", json!({"argv": argv, "env": env})));
-    agent.ended(&away);
+    agent.wait(&away, "only a person");
+    // Nor does it end the server.
+    let argv = json!([place.binary(), "kill"]);
+    let own = id_of(&agent.ok("spawn_process", json!({"argv": argv, "env": env})));
+    agent.wait(&own, "only a person");
     let mut person = Desk::of(&server);
     assert_eq!(standing(&mut person)["state"], "untrusted");
     // A person in a shell of his own can.
