@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::net::{RecvFlags, recv};
+use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer};
 
 use crate::control::Command;
 use crate::spawn::Size;
@@ -84,6 +85,12 @@ impl Pane {
     /// Ends everything now.
     pub fn kill(&self) -> rustix::io::Result<()> {
         Command::Kill.send(&self.control)
+    }
+
+    /// Bytes that were typed and that the program has not read.
+    pub fn unread(&self) -> rustix::io::Result<u64> {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        rustix::io::ioctl_fionread(ioctl_tiocgptpeer(&self.master, flags)?)
     }
 
     /// Tells the program how large its terminal is.

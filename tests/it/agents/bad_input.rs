@@ -50,6 +50,27 @@ fn an_agent_that_ends_at_once_is_told_with_its_instructions() {
 }
 
 #[test]
+fn what_a_cli_lost_is_pasted_again_and_taken_once() {
+    let mut fake = Fake::new();
+    let id = fake.spawn("drops");
+    let receipt = fake.send(&id, "hold on");
+    let receipt = fake.until_receipt(receipt.message, "delivered", "");
+    assert_eq!(fake.turns(), ["[external] hold on"], "{receipt:?}");
+    fake.send(&id, "and this");
+    assert_eq!(fake.until_turns(2), ["[external] hold on", "[external] and this"]);
+}
+
+#[test]
+fn what_a_slow_cli_shows_twice_is_not_entered() {
+    let mut fake = Fake::new();
+    let id = fake.spawn("late");
+    let message = fake.send(&id, "hold on").message;
+    let receipt = fake.until_receipt(message, "stalled", "pasted again");
+    fake.desk.wait(&id, "hold on.*hold on");
+    assert_eq!(fake.turns(), Vec::<String>::new(), "{receipt:?}");
+}
+
+#[test]
 fn one_that_never_becomes_ready_gets_nothing_typed() {
     let mut fake = Fake::new();
     let id = fake.spawn("never");

@@ -49,6 +49,14 @@ args = ["--never"]
 like = "fake"
 args = ["--exit", "3"]
 
+[agents.drops]
+like = "fake"
+args = ["--drops"]
+
+[agents.late]
+like = "fake"
+args = ["--late"]
+
 [agents.missing]
 like = "fake"
 program = "no-such-program"

@@ -53,7 +53,7 @@ struct Inner {
     taken: VecDeque<(Instant, String)>,
     submitted: Option<Submitted>,
     conversation: Option<String>,
-    /// When its prompt was first seen, and when it was last seen to work.
+    /// Since when its prompt is there, and when it was last seen to work.
     prompt_seen: Option<Instant>,
     worked: Option<(Instant, String)>,
     /// Its CLI has asked for patterm's tools.
@@ -178,7 +178,13 @@ impl Facts {
         self.bell.notify_one();
     }
 
-    /// When its prompt was first seen.
+    /// Its prompt is drawn anew: it needs its time as after a start.
+    pub(crate) fn warm_up_again(&self) {
+        let mut inner = self.lock();
+        inner.prompt_seen = inner.prompt_seen.map(|_| Instant::now());
+    }
+
+    /// Since when its prompt is there.
     pub(crate) fn prompt_seen(&self) -> Option<Instant> {
         self.lock().prompt_seen
     }

@@ -22,6 +22,8 @@ const LOOK_PAUSE: Duration = Duration::from_millis(100);
 pub(super) async fn verify(host: Arc<Host>, delivery: Delivery) {
     let receipt = watch(&host, &delivery).await;
     if let Some(receipt) = receipt {
+        // Its prompt is another one now.
+        host.activities.facts(&delivery.to).warm_up_again();
         host.deliveries.finish(delivery.id, receipt);
         // It may have come to rest already, and print nothing more.
         host.activities.facts(&delivery.to).ring();

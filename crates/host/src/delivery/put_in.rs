@@ -99,8 +99,7 @@ impl Target {
     ) -> Result<String, Failure> {
         let keyboard = self.keyboard().await?;
         let text = &preset.as_words(&delivery.text);
-        self.write(&keyboard, paste(text, &self.live.screen().modes()))?;
-        let mut held = self.echo(preset).await?;
+        let mut held = self.paste_in(preset, &keyboard, text).await?;
         let mut keyboard = Some(keyboard);
         loop {
             match self.enter(preset, text, held.as_deref(), keyboard).await {
@@ -113,6 +112,36 @@ impl Target {
                 }
                 done => return done,
             }
+        }
+    }
+
+    /// Pastes a text; returns what the prompt holds then. A CLI that draws its prompt anew may lose
+    /// what it has just read. If it read all of it and its prompt is empty all the while, it is
+    /// pasted once more, and counts only if it stands there once.
+    async fn paste_in(
+        &self,
+        preset: &Preset,
+        keyboard: &Keyboard,
+        text: &str,
+    ) -> Result<Option<String>, Failure> {
+        let bytes = || paste(text, &self.live.screen().modes());
+        self.write(keyboard, bytes())?;
+        let lost = match self.echo(preset).await {
+            Err(Failure::Stalled(why)) => why,
+            done => return done,
+        };
+        let glimpse = self.glimpse();
+        let empty = glimpse.composer.as_deref() == Some("");
+        if !empty || !self.live.is_read() || self.blocked(&glimpse).is_some() {
+            return Err(stalled(lost));
+        }
+        self.write(keyboard, bytes())?;
+        match self.echo(preset).await? {
+            Some(held) if same_words(&held, text) => Ok(Some(held)),
+            _ => Err(stalled(
+                "it was pasted again, since its prompt stayed empty, which then showed something \
+                 else; Enter was not pressed",
+            )),
         }
     }
 

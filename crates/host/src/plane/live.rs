@@ -210,6 +210,12 @@ impl Live {
         lock(&self.input).is_empty()
     }
 
+    /// Whether the program has read all of it.
+    pub(crate) fn is_read(&self) -> bool {
+        let unread = self.pane.as_ref().map(|pane| pane.unread());
+        self.is_written() && matches!(unread, Some(Ok(0)))
+    }
+
     pub(super) fn reserve(&self) -> bool {
         lock(&self.input).reserve()
     }
