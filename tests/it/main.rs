@@ -11,6 +11,7 @@ mod support;
 
 mod agents;
 mod bad_input;
+mod bring_back;
 mod clients;
 mod follow;
 mod fuzz_corpus;

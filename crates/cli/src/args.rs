@@ -53,7 +53,7 @@ pub(crate) enum Verb {
     /// End a process and keep its output
     Stop(Stop),
     /// End a process and start it again
-    Restart(One),
+    Restart(Restart),
     /// End a process with all it started and remove it
     Close(One),
     /// Show this project on this terminal; ctrl+b d leaves
@@ -245,6 +245,20 @@ pub(crate) struct Stop {
     /// The first signal, by its number [default: 15]
     #[arg(long)]
     pub(crate) signal: Option<u8>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Restart {
+    /// An id, a name, or the start of one
+    #[arg(required_unless_present = "bring_back")]
+    pub(crate) process: Option<String>,
+    /// Bring back all that ran when the server was ended or the machine was restarted; agents go on
+    /// with their conversations where they can
+    #[arg(long, conflicts_with = "process")]
+    pub(crate) bring_back: bool,
+    /// Print JSON
+    #[arg(long, requires = "bring_back")]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

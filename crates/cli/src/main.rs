@@ -2,6 +2,7 @@
 
 mod args;
 mod attach;
+mod bring_back;
 mod client;
 mod doctor;
 mod hook;

@@ -6,9 +6,10 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use crate::args::{
-    Agent, Agents, Call, Key, Logs, Message, One, Ps, Run, Screen, Search, Send, Shell, Status,
-    Stop, Wait,
+    Agent, Agents, Call, Key, Logs, Message, One, Ps, Restart, Run, Screen, Search, Send, Shell,
+    Status, Stop, Wait,
 };
+use crate::bring_back;
 use crate::client::{Client, text};
 use crate::say;
 
@@ -98,6 +99,9 @@ pub(crate) fn ps(options: &Ps) -> anyhow::Result<()> {
         return Ok(());
     }
     say(&table(&processes));
+    if let Some(hint) = bring_back::hint(&processes) {
+        say(&hint);
+    }
     Ok(())
 }
 
@@ -333,8 +337,11 @@ pub(crate) fn stop(options: &Stop) -> anyhow::Result<()> {
     act("stop_process", &options.process, arguments, "stopped")
 }
 
-pub(crate) fn restart(options: &One) -> anyhow::Result<()> {
-    act("restart_process", &options.process, json!({}), "restarted")
+pub(crate) fn restart(options: &Restart) -> anyhow::Result<()> {
+    match &options.process {
+        Some(process) => act("restart_process", process, json!({}), "restarted"),
+        None => bring_back::run(options.json),
+    }
 }
 
 pub(crate) fn close(options: &One) -> anyhow::Result<()> {

@@ -58,7 +58,8 @@ impl Host {
         self.admit_agent(new.parent_id.as_ref())?;
         let label = new.name.clone().unwrap_or_else(|| new.preset.clone());
         let conversation = fresh_uuid()?;
-        let agent = AgentEntry { preset: new.preset.clone(), conversation, told: false };
+        let agent =
+            AgentEntry { preset: new.preset.clone(), conversation, told: false, spoken: false };
         let process =
             self.processes.add_with(&label, Kind::Agent, new.parent_id.clone(), |entry| {
                 entry.agent = Some(agent);
@@ -115,21 +116,61 @@ impl Host {
     pub(crate) fn prepare_resume(&self, process: &Process) -> Result<(), ToolError> {
         let Some(agent) = &process.agent else { return Ok(()) };
         let (preset, program) = self.usable_preset(&agent.preset)?;
-        let unavailable = |message: String| ToolError::new(ErrorKind::Unavailable, message);
-        let Some(resume) = &preset.resume else {
-            let message = format!(
-                "the preset {} does not say how a conversation is taken up again; spawn_agent \
-                 starts a new one",
-                agent.preset
-            );
-            return Err(unavailable(message));
-        };
-        if resume.begin.is_empty() && !agent.told {
-            let message = "its CLI never told the id of its conversation; spawn_agent starts a new \
-                one";
-            return Err(unavailable(message.into()));
+        match going_on(agent, &preset) {
+            GoingOn::Resumes => self.reopen(process, &preset, &program, Opening::Again),
+            GoingOn::Unspoken => self.prepare_anew(process, &preset, &program),
+            GoingOn::Cannot(why) => {
+                let message = format!("{why}; spawn_agent starts a new one");
+                Err(ToolError::new(ErrorKind::Unavailable, message))
+            }
         }
-        let launch = self.prepare_agent(process, &preset, &program, Opening::Again)?;
+    }
+
+    /// Makes an agent that ended ready to be started: where it was if that can be, else with a new
+    /// conversation. Returns why it is a new one. What it was told first is not told again.
+    pub(crate) fn prepare_again(&self, process: &Process) -> Result<Option<String>, ToolError> {
+        let Some(agent) = &process.agent else { return Ok(None) };
+        let (preset, program) = self.usable_preset(&agent.preset)?;
+        let going_on = going_on(agent, &preset);
+        match going_on {
+            GoingOn::Resumes => self.reopen(process, &preset, &program, Opening::Again)?,
+            _ => self.prepare_anew(process, &preset, &program)?,
+        }
+        Ok(going_on.why_anew())
+    }
+
+    /// Whether an agent that ended would go on where it was; if not, why. An error says why it could
+    /// not be started at all.
+    pub(crate) fn would_resume(&self, agent: &AgentEntry) -> Result<Option<String>, ToolError> {
+        let (preset, _) = self.usable_preset(&agent.preset)?;
+        Ok(going_on(agent, &preset).why_anew())
+    }
+
+    fn prepare_anew(
+        &self,
+        process: &Process,
+        preset: &Preset,
+        program: &Path,
+    ) -> Result<(), ToolError> {
+        let conversation = fresh_uuid()?;
+        let process = self.update(&process.id, |entry| {
+            // One that somebody else has started meanwhile has a conversation.
+            if let Some(agent) = entry.agent.as_mut().filter(|_| !entry.status.is_alive()) {
+                let preset = std::mem::take(&mut agent.preset);
+                *agent = AgentEntry { preset, conversation, told: false, spoken: false };
+            }
+        })?;
+        self.reopen(&process, preset, program, Opening::Fresh { prompt: None })
+    }
+
+    fn reopen(
+        &self,
+        process: &Process,
+        preset: &Preset,
+        program: &Path,
+        opening: Opening<'_>,
+    ) -> Result<(), ToolError> {
+        let launch = self.prepare_agent(process, preset, program, opening)?;
         self.update(&process.id, |entry| {
             if let Some(recipe) = &mut entry.recipe {
                 recipe.argv = launch.argv;
@@ -192,6 +233,9 @@ impl Host {
         if let Some(told) = facts.conversation() {
             self.note_conversation(id, told);
         }
+        if !facts.taken().is_empty() {
+            self.note_spoken(id);
+        }
     }
 
     /// A call of an agent's CLI may tell the id of its conversation in its metadata.
@@ -211,6 +255,18 @@ impl Host {
                 if let Some(agent) = &mut process.agent {
                     agent.conversation = told;
                     agent.told = true;
+                }
+            });
+        }
+    }
+
+    /// An agent took a turn: there is a conversation to take up again.
+    pub(crate) fn note_spoken(&self, id: &ProcessId) {
+        let known = self.processes.get(id).and_then(|process| process.agent);
+        if known.is_some_and(|agent| !agent.spoken) {
+            self.processes.note(id, |process| {
+                if let Some(agent) = &mut process.agent {
+                    agent.spoken = true;
                 }
             });
         }
@@ -238,26 +294,68 @@ impl Host {
         Ok((preset, program))
     }
 
-    /// Agents have ceilings: a mistake in a prompt must not fill the machine with them.
-    fn admit_agent(&self, parent: Option<&ProcessId>) -> Result<(), ToolError> {
-        self.admit_process()?;
-        let limit = |message: String| Err(ToolError::new(ErrorKind::Limit, message));
+    /// Whether one more agent may run.
+    pub(crate) fn room_for_agent(&self) -> Result<(), ToolError> {
         let all = self.processes.all();
         let agents = all.iter().filter(|p| p.kind == Kind::Agent && p.status.is_alive()).count();
         let most = self.limits.agents;
         if agents >= most {
-            return limit(format!("{most} agents run already; close one first"));
+            let message = format!("{most} agents run already; close one first");
+            return Err(ToolError::new(ErrorKind::Limit, message));
         }
+        Ok(())
+    }
+
+    /// Agents have ceilings: a mistake in a prompt must not fill the machine with them.
+    fn admit_agent(&self, parent: Option<&ProcessId>) -> Result<(), ToolError> {
+        self.admit_process()?;
+        self.room_for_agent()?;
         let above = parent.and_then(|parent| self.processes.get(parent));
         let depth = above.map_or(0, |above| self.processes.agents_above(&above) + 1);
         let deepest = self.limits.agent_depth;
         if depth > deepest {
-            return limit(format!(
+            let message = format!(
                 "you stand {deepest} agents below the top, and none may stand deeper; do it \
                  yourself, or ask the agent above you"
-            ));
+            );
+            return Err(ToolError::new(ErrorKind::Limit, message));
         }
         Ok(())
+    }
+}
+
+/// How an agent that ended would go on.
+enum GoingOn {
+    /// Where it was.
+    Resumes,
+    /// Anew: nothing was said before.
+    Unspoken,
+    /// Not where it was, and why.
+    Cannot(String),
+}
+
+impl GoingOn {
+    /// Why it would begin anew; `None` for one that would not.
+    fn why_anew(self) -> Option<String> {
+        match self {
+            Self::Resumes => None,
+            Self::Unspoken => Some("nothing was said in its conversation yet".into()),
+            Self::Cannot(why) => Some(why),
+        }
+    }
+}
+
+fn going_on(agent: &AgentEntry, preset: &Preset) -> GoingOn {
+    match &preset.resume {
+        None => GoingOn::Cannot(format!(
+            "the preset {} does not say how a conversation is taken up again",
+            agent.preset
+        )),
+        Some(_) if !agent.spoken => GoingOn::Unspoken,
+        Some(resume) if resume.begin.is_empty() && !agent.told => {
+            GoingOn::Cannot("its CLI never told the id of its conversation".into())
+        }
+        Some(_) => GoingOn::Resumes,
     }
 }
 

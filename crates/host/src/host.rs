@@ -92,10 +92,11 @@ impl Host {
         let Parts { project, socket, state, tools, limits, keeping, settings, program } = parts;
         let (plane, events) = Plane::start(limits.history_bytes)
             .map_err(crate::state::failed("start threads for", project.root()))?;
-        let processes = Processes::load(&state)?;
+        let clock = Clock::system();
+        let processes = Processes::load(&state, &clock.boot())?;
         let deliveries = Deliveries::load(&state)?;
         let host = Self {
-            timers: Timers::load(&state, &processes, &deliveries, Clock::system())?,
+            timers: Timers::load(&state, &processes, &deliveries, clock)?,
             declared: Declared::new(&project, &state),
             processes,
             identities: Identities::load(&state)?,

@@ -4,6 +4,7 @@
 
 mod activity;
 mod agents;
+mod bring_back;
 pub mod caller;
 mod declared;
 mod delivery;

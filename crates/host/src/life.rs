@@ -14,7 +14,7 @@ use crate::activity;
 use crate::environment::PANE_VARIABLE;
 use crate::host::{Host, now_ms, pane_name};
 use crate::plane::{Event, Live, Progress};
-use crate::process::{Exit, Kind, Process, ProcessId, Recipe, Status};
+use crate::process::{Cause, Exit, Interruption, Kind, Process, ProcessId, Recipe, Status};
 use crate::state::StateError;
 use crate::tools::{ErrorKind, ToolError};
 
@@ -191,6 +191,7 @@ impl Host {
             process.run_offset = run_offset;
             process.started_at = Some(now_ms());
             process.ended_at = None;
+            process.interrupted = None;
         });
         match running {
             Ok(running) => {
@@ -263,14 +264,17 @@ impl Host {
             }
             (None, log) => {
                 if process.status.is_alive() {
+                    let cause = if self.processes.rebooted() { Cause::Reboot } else { Cause::Lost };
                     let lost = self.update(&process.id, |process| {
                         process.status = Status::Lost;
                         process.ended_at = Some(now_ms());
+                        process.interrupted.get_or_insert(Interruption { cause, at: None });
                     });
                     tracing::warn!(id = %process.id, written = lost.is_ok(), "a process is lost");
                 }
                 let known = self.settled(&process.id);
-                self.activities.set(&process.id, activity::ended(&known), true);
+                let settled = !known.awaits_decision();
+                self.activities.set(&process.id, activity::ended(&known), settled);
                 if let Ok(log) = log {
                     self.show_last(&known, &log);
                 }
@@ -278,8 +282,12 @@ impl Host {
         }
     }
 
-    /// A server that died while it started a program could not say that it runs.
+    /// A server that died while it started a program could not say that it runs; one that died
+    /// before it ended everything said too much.
     fn note_begun(&self, process: &Process, log: &Log) -> Process {
+        if process.interrupted.is_some() && process.status.is_alive() {
+            self.processes.note(&process.id, |process| process.interrupted = None);
+        }
         if process.status == Status::Starting {
             self.processes.note(&process.id, |process| {
                 process.status = Status::Running;
@@ -441,6 +449,7 @@ fn unknown(id: &ProcessId) -> Process {
         run_offset: 0,
         started_at: None,
         ended_at: None,
+        interrupted: None,
     }
 }
 

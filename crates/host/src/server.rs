@@ -14,6 +14,7 @@ use crate::host::{Host, Parts};
 use crate::keeping::Keeping;
 use crate::limits::Limits;
 use crate::plane::Event;
+use crate::process::Cause;
 use crate::project::Project;
 use crate::project_file;
 use crate::registry::{Claim, ClaimError, Entry, Seat};
@@ -138,7 +139,14 @@ impl Server {
         let watching = tokio::spawn(async move { keeper_watch.watch_keeper().await });
         let timing = tokio::spawn(timers::Driver::new(host.clone())?.run());
         let declaring = tokio::spawn(declared::Driver::new(host.clone()).run());
-        let served = listener.run(host.clone(), || seat.retire()).await;
+        let leaving = || {
+            seat.retire();
+            if !host.handover.load(Ordering::Acquire) {
+                // Before anything ends: whatever happens from here on, the next server knows.
+                host.note_interruption(Cause::Signal);
+            }
+        };
+        let served = listener.run(host.clone(), leaving).await;
         watching.abort();
         delivering.abort();
         if host.handover.load(Ordering::Acquire) {

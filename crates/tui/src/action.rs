@@ -28,6 +28,7 @@ pub(crate) enum Action {
     Restart,
     Stop,
     Close,
+    BringBack,
     Palette,
     Help,
     SendLeader,

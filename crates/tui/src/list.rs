@@ -106,7 +106,14 @@ fn palette(model: &Model) -> Vec<Item> {
         let text = format!("show {}", process.name);
         Item::new("", &text, &process.id, Choice::Show(process.id.clone()))
     });
-    actions.chain(processes).collect()
+    // First, while there is something: nobody would look for it.
+    let waiting = model.offered().len();
+    let back = (waiting > 0).then(|| {
+        let detail = format!("{waiting} waiting");
+        let words = "bring back what ran";
+        Item::new("", words, &detail, Choice::Do(Action::BringBack))
+    });
+    back.into_iter().chain(actions).chain(processes).collect()
 }
 
 fn agents(model: &Model) -> Vec<Item> {

@@ -1,10 +1,11 @@
 //! Everything that is known at a moment, as a value: the project, the panes, and what the person is
 //! about.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use patterm_screen::keys::KeyCode;
 use patterm_screen::{Screen, Size};
+use patterm_wire::bring_back::Offer;
 use patterm_wire::follow::{Seen, SeenProcess, SeenStatus};
 use serde::Deserialize;
 
@@ -111,6 +112,8 @@ pub(crate) enum Mode {
     Line { question: Question, text: String },
     /// Something must be confirmed.
     Confirm(Doubt),
+    /// What ran when everything was ended, to be brought back; some of it may be left out.
+    BringBack { chosen: usize, left_out: BTreeSet<String> },
 }
 
 /// What the mouse holds.
@@ -161,6 +164,8 @@ pub(crate) struct Model {
     pub(crate) focused: bool,
     /// Processes to show as soon as they are seen.
     pub(crate) wanted: Option<String>,
+    /// What could be brought back, and the person did not want to decide about.
+    pub(crate) put_off: Vec<String>,
     /// Keys that were pressed for us: their release is not for a program either.
     pub(crate) ours: Vec<KeyCode>,
     /// Milliseconds since 1970, as of the last event.
@@ -190,6 +195,7 @@ impl Model {
             held: None,
             focused: true,
             wanted,
+            put_off: Vec::new(),
             ours: Vec::new(),
             now: 0,
         }
@@ -280,6 +286,13 @@ impl Model {
         for child in children.filter(|child| child.parent.as_ref() == Some(&process.id)) {
             self.add_below(child, depth + 1, tree);
         }
+    }
+
+    /// What can be brought back, in the order of the tree, each with its depth.
+    pub(crate) fn offered(&self) -> Vec<(usize, &SeenProcess, &Offer)> {
+        let offer = |id: &str| self.seen.offers.iter().find(|offer| offer.id == id);
+        let tree = self.tree().into_iter();
+        tree.filter_map(|(depth, process)| Some((depth, process, offer(&process.id)?))).collect()
     }
 
     /// Those who ask for a person, or wait for one.

@@ -1,6 +1,7 @@
 //! A project to test with, and the hands that type into it.
 
 use patterm_screen::Size;
+use patterm_wire::bring_back::{EndCause, How, Offer};
 use patterm_wire::follow::{
     Seen, SeenActivity, SeenKind, SeenMessage, SeenProcess, SeenStatus, SeenTimer,
 };
@@ -52,6 +53,28 @@ pub(crate) fn project() -> Seen {
     }
 }
 
+/// The same after everything was ended: the lead goes on, a helper cannot, the shell starts again.
+pub(crate) fn ended() -> Seen {
+    let offer = |id: &str, how, reason: Option<&str>| Offer {
+        id: id.to_owned(),
+        how,
+        reason: reason.map(str::to_owned),
+        cause: EndCause::Kill,
+        at: Some(NOW - 300_000),
+    };
+    let mut seen = project();
+    for process in &mut seen.processes {
+        (process.status, process.attention) = (SeenStatus::Stopped, None);
+    }
+    seen.offers = vec![
+        offer("p1", How::Resumed, None),
+        offer("p2", How::Anew, Some("its CLI never told the id of its conversation")),
+        offer("p3", How::Not, Some("`codex` is in no folder of PATH")),
+        offer("p5", How::Again, None),
+    ];
+    seen
+}
+
 fn message() -> SeenMessage {
     SeenMessage {
         id: 1,
@@ -101,6 +124,15 @@ impl Sample {
         let mut sample = Self { model: Model::new(width, height, None), effects: Vec::new() };
         sample.model.now = NOW;
         sample.happen(Event::Seen(Seen { processes: Vec::new(), ..project() }));
+        sample.model.agents = Some(agents());
+        sample
+    }
+
+    /// What a person sees who comes back after everything was ended.
+    pub(crate) fn after_the_end(width: u16, height: u16) -> Self {
+        let mut sample = Self { model: Model::new(width, height, None), effects: Vec::new() };
+        sample.model.now = NOW;
+        sample.happen(Event::Seen(ended()));
         sample.model.agents = Some(agents());
         sample
     }

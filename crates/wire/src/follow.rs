@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::bring_back::Offer;
+
 /// The version of these values. A follower says which it speaks.
 pub const VERSION: u32 = 1;
 
@@ -36,6 +38,9 @@ pub struct Seen {
     pub messages: Vec<SeenMessage>,
     /// Its timers, oldest first.
     pub timers: Vec<SeenTimer>,
+    /// What ran when everything was ended and can be brought back, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub offers: Vec<Offer>,
 }
 
 /// What a process runs.

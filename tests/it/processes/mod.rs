@@ -10,7 +10,7 @@ mod looking;
 mod owners;
 mod ports;
 mod programs;
-mod survival;
+pub(crate) mod survival;
 mod timers;
 mod typing;
 mod waiting;

@@ -31,7 +31,7 @@ pub(super) fn kill(process: &Running) {
 }
 
 /// Lets a moment pass that has nothing to do with what goes on.
-pub(super) fn moment(chance: &mut Chance) {
+pub(crate) fn moment(chance: &mut Chance) {
     let (_never, nothing) = std::sync::mpsc::sync_channel::<()>(0);
     let pause = Duration::from_micros(chance.within(0..40_000) as u64);
     let _ = nothing.recv_timeout(pause);

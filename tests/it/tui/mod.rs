@@ -1,5 +1,6 @@
 //! The TUI as a person has it: the real binary on a terminal of tmux, typed into and looked at.
 
+mod bring_back;
 mod keys;
 mod leaving;
 mod panes;

@@ -38,6 +38,8 @@ struct Observer {
     /// When a turn was last handed in, and how many reports there had been.
     submitted: Option<(Instant, u64)>,
     reports: u64,
+    /// It was seen at a turn.
+    spoken: bool,
 }
 
 /// Observes a life to its end.
@@ -57,6 +59,7 @@ pub(crate) async fn observe(host: Arc<Host>, live: Arc<Live>) {
         seen: None,
         submitted: None,
         reports: 0,
+        spoken: false,
     };
     observer.run(process.kind, preset).await;
 }
@@ -96,7 +99,9 @@ impl Observer {
         if let Some(process) = self.host.processes.get(&self.live.id)
             && process.runs == self.live.run
         {
-            self.tell(Told { verdict: ended(&process), settled: true, again: None });
+            // One that may be brought back has not come to rest.
+            let settled = !process.awaits_decision();
+            self.tell(Told { verdict: ended(&process), settled, again: None });
         }
     }
 
@@ -132,6 +137,12 @@ impl Observer {
         let steady = self.seen.map_or(Duration::ZERO, |(_, since)| now - since);
         let mut verdict = judge::agent(preset, evidence, steady);
         self.facts.note(&glimpse, &verdict);
+        // Before its prompt was seen it is only starting.
+        let started = preset.composer.is_none() || self.facts.prompt_seen().is_some();
+        if verdict.state == State::Working && started && !self.spoken {
+            self.spoken = true;
+            self.host.note_spoken(&self.live.id);
+        }
         if matches!(verdict.state, State::Idle | State::Unknown)
             && self.host.deliveries.first_prompt_is_open(&self.live.id)
         {

@@ -98,6 +98,17 @@ impl Host {
         }
     }
 
+    /// Whether it is for people to start a process: none that the file in effect does not name, and
+    /// none that it has started anyway.
+    pub(crate) fn is_left_to_people(&self, process: &Process) -> bool {
+        let Some(entry) = &process.declared else { return true };
+        let mut state = self.declared.state();
+        let named =
+            state.effect.as_ref().is_some_and(|file| file.processes.contains_key(&entry.name));
+        let ward = state.wards.of(&entry.name);
+        named && !ward.wanted && ward.again_at.is_none()
+    }
+
     /// Takes back that a process is to be started; `false` if it was not.
     pub(crate) fn unwant_declared(&self, process: &Process) -> bool {
         let Some(entry) = &process.declared else { return false };

@@ -4,6 +4,7 @@ mod record;
 mod table;
 
 pub use record::{
-    AgentEntry, Attention, DeclaredEntry, Exit, Kind, Process, ProcessId, Recipe, Status,
+    AgentEntry, Attention, Cause, DeclaredEntry, Exit, Interruption, Kind, Process, ProcessId,
+    Recipe, Status,
 };
 pub use table::Processes;

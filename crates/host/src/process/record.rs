@@ -126,6 +126,39 @@ pub struct AgentEntry {
     /// Its CLI told that id: it can be taken up again under it.
     #[serde(default)]
     pub told: bool,
+    /// It took a turn. CLIs keep no conversation in which nothing was said.
+    #[serde(default = "yes")]
+    pub spoken: bool,
+}
+
+/// What is assumed of entries that were written before it was noted.
+fn yes() -> bool {
+    true
+}
+
+/// A process ran when everything was ended, and was not started since: a person is asked whether to
+/// bring it back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interruption {
+    /// What ended everything.
+    pub cause: Cause,
+    /// When, in milliseconds since 1970, where somebody was there to see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<u64>,
+}
+
+/// What ends everything at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cause {
+    /// A person's `patterm kill`.
+    Kill,
+    /// A signal that told the server to end, as at a log-out.
+    Signal,
+    /// The machine was started again.
+    Reboot,
+    /// Server and keeper were killed.
+    Lost,
 }
 
 /// Why a person should look at a process.
@@ -191,11 +224,19 @@ pub struct Process {
     /// When it last ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<u64>,
+    /// It ran when everything was ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupted: Option<Interruption>,
 }
 
 impl Process {
     /// The name of its present pane at the keeper.
     pub fn pane(&self) -> String {
         format!("{}.{}", self.id, self.runs)
+    }
+
+    /// Whether a person is to decide if it is brought back.
+    pub fn awaits_decision(&self) -> bool {
+        self.interrupted.is_some() && !self.status.is_alive()
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use super::record::{Kind, Process, ProcessId, Status};
+use super::record::{Cause, Kind, Process, ProcessId, Status};
 use crate::state::{self, StateDir, StateError};
 
 const FILE: &str = "processes.json";
@@ -16,6 +16,9 @@ const VERSION: u32 = 1;
 struct Table {
     /// The highest number ever given out.
     last: u64,
+    /// The boot of the machine in which it was written; empty where nobody knew.
+    #[serde(default)]
+    boot: String,
     processes: Vec<Process>,
 }
 
@@ -24,19 +27,30 @@ struct Table {
 pub struct Processes {
     file: PathBuf,
     table: Mutex<Table>,
+    /// The machine was started again since the last server wrote.
+    rebooted: bool,
     /// Rung at every change.
     changes: watch::Sender<u64>,
 }
 
 impl Processes {
-    /// Reads the table that earlier servers of this project left.
-    pub fn load(state: &StateDir) -> Result<Self, StateError> {
+    /// Reads the table that earlier servers of this project left. `boot` is the machine's present one.
+    pub fn load(state: &StateDir, boot: &str) -> Result<Self, StateError> {
         let file = state.file(FILE);
         let mut table: Table = state::read(&file, VERSION)?.unwrap_or_default();
         // A table that was damaged and set aside knew more ids than the new one: what they
         // printed is still there and must not come to belong to others.
         table.last = table.last.max(highest_output(state));
-        Ok(Self { file, table: Mutex::new(table), changes: watch::Sender::new(0) })
+        let rebooted = !table.boot.is_empty() && !boot.is_empty() && table.boot != boot;
+        table.boot = boot.to_owned();
+        if rebooted {
+            // A machine that goes down tells everybody to end.
+            let interrupted = table.processes.iter_mut().filter_map(|p| p.interrupted.as_mut());
+            interrupted
+                .filter(|interruption| interruption.cause == Cause::Signal)
+                .for_each(|interruption| interruption.cause = Cause::Reboot);
+        }
+        Ok(Self { file, table: Mutex::new(table), rebooted, changes: watch::Sender::new(0) })
     }
 
     /// Adds an entry under a new id. A name that is taken gets a number.
@@ -74,6 +88,7 @@ impl Processes {
                 run_offset: 0,
                 started_at: None,
                 ended_at: None,
+                interrupted: None,
             };
             more(&mut process);
             table.processes.push(process.clone());
@@ -114,6 +129,11 @@ impl Processes {
         });
     }
 
+    /// The same for all entries, in one write.
+    pub(crate) fn note_each(&self, change: impl FnMut(&mut Process)) {
+        self.note_all(|table| table.processes.iter_mut().for_each(change));
+    }
+
     /// Removes an entry, in the same way; its id is never used again.
     pub fn forget(&self, id: &ProcessId) {
         self.note_all(|table| table.processes.retain(|process| process.id != *id));
@@ -127,6 +147,11 @@ impl Processes {
     /// All entries, oldest first.
     pub fn all(&self) -> Vec<Process> {
         self.table().processes.clone()
+    }
+
+    /// Whether the machine was started again since the last server of this project wrote.
+    pub(crate) fn rebooted(&self) -> bool {
+        self.rebooted
     }
 
     /// Rung at every change.
@@ -223,11 +248,28 @@ fn free_name(name: &str, table: &Table, own: Option<&ProcessId>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::Interruption;
 
     fn processes(dir: &tempfile::TempDir) -> Processes {
         let state = StateDir::within(dir.path(), "k");
         state.ensure().unwrap();
-        Processes::load(&state).unwrap()
+        Processes::load(&state, "boot").unwrap()
+    }
+
+    #[test]
+    fn a_reboot_is_known_by_what_the_kernel_calls_this_boot() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::within(dir.path(), "k");
+        state.ensure().unwrap();
+        let load = |boot: &str| Processes::load(&state, boot).unwrap();
+        assert!(!load("one").rebooted(), "nothing was written before");
+        let id = load("one").add("a", Kind::Command, None).unwrap().id;
+        let told = Interruption { cause: Cause::Signal, at: Some(1) };
+        load("one").note(&id, |process| process.interrupted = Some(told));
+        let cause = |table: &Processes| table.get(&id).unwrap().interrupted.unwrap().cause;
+        assert_eq!((load("one").rebooted(), cause(&load("one"))), (false, Cause::Signal));
+        assert_eq!((load("two").rebooted(), cause(&load("two"))), (true, Cause::Reboot));
+        assert!(!load("").rebooted(), "nobody knows");
     }
 
     #[test]

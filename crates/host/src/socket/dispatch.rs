@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use patterm_wire::bring_back::{self, Wish};
 use patterm_wire::error::{INTERNAL_ERROR, INVALID_REQUEST};
 use patterm_wire::{ErrorObject, Id, Malformed, Message, reply};
 use rmcp::RoleServer;
@@ -23,6 +24,7 @@ use crate::caller::Caller;
 use crate::greeting::GREETING_REFUSED;
 use crate::host::Host;
 use crate::mcp::{self, McpService, Notices, Params};
+use crate::process::Cause;
 use crate::tools::{Call, ErrorKind, Progress, ToolError};
 
 /// The request with which a person's `patterm kill` ends the server.
@@ -214,6 +216,9 @@ impl Dispatch {
         if method == TRUST_METHOD {
             return Ok(self.trust(params));
         }
+        if method == bring_back::METHOD {
+            return Ok(self.bring_back(params));
+        }
         if method == HOOK_METHOD {
             return Ok(self.hook(params));
         }
@@ -315,30 +320,56 @@ impl Dispatch {
         }
         let seen = serde_json::from_str::<Seen>(params.map_or("{}", |params| params.get()));
         let host = self.host.clone();
-        self.for_a_person("trusts a project file", move || {
+        let work = move || {
             let seen =
                 seen.map_err(|e| ErrorObject::invalid_params(format!("`hash` is a string: {e}")))?;
             host.trust_project_file(&seen.hash)
                 .map_err(|e| ToolError::new(ErrorKind::Unavailable, e.to_string()).into_rpc())
-        })
+        };
+        self.for_a_person("trusts a project file", blocking(work))
     }
 
     /// Ends the server; only people may.
     fn shutdown(&self, handover: bool) -> Answer {
         let host = self.host.clone();
-        self.for_a_person("ends the server", move || {
+        let work = move || {
             tracing::info!(handover, "asked to end");
             host.handover.store(handover, Ordering::Release);
+            if !handover {
+                host.note_interruption(Cause::Kill);
+            }
             host.shutdown.cancel();
             Ok(())
-        })
+        };
+        self.for_a_person("ends the server", blocking(work))
+    }
+
+    /// Brings back what ran when everything was ended, or lets it rest; only people may.
+    fn bring_back(&self, params: Option<&RawValue>) -> Answer {
+        let wish = serde_json::from_str::<Wish>(params.map_or("{}", |params| params.get()));
+        let host = self.host.clone();
+        let work = async move {
+            let wish = wish.map_err(|e| {
+                let message = format!("`params` take ids, a list, and decline, a boolean: {e}");
+                ErrorObject::invalid_params(message)
+            })?;
+            let ids = wish.ids.as_deref();
+            let processes = match wish.decline {
+                true => host.decline(ids),
+                false => host.bring_back(ids).await,
+            };
+            to_json(&bring_back::Answer { processes })
+        };
+        // Whoever asked may go away; it does not stop half-way.
+        let detached = async move { tokio::spawn(work).await.map_err(broken)? };
+        self.for_a_person("brings back what ran", detached)
     }
 
     /// Does what only people may have done.
     fn for_a_person(
         &self,
         what: &'static str,
-        work: impl FnOnce() -> Result<(), ErrorObject> + Send + 'static,
+        work: impl Future<Output = Result<String, ErrorObject>> + Send + 'static,
     ) -> Answer {
         let (host, pid, is_agent) = (self.host.clone(), self.pid, self.caller.process().is_some());
         Box::pin(async move {
@@ -346,12 +377,21 @@ impl Dispatch {
                 let message = format!("only a person {what}; ask for attention instead");
                 return Err(ToolError::new(ErrorKind::NotOwner, message).into_rpc());
             }
-            let broken =
-                |e: tokio::task::JoinError| ErrorObject::new(INTERNAL_ERROR, e.to_string());
-            tokio::task::spawn_blocking(work).await.map_err(broken)??;
-            Ok("{}".into())
+            work.await
         })
     }
+}
+
+/// Work that takes a while and answers nothing, off the thread that answers everybody.
+async fn blocking(
+    work: impl FnOnce() -> Result<(), ErrorObject> + Send + 'static,
+) -> Result<String, ErrorObject> {
+    tokio::task::spawn_blocking(work).await.map_err(broken)??;
+    Ok("{}".into())
+}
+
+fn broken(error: tokio::task::JoinError) -> ErrorObject {
+    ErrorObject::new(INTERNAL_ERROR, error.to_string())
 }
 
 /// Adds what each work answers, as long as all of it together is not longer than clients take.

@@ -262,6 +262,7 @@ fn seen(host: &Host, selections: u64) -> Seen {
         processes: host.processes.all().iter().map(|process| seen_process(process, host)).collect(),
         messages: last_messages(&host.deliveries).into_iter().map(seen_message).collect(),
         timers: timers.iter().map(|timer| seen_timer(timer, &now)).collect(),
+        offers: host.offers(),
     }
 }
 

@@ -50,6 +50,11 @@ impl Clock {
         Self::System { boot: boot.trim().into() }
     }
 
+    /// Which boot of the machine this is; empty where nobody knows.
+    pub(crate) fn boot(&self) -> Arc<str> {
+        self.now().boot
+    }
+
     pub(crate) fn now(&self) -> Moment {
         match self {
             Self::System { boot } => {

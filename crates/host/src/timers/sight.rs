@@ -2,7 +2,7 @@
 
 use crate::activity::{Standing, State};
 use crate::host::Host;
-use crate::process::{ProcessId, Status};
+use crate::process::{Process, ProcessId, Status};
 
 /// How a watched process looks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -61,7 +61,11 @@ impl Sight {
 
     /// Looks at a process now.
     pub(crate) fn of(host: &Host, id: &ProcessId) -> Self {
-        let status = host.processes.get(id).map(|process| process.status);
-        Self::new(status, &host.activities.get(id))
+        let process = host.processes.get(id);
+        if process.as_ref().is_some_and(Process::awaits_decision) {
+            // It was ended with everything, which is no rest, and may be brought back.
+            return Self::default();
+        }
+        Self::new(process.map(|process| process.status), &host.activities.get(id))
     }
 }

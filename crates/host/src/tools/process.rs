@@ -132,6 +132,9 @@ pub(super) struct Summary {
     /// Why a person should look at it.
     #[serde(skip_serializing_if = "Option::is_none")]
     attention: Option<Attention>,
+    /// It ran when everything was ended, and a person is asked whether to bring it back.
+    #[serde(skip_serializing_if = "is_false")]
+    can_be_brought_back: bool,
     /// The addresses it printed; get_process_ports says which are listened on.
     ports: Vec<PrintedPort>,
     #[serde(flatten)]
@@ -157,6 +160,7 @@ impl Summary {
             status: process.status,
             activity: host.activities.get(&process.id).verdict,
             exit: process.exit,
+            can_be_brought_back: host.is_offered(process),
             ports: ports.collect(),
         }
     }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::panes::{fit, focus, remove, show, split, start_shell};
-use super::{Asked, Effect, scrolling, tell};
+use super::{Asked, Effect, bring_back, scrolling, tell};
 use crate::action::Action;
 use crate::layout::Direction;
 use crate::list::{self, Choice};
@@ -56,6 +56,7 @@ pub(super) fn act(model: &mut Model, action: Action, effects: &mut Vec<Effect>) 
             }
         }
         Action::Restart | Action::Stop | Action::Close => doubt(model, action),
+        Action::BringBack => bring_back::open(model),
         Action::Palette => open(model, Listed::Palette),
         Action::Help => model.mode = Mode::Help { top: 0 },
         Action::SendLeader => effects.push(Effect::Send(model.focus, leader(model))),

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Asked, Effect, panes, tell};
+use super::{Asked, Effect, bring_back, panes, tell};
 use crate::layout::PaneId;
 use crate::model::{Agent, Mode, Model, Pad, Port};
 
@@ -45,6 +45,7 @@ pub(super) fn take(
                 .extend(ports.into_iter().map(|port| Port { process: process.clone(), ..port }));
         }
         Asked::Older(pane) => older(model, pane, &answer),
+        Asked::BringBack => bring_back::done(model, answer, effects),
     }
 }
 

@@ -3,7 +3,7 @@
 use patterm_screen::Key;
 use patterm_screen::keys::KeyCode;
 
-use super::{Effect, actions, mouse, panes, scrolling, tell};
+use super::{Effect, actions, bring_back, mouse, panes, scrolling, tell};
 use crate::action::{self, typed};
 use crate::input::{Reply, Stroke, Token};
 use crate::list;
@@ -105,6 +105,10 @@ fn paste(model: &mut Model, text: &[u8], effects: &mut Vec<Effect>) {
 
 /// A key while something stands over the panes.
 fn overlay(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
+    if matches!(model.mode, Mode::BringBack { .. }) {
+        bring_back::key(model, key, effects);
+        return;
+    }
     let cancel = KeyCode::Char('c');
     if key.code == KeyCode::Escape || (key.ctrl && key.code == cancel) {
         model.mode = Mode::Typing;
@@ -142,7 +146,7 @@ fn overlay(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
                 actions::confirmed(model, &doubt, effects);
             }
         }
-        Mode::Typing | Mode::Leader => {}
+        Mode::Typing | Mode::Leader | Mode::BringBack { .. } => {}
     }
 }
 

@@ -3,6 +3,9 @@
 
 mod actions;
 mod answers;
+mod bring_back;
+#[cfg(test)]
+mod bring_back_tests;
 mod keys;
 mod mouse;
 mod panes;
@@ -55,6 +58,7 @@ pub(crate) enum Asked {
     Ports(String),
     /// Older output of a pane.
     Older(PaneId),
+    BringBack,
 }
 
 /// Everything that can be done about it.

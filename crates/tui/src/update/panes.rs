@@ -4,7 +4,7 @@ use patterm_screen::{Screen, Size};
 use patterm_wire::follow::{Seen, SeenProcess, SeenStatus};
 use serde_json::json;
 
-use super::{Asked, Effect};
+use super::{Asked, Effect, bring_back};
 use crate::layout::{Direction, Layout, PaneId};
 use crate::model::{Mode, Model, Pane, is_alive};
 use crate::send;
@@ -36,6 +36,10 @@ pub(super) fn seen(model: &mut Model, seen: Seen, effects: &mut Vec<Effect>) {
         show(model, &id, effects);
     }
     attach_what_is_not(model, anew, effects);
+    bring_back::follow(model);
+    if anew {
+        bring_back::offer(model);
+    }
     model.begun = true;
     if !model.focused {
         effects.extend(called.into_iter().map(Effect::Notify));

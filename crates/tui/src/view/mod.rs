@@ -1,5 +1,6 @@
 //! A model as a picture.
 
+mod bring_back;
 mod look;
 mod overlay;
 mod pane;
@@ -12,6 +13,7 @@ mod welcome;
 use crate::canvas::Canvas;
 use crate::model::{Mode, Model};
 
+pub(crate) use bring_back::offer_row;
 pub(crate) use overlay::list_row;
 pub(crate) use tree::process_at as tree_row;
 

@@ -2,7 +2,7 @@
 
 use patterm_screen::Attributes;
 
-use super::{look, tree};
+use super::{bring_back, look, tree};
 use crate::action::ACTIONS;
 use crate::canvas::{Canvas, Rect, text_width};
 use crate::list;
@@ -16,6 +16,9 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
         Mode::Text { title, text, top } => {
             let lines: Vec<String> = markdown(text, usize::from(text_width_of(model)));
             paper(model, title, &lines, *top, canvas);
+        }
+        Mode::BringBack { chosen, left_out } => {
+            bring_back::draw(model, *chosen, left_out, canvas);
         }
         Mode::Help { top } => paper(model, "help", &help(), *top, canvas),
     }

@@ -79,6 +79,10 @@ fn summary(model: &Model) -> Vec<String> {
     }
     let alive = model.seen.processes.iter().filter(|process| is_alive(process)).count();
     parts.push(format!("{alive} running"));
+    match model.offered().len() {
+        0 => {}
+        count => parts.push(format!("{count} to bring back")),
+    }
     if model.zoomed {
         parts.push("zoomed".to_owned());
     }
@@ -96,6 +100,7 @@ fn keys(model: &Model) -> String {
         Mode::Typing if scrolls => " / search  n next  v select  y copy  q back ".to_owned(),
         Mode::Typing => " ctrl+b: keys ".to_owned(),
         Mode::Leader => " esc: back ".to_owned(),
+        Mode::BringBack { .. } => " esc: later ".to_owned(),
         Mode::List { .. } => " type to find  enter  esc ".to_owned(),
         Mode::Text { title, .. } if title.starts_with("scratchpad ") => {
             " e edits  esc closes ".to_owned()

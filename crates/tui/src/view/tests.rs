@@ -185,6 +185,35 @@ fn without_the_tree() {
 }
 
 #[test]
+fn what_ran_is_offered() {
+    check_from("bring-back", Sample::after_the_end, |sample| {
+        sample.type_in("\x1b[B ");
+    });
+}
+
+#[test]
+fn what_was_put_off_is_in_the_palette() {
+    check_from("bring-back-palette", Sample::after_the_end, |sample| {
+        sample.type_in("\x1b");
+        sample.type_in("\x02:");
+    });
+}
+
+#[test]
+fn what_came_back_in_another_way_is_said() {
+    check_from("brought-back", Sample::after_the_end, |sample| {
+        sample.type_in("\r");
+        let answer = json!({"processes": [
+            {"process_id": "p1", "name": "lead", "how": "resumed"},
+            {"process_id": "p2", "name": "helper", "how": "anew",
+                "reason": "its CLI never told the id of its conversation"},
+            {"process_id": "p5", "name": "bash", "how": "not", "reason": "no such folder"},
+        ]});
+        sample.happen(Event::Answer(Asked::BringBack, Ok(answer)));
+    });
+}
+
+#[test]
 fn no_size_is_too_small_or_too_large() {
     let keys =
         ["", "\x02", "\x02:", "\x02?", "\x02a", "\x02m", "\x02x", "\x02r", "\x02[/x", "\x02|\x02-"];
@@ -196,5 +225,9 @@ fn no_size_is_too_small_or_too_large() {
             let frame = view(&sample.model);
             assert_eq!((frame.width, frame.height), (width, height));
         }
+    }
+    for (width, height) in [(1, 1), (2, 2), (3, 2), (20, 5), (61, 3), (500, 200), (7, 60)] {
+        let frame = view(&Sample::after_the_end(width, height).model);
+        assert_eq!((frame.width, frame.height), (width, height));
     }
 }

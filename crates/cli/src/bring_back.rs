@@ -1,0 +1,50 @@
+//! `patterm restart --bring-back`: what ran when everything was ended runs again.
+
+use patterm_wire::bring_back::{Answer, How, METHOD, Wish};
+use serde_json::Value;
+
+use crate::client::Client;
+use crate::say;
+
+pub(crate) fn run(as_json: bool) -> anyhow::Result<()> {
+    let answer = Client::connect()?.call(METHOD, &serde_json::to_value(Wish::default())?)?;
+    let Answer { processes } = serde_json::from_value(answer.clone())?;
+    match (as_json, processes.is_empty()) {
+        (true, _) => say(&answer["processes"].to_string()),
+        (false, true) => say("nothing waits to be brought back"),
+        (false, false) => {
+            processes.iter().for_each(|back| say(&format!("{:<6} {back}", back.process_id)));
+        }
+    }
+    let failed = processes.iter().filter(|back| back.how == How::Not).count();
+    anyhow::ensure!(failed == 0, "{failed} of {} could not be brought back", processes.len());
+    Ok(())
+}
+
+/// What `patterm ps` says of processes that wait to be brought back.
+pub(crate) fn hint(processes: &[Value]) -> Option<String> {
+    let waiting = processes.iter().filter(|p| p["can_be_brought_back"] == true).count();
+    let (which, back) = match waiting {
+        0 => return None,
+        1 => ("1 process".to_owned(), "it"),
+        many => (format!("{many} processes"), "them"),
+    };
+    Some(format!(
+        "{which} ran when everything was ended; `patterm` offers to bring {back} back, `patterm \
+         restart --bring-back` does"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_hint_counts() {
+        let waits = json!({"can_be_brought_back": true});
+        assert_eq!(hint(&[json!({})]), None);
+        assert!(hint(&[json!({}), waits.clone()]).unwrap().starts_with("1 process ran"));
+        assert!(hint(&[waits.clone(), waits]).unwrap().starts_with("2 processes ran"));
+    }
+}

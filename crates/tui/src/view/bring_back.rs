@@ -1,0 +1,124 @@
+//! The offer to bring back what ran when everything was ended.
+
+use std::collections::BTreeSet;
+
+use patterm_screen::Attributes;
+use patterm_wire::bring_back::{EndCause, How, Offer};
+use patterm_wire::follow::SeenProcess;
+
+use super::look;
+use crate::canvas::{Canvas, Rect};
+use crate::list::one_line;
+use crate::model::{Mode, Model};
+
+/// Rows beside the processes: the frame, what happened, what the keys do, and blanks between them.
+const OTHER_ROWS: u16 = 6;
+
+/// Columns for names before what is said of them.
+const NAME_COLUMNS: u16 = 20;
+
+fn room(model: &Model) -> Rect {
+    let area = Rect::new(0, 0, model.width, model.height - 1);
+    let width = area.width.saturating_sub(6).clamp(40.min(area.width), 90);
+    let height = (model.offered().len() as u16).saturating_add(OTHER_ROWS).min(area.height);
+    area.middle(width, height)
+}
+
+/// Where the processes stand; the rest goes first where there is no room.
+fn rows(model: &Model) -> Rect {
+    let inner = room(model).inner();
+    let (_, below) = inner.cut_top(if inner.height > 4 { 2 } else { 0 });
+    Rect { height: below.height.saturating_sub(if inner.height > 4 { 2 } else { 0 }), ..below }
+}
+
+fn first_shown(chosen: usize, height: u16, count: usize) -> usize {
+    let height = usize::from(height);
+    (chosen + 1).saturating_sub(height).min(count.saturating_sub(height))
+}
+
+/// Which of the processes stands at a place.
+pub(crate) fn offer_row(model: &Model, x: u16, y: u16) -> Option<usize> {
+    let Mode::BringBack { chosen, .. } = &model.mode else { return None };
+    let rows = rows(model);
+    let count = model.offered().len();
+    let at = first_shown(*chosen, rows.height, count) + usize::from(y.checked_sub(rows.y)?);
+    (rows.contains(x, y) && at < count).then_some(at)
+}
+
+pub(super) fn draw(model: &Model, chosen: usize, left_out: &BTreeSet<String>, canvas: &mut Canvas) {
+    let room = room(model);
+    canvas.clear(room, &look::plain());
+    canvas.frame(room, "bring back what ran?", &look::accent());
+    let (inner, rows) = (room.inner(), rows(model));
+    let offered = model.offered();
+    if rows.y > inner.y {
+        let happened = offered.first().map(|(.., offer)| happened(offer, model.now));
+        let text = happened.unwrap_or_default();
+        canvas.put_cut(inner.x + 1, inner.y, inner.right(), &text, &look::plain());
+        let keys = "enter brings back   space leaves out   n never   esc later";
+        canvas.put_cut(inner.x + 1, inner.bottom() - 1, inner.right(), keys, &look::accent());
+    }
+    let first = first_shown(chosen, rows.height, offered.len());
+    let shown = offered.iter().enumerate().skip(first).take(usize::from(rows.height));
+    for (line, (at, (depth, process, offer))) in shown.enumerate() {
+        let row = Rect { y: rows.y + line as u16, height: 1, ..rows };
+        draw_one(row, *depth, process, offer, left_out.contains(&process.id), canvas);
+        if at == chosen {
+            canvas.restyle(row, |style| style.attributes = style.attributes | Attributes::INVERSE);
+        }
+    }
+}
+
+fn draw_one(
+    row: Rect,
+    depth: usize,
+    process: &SeenProcess,
+    offer: &Offer,
+    left_out: bool,
+    canvas: &mut Canvas,
+) {
+    let mark = match (offer.how, left_out) {
+        (How::Not, _) => " ✗ ",
+        (_, true) => "[ ]",
+        (_, false) => "[x]",
+    };
+    let x = canvas.put(row.x + 1, row.y, row.right(), mark, &look::accent());
+    let name = format!("{}{} {}", "  ".repeat(depth), look::kind(process), process.name);
+    let edge = (x + 1 + NAME_COLUMNS).min(row.right());
+    canvas.put_cut(x + 1, row.y, edge, &name, &look::plain());
+    canvas.put_cut(edge + 1, row.y, row.right(), &how(offer), &look::dim());
+}
+
+fn how(offer: &Offer) -> String {
+    let how = match offer.how {
+        How::Again => "starts again",
+        How::Resumed => "goes on with its conversation",
+        How::Anew => "starts anew",
+        How::Not => "cannot be started",
+    };
+    let reason = offer.reason.as_ref().map(|reason| format!(": {}", one_line(reason)));
+    format!("{how}{}", reason.unwrap_or_default())
+}
+
+/// What ended everything, and when.
+fn happened(offer: &Offer, now: u64) -> String {
+    let what = match offer.cause {
+        EndCause::Kill => "`patterm kill` ended everything",
+        EndCause::Signal => "A signal ended everything",
+        EndCause::Reboot => "The machine was restarted",
+        EndCause::Lost => "The server and what kept its programs were killed",
+    };
+    let when = offer.at.map(|at| ago(now.saturating_sub(at))).unwrap_or_default();
+    format!("{what}{when}. This ran:")
+}
+
+/// A time that is over, as people say it.
+fn ago(ms: u64) -> String {
+    let minutes = ms / 60_000;
+    match minutes {
+        0 => " just now".to_owned(),
+        1..60 => format!(" {minutes} min ago"),
+        60..2880 => format!(" {} h ago", minutes / 60),
+        _ => format!(" {} days ago", minutes / 1440),
+    }
+}

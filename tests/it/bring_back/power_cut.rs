@@ -1,0 +1,115 @@
+//! Nobody had time to say anything: everything is killed, the machine is started again, or the server
+//! dies while it brings back.
+
+use patterm_wire::bring_back::{EndCause, METHOD};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use super::{bring_back, offered, offers, serve, status_of};
+use crate::processes::desk::{Desk, until};
+use crate::processes::survival::moment;
+use crate::support::{Chance, Place, Running, running_in};
+
+/// Ends all of patterm in a place at once, and what it keeps.
+fn cut_power(place: &Place) {
+    let all: Vec<Running> =
+        running_in(&place.path("project")).into_iter().filter_map(Running::find).collect();
+    // None of them notices the end of another.
+    all.iter().for_each(|process| process.signal(Signal::STOP));
+    all.iter().for_each(|process| process.signal(Signal::KILL));
+    all.iter().for_each(Running::wait);
+    assert_eq!(running_in(&place.path("project")), Vec::<u32>::new());
+}
+
+fn edit_table(place: &Place, edit: impl FnOnce(&mut Value)) {
+    let file = place.state().file("processes.json");
+    let mut table: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    edit(&mut table);
+    std::fs::write(&file, table.to_string()).unwrap();
+}
+
+#[test]
+fn what_ran_at_a_power_cut_is_offered() {
+    for (rebooted, cause) in [(false, EndCause::Lost), (true, EndCause::Reboot)] {
+        let place = Place::new();
+        let (_, mut desk) = serve(&place);
+        let cat = desk.sh("echo up; exec cat");
+        desk.wait(&cat, "up");
+        let exited = desk.sh("exit 0");
+        desk.ended(&exited);
+        let stopped = desk.run(&["cat"]);
+        desk.ok("stop_process", json!({"process_id": stopped}));
+        cut_power(&place);
+        if rebooted {
+            // Written in another boot of the machine than the next server finds itself in.
+            edit_table(&place, |table| table["boot"] = json!("another"));
+        }
+        let (_, mut desk) = serve(&place);
+        assert_eq!(status_of(&mut desk, &cat), "lost");
+        let found = offers(&place);
+        let told: Vec<_> = found.iter().map(|o| (o.id.as_str(), o.cause, o.at)).collect();
+        assert_eq!(told, [(&*cat, cause, None)]);
+        bring_back(&mut desk, json!({}));
+        until("both lives", || (desk.raw(&cat).matches("up").count() == 2).then_some(()));
+        assert!(offers(&place).is_empty());
+    }
+}
+
+/// A server that noted what runs and died before it ended anything said too much.
+#[test]
+fn what_runs_on_is_not_offered_though_it_was_noted() {
+    let place = Place::new();
+    let (server, mut desk) = serve(&place);
+    let cat = desk.run(&["cat"]);
+    server.process().signal(Signal::STOP);
+    edit_table(&place, |table| {
+        table["processes"][0]["interrupted"] = json!({"cause": "kill", "at": 1});
+    });
+    server.kill();
+    let (_, mut desk) = serve(&place);
+    assert_eq!(status_of(&mut desk, &cat), "running");
+    desk.key(&cat, "ctrl+d");
+    desk.ended(&cat);
+    assert!(offers(&place).is_empty(), "it ended by itself");
+}
+
+fn cats(place: &Place) -> usize {
+    let name = |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/comm"));
+    let all = running_in(&place.path("project"));
+    all.iter().filter(|pid| name(pid).is_ok_and(|name| name.trim() == "cat")).count()
+}
+
+fn running(desk: &mut Desk, ids: &[String]) -> usize {
+    ids.iter().filter(|id| desk.status(id)["status"] == "running").count()
+}
+
+#[test]
+fn a_server_that_is_killed_while_it_brings_back_starts_nothing_twice() {
+    let place = Place::new();
+    let mut chance = Chance::new(11);
+    let (_, mut desk) = serve(&place);
+    let ids: Vec<String> = (0..12).map(|_| desk.run(&["cat"])).collect();
+    for _ in 0..5 {
+        place.run(&["kill"]);
+        let (mut server, mut desk) = serve(&place);
+        assert_eq!(offered(&place), ids);
+        // Whatever is decided twice, at once, happens once.
+        let mut other = Desk::at(&server.socket());
+        loop {
+            desk.ask(METHOD, json!({}));
+            other.ask(METHOD, json!({}));
+            moment(&mut chance);
+            server.kill();
+            (server, desk) = serve(&place);
+            other = Desk::at(&server.socket());
+            until("nothing runs unseen", || {
+                (cats(&place) == running(&mut desk, &ids)).then_some(())
+            });
+            if running(&mut desk, &ids) == ids.len() {
+                break;
+            }
+            assert!(!offers(&place).is_empty(), "what is not back is still offered");
+        }
+        assert!(offers(&place).is_empty());
+    }
+}

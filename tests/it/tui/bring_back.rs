@@ -1,0 +1,64 @@
+//! Coming back after everything was ended: what ran is offered, and one key brings it back.
+
+use super::Screen;
+use crate::support::Place;
+
+/// Two shells that were typed into, and everything ended.
+fn ended(screen: &mut Screen<'_>, place: &Place) {
+    screen.press(&["c"]);
+    screen.until("prompt$");
+    screen.line("echo one$((1 + 1))");
+    screen.until("one2");
+    screen.lead("c");
+    screen.until("2 ○ > sh-2");
+    screen.line("echo two$((1 + 1))");
+    screen.until("two2");
+    place.run(&["kill"]);
+    screen.until("the server has ended; `patterm` starts it again");
+    screen.line("clear");
+}
+
+#[test]
+fn what_ran_is_offered_and_enter_brings_it_back() {
+    let place = Place::new();
+    let mut screen = Screen::with_patterm(&place, 80, 24);
+    ended(&mut screen, &place);
+    screen.patterm("");
+    let shown = screen.until("bring back what ran?");
+    assert!(shown.contains("`patterm kill` ended everything just now"), "{shown}");
+    assert!(shown.contains("[x] > sh ") && shown.contains("[x] > sh-2 "), "{shown}");
+    screen.press(&["Enter"]);
+    screen.until_it(|shown| shown.contains("○ > sh ") && shown.contains("○ > sh-2"));
+    screen.until_it(|shown| shown.contains("prompt$") && !shown.contains("bring back"));
+    // The keys go to the shell that is shown, and no offer is left.
+    screen.line("echo again$((1 + 1))");
+    screen.until("again2");
+    assert!(!place.run(&["ps"]).contains("ran when everything was ended"));
+}
+
+#[test]
+fn it_can_be_put_off_and_one_can_be_left_out() {
+    let place = Place::new();
+    let mut screen = Screen::with_patterm(&place, 80, 24);
+    ended(&mut screen, &place);
+    screen.patterm("");
+    screen.until("bring back what ran?");
+    screen.press(&["Escape"]);
+    screen.until_it(|shown| shown.contains("put off;") && !shown.contains("bring back what ran?"));
+    screen.lead(":");
+    screen.until("› ");
+    screen.type_in("bring back");
+    screen.until_it(|shown| !shown.contains("start an agent"));
+    screen.press(&["Enter"]);
+    screen.until("bring back what ran?");
+    screen.press(&["Space"]);
+    screen.until("[ ] > sh ");
+    screen.press(&["y"]);
+    screen.until_it(|shown| shown.contains("1 · > sh ") && shown.contains("2 ○ > sh-2"));
+    screen.lead("d");
+    screen.until("left; what runs goes on");
+    screen.line("clear");
+    screen.patterm("");
+    screen.until_it(|shown| shown.contains("ctrl+b: keys") && shown.contains("prompt$"));
+    assert!(!screen.text().contains("bring back"), "{}", screen.text());
+}
