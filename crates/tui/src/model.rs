@@ -11,6 +11,7 @@ use serde::Deserialize;
 use crate::canvas::Rect;
 use crate::layout::{Divider, Layout, PaneId};
 use crate::scroll::Scroll;
+use crate::trust::Sheet;
 
 /// Below this width the tree would leave no room for a pane.
 const TREE_MIN_WIDTH: u16 = 60;
@@ -111,6 +112,8 @@ pub(crate) enum Mode {
     Line { question: Question, text: String },
     /// Something must be confirmed.
     Confirm(Doubt),
+    /// What the project file would run, to be trusted or not.
+    Trust(Sheet),
 }
 
 /// What the mouse holds.

@@ -7,6 +7,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod trust;
 mod welcome;
 
 use crate::canvas::Canvas;
@@ -14,6 +15,7 @@ use crate::model::{Mode, Model};
 
 pub(crate) use overlay::list_row;
 pub(crate) use tree::process_at as tree_row;
+pub(crate) use trust::body as trust_body;
 
 /// Draws all of it.
 pub(crate) fn view(model: &Model) -> Canvas {

@@ -2,7 +2,7 @@
 
 use patterm_screen::Attributes;
 
-use super::{look, tree};
+use super::{look, tree, trust};
 use crate::action::ACTIONS;
 use crate::canvas::{Canvas, Rect, text_width};
 use crate::list;
@@ -18,10 +18,11 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
             paper(model, title, &lines, *top, canvas);
         }
         Mode::Help { top } => paper(model, "help", &help(), *top, canvas),
+        Mode::Trust(sheet) => trust::draw(model, sheet, canvas),
     }
 }
 
-fn above_status(model: &Model) -> Rect {
+pub(super) fn above_status(model: &Model) -> Rect {
     Rect::new(0, 0, model.width, model.height - 1)
 }
 
