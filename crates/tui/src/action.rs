@@ -24,6 +24,7 @@ pub(crate) enum Action {
     Timers,
     Pads,
     Ports,
+    Trust,
     Rename,
     Restart,
     Stop,
@@ -56,7 +57,7 @@ const fn entry(
 }
 
 /// All of them, in the order in which they are shown.
-pub(crate) const ACTIONS: [Entry; 25] = [
+pub(crate) const ACTIONS: [Entry; 26] = [
     entry(Action::Shell, "c", "new shell", "start a shell"),
     entry(Action::Agent, "a", "new agent", "start an agent"),
     entry(Action::Next, "n", "next", "show the next process (or down)"),
@@ -74,6 +75,7 @@ pub(crate) const ACTIONS: [Entry; 25] = [
     entry(Action::Timers, "t", "timers", "what will wake whom, and when"),
     entry(Action::Pads, "s", "scratchpads", "notes that agents and people share"),
     entry(Action::Ports, "P", "ports", "where processes serve"),
+    entry(Action::Trust, "T", "patterm.toml", "see what patterm.toml would run, and trust it"),
     entry(Action::Rename, "r", "rename", "give this process another name"),
     entry(Action::Restart, "R", "restart", "end this process and start it again"),
     entry(Action::Stop, "X", "stop", "end this process and keep its output"),

@@ -17,6 +17,7 @@ mod sample;
 mod scroll;
 mod send;
 mod terminal;
+mod trust;
 mod update;
 mod view;
 

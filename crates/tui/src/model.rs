@@ -12,6 +12,7 @@ use serde::Deserialize;
 use crate::canvas::Rect;
 use crate::layout::{Divider, Layout, PaneId};
 use crate::scroll::Scroll;
+use crate::trust::Sheet;
 
 /// Below this width the tree would leave no room for a pane.
 const TREE_MIN_WIDTH: u16 = 60;
@@ -114,6 +115,8 @@ pub(crate) enum Mode {
     Confirm(Doubt),
     /// What ran when everything was ended, to be brought back; some of it may be left out.
     BringBack { chosen: usize, left_out: BTreeSet<String> },
+    /// What the project file would run, to be trusted or not.
+    Trust(Sheet),
 }
 
 /// What the mouse holds.

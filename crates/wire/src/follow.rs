@@ -41,6 +41,34 @@ pub struct Seen {
     /// What ran when everything was ended and can be brought back, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub offers: Vec<Offer>,
+    /// The project file.
+    #[serde(default)]
+    pub project_file: SeenFile,
+}
+
+/// How the project file stands. What it would run is asked for by who wants to read it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenFile {
+    /// Whether it is in effect.
+    pub state: SeenFileState,
+    /// The hash of its content, where it could be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hash: Option<String>,
+}
+
+/// Whether the project file is in effect.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SeenFileState {
+    /// There is none.
+    #[default]
+    Absent,
+    /// It has mistakes, or cannot be read.
+    Faulty,
+    /// The person has not trusted this content.
+    Untrusted,
+    /// He has.
+    Trusted,
 }
 
 /// What a process runs.

@@ -32,6 +32,8 @@ pub(crate) struct Driver {
     host: Arc<Host>,
     /// Where the project file lies.
     place: Option<Folders>,
+    /// Where it lies itself, where a link stands in its place.
+    target: Option<PathBuf>,
     /// Where the files lie that processes watch.
     watched: Option<Folders>,
     sources: Arc<Sources>,
@@ -47,7 +49,8 @@ impl Driver {
             // The kernel gives each user some hundred ways to watch.
             tracing::error!(%error, "changes of the project file are seen when it is asked for");
         });
-        Self { host, place: place.ok(), watched: None, sources: Arc::default(), version: 0 }
+        let (watched, sources) = (None, Arc::default());
+        Self { host, place: place.ok(), target: None, watched, sources, version: 0 }
     }
 
     /// Looks after them, for ever.
@@ -55,20 +58,40 @@ impl Driver {
         // What changed before anybody watched.
         self.host.read_project_file();
         loop {
+            self.follow_link();
             self.follow_file().await;
             let file = self.host.declared.effect().unwrap_or_default();
             for name in file.in_order() {
                 look_after(&self.host, &file, name).await;
             }
             let wake = self.host.declared.state().wards.next_at();
-            let Self { host, place, watched, .. } = &mut self;
+            let Self { host, place, target, watched, .. } = &mut self;
             tokio::select! {
                 () = host.declared.bell.notified() => {}
                 () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {}
-                () = file_changed(place) => host.read_project_file(),
+                () = file_changed(place, target.as_deref()) => host.read_project_file(),
                 changes = changed(watched) => self.note_changes(changes).await,
             }
         }
+    }
+
+    /// A link may stand in the file's place: then what it leads to is watched too.
+    fn follow_link(&mut self) {
+        let root = self.host.project.root();
+        let file = root.join(PROJECT_FILE);
+        let elsewhere = |target: &PathBuf| *target != file && target.is_file();
+        let target = file.canonicalize().ok().filter(elsewhere);
+        if target == self.target {
+            return;
+        }
+        let beside = target.as_ref().and_then(|target| target.parent()).map(Path::to_owned);
+        let folders: Vec<_> = std::iter::once(root.to_owned()).chain(beside).collect();
+        if let Some(Err(error)) = self.place.as_mut().map(|place| place.set(&folders)) {
+            tracing::warn!(%error, "what the project file links to is not watched");
+        }
+        self.target = target;
+        // What changed before it was watched.
+        self.host.read_project_file();
     }
 
     /// Watches what the file now in effect says is to be watched.
@@ -153,13 +176,15 @@ async fn changed(folders: &mut Option<Folders>) -> Vec<Change> {
 }
 
 /// Waits until the project file changed.
-async fn file_changed(place: &mut Option<Folders>) {
-    while !changed(place).await.iter().any(is_project_file) {}
+async fn file_changed(place: &mut Option<Folders>, target: Option<&Path>) {
+    while !changed(place).await.iter().any(|change| is_project_file(change, target)) {}
 }
 
-fn is_project_file(change: &Change) -> bool {
+fn is_project_file(change: &Change, target: Option<&Path>) -> bool {
     match change {
-        Change::File(path) | Change::Folder(path) => path.ends_with(PROJECT_FILE),
+        Change::File(path) | Change::Folder(path) => {
+            path.ends_with(PROJECT_FILE) || Some(path.as_path()) == target
+        }
         Change::Unknown => true,
     }
 }

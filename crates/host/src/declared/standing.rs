@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::wards::Wards;
 use crate::activity;
@@ -37,6 +37,15 @@ pub(crate) enum Standing {
 }
 
 impl Standing {
+    /// The hash of the content, where it could be read.
+    pub(crate) fn hash(&self) -> Option<&str> {
+        match self {
+            Self::Absent => None,
+            Self::Faulty { hash, .. } => hash.as_deref(),
+            Self::Untrusted { hash, .. } | Self::Trusted { hash } => Some(hash),
+        }
+    }
+
     /// The word for it.
     pub(crate) fn name(&self) -> &'static str {
         match self {
@@ -58,6 +67,8 @@ pub(crate) struct Declared {
     reading: Mutex<()>,
     /// Rung when there may be something to do.
     pub(super) bell: Notify,
+    /// Counts how often the file came to stand another way, for those who show it.
+    changes: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
@@ -87,7 +98,13 @@ impl Declared {
             }),
             reading: Mutex::default(),
             bell: Notify::new(),
+            changes: watch::Sender::new(0),
         }
+    }
+
+    /// Hears of every change of how the file stands.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     /// How the file stood when it was last looked at.
@@ -169,6 +186,7 @@ impl Host {
         let mut state = declared.state();
         state.version += 1;
         drop(state);
+        declared.changes.send_modify(|count| *count += 1);
         declared.ring();
     }
 

@@ -9,7 +9,7 @@ use toml::{Table, Value};
 use super::preset::Preset;
 
 /// The presets that come with patterm, as they would stand in a file.
-const BUILT_IN: [(&str, &str); 5] = [
+pub(crate) const BUILT_IN: [(&str, &str); 5] = [
     ("claude", include_str!("builtin/claude.toml")),
     ("codex", include_str!("builtin/codex.toml")),
     ("gemini", include_str!("builtin/gemini.toml")),

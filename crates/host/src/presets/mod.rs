@@ -6,6 +6,8 @@ mod overlay;
 mod preset;
 mod template;
 
+#[cfg(test)]
+pub(crate) use catalogue::BUILT_IN;
 pub(crate) use catalogue::{Catalogue, Known, Origin};
 pub(crate) use launch::{IDENTITY_FILE, Launch, Opening, Surroundings, find_program};
 pub(crate) use preset::{Bar, Composer, Preset, Rule};

@@ -7,7 +7,7 @@ use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table, Value};
 
 use super::fault::{Fault, nearest};
-use super::limits::{MOST_SECONDS, NAME_CHARS};
+use super::limits::{FAULTS, MOST_SECONDS, NAME_CHARS};
 use super::shape::{FILE, Key, Shape};
 
 /// A file that is TOML, and what is wrong with it beyond that.
@@ -40,10 +40,13 @@ impl<'t> Checked<'t> {
     /// Adds a mistake in the value at a path.
     pub(super) fn fault(&mut self, path: &str, message: String, hint: Option<String>) {
         let at = self.places.get(path).cloned().unwrap_or(0..0);
-        self.faults.push(Fault::new(self.text, &at, message).hint(hint));
+        self.wrong(&at, message, hint);
     }
 
     fn wrong(&mut self, at: &Range<usize>, message: String, hint: Option<String>) {
+        if self.faults.len() >= FAULTS {
+            return;
+        }
         self.faults.push(Fault::new(self.text, at, message).hint(hint));
     }
 
@@ -79,6 +82,12 @@ impl<'t> Checked<'t> {
             {
                 let meant = nearest(word, choices.iter().copied());
                 refuse(self, meant.map(|meant| format!("did you mean \"{meant}\"?")));
+            }
+            (Shape::Pattern, Value::String(pattern), _) => {
+                if let Err(error) = regex::Regex::new(pattern) {
+                    let why = last_line(&error.to_string());
+                    self.wrong(&at, format!("the pattern does not compile: {why}"), None);
+                }
             }
             (Shape::List { of, least }, Value::Array(values), DeValue::Array(places)) => {
                 if values.len() < *least {
@@ -173,6 +182,11 @@ impl<'t> Checked<'t> {
         };
         self.wrong(at, format!("there is no `{name}` {place}"), Some(hint));
     }
+}
+
+/// What a compiler of patterns says in the end; before that it draws the pattern.
+pub(super) fn last_line(error: &str) -> String {
+    error.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
 }
 
 fn is_name(name: &str) -> bool {

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
+use super::describe::visible;
 use super::limits::FILE_BYTES;
 use crate::hex;
 use crate::project::PROJECT_FILE;
@@ -42,10 +43,25 @@ impl Content {
         let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
         let file = match OpenOptions::new().read(true).custom_flags(flags).open(&path) {
             Ok(file) => file,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                // A link that leads nowhere is there, and somebody meant something by it.
+                return match std::fs::read_link(&path) {
+                    Ok(target) => {
+                        let target = visible(&target.to_string_lossy());
+                        Err(wrong(format!("it is a link to {target}, which is not there")))
+                    }
+                    Err(_) => Ok(None),
+                };
+            }
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
+                return Err(wrong("you may not read it; `chmod u+r` opens it to its owner".into()));
+            }
             Err(e) => return Err(wrong(e.to_string())),
         };
         let meta = file.metadata().map_err(|e| wrong(e.to_string()))?;
+        if meta.is_dir() {
+            return Err(wrong("it is a folder, not a file".into()));
+        }
         if !meta.is_file() {
             return Err(wrong("it is no regular file".into()));
         }

@@ -1,6 +1,6 @@
 //! What a project file declares, once it is known to be sound.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 use toml::Table;
 
-use super::check::Checked;
+use super::check::{Checked, last_line};
 use super::fault::{Fault, nearest};
 use super::limits::{DELAY, LONGEST_DELAY, PROCESSES, READY, RESTARTS, WATCH_PATTERNS};
 
@@ -193,12 +193,14 @@ impl ProjectFile {
     /// Processes in an order in which each comes after those that it depends on.
     pub fn in_order(&self) -> Vec<&str> {
         let mut order: Vec<&str> = Vec::new();
+        let mut known = BTreeSet::new();
         while order.len() < self.processes.len() {
             let before = order.len();
             for (name, definition) in &self.processes {
-                let known = |other: &String| order.contains(&other.as_str());
-                if !order.contains(&name.as_str()) && definition.depends_on.iter().all(known) {
+                let ready = |other: &String| known.contains(other.as_str());
+                if !known.contains(name.as_str()) && definition.depends_on.iter().all(ready) {
                     order.push(name);
+                    known.insert(name.as_str());
                 }
             }
             // A file with a circle was refused; this only ends the loop.
@@ -284,7 +286,8 @@ fn ready(checked: &mut Checked<'_>, path: &str, written: &WrittenReady) -> Optio
             match RegexBuilder::new(text).size_limit(PATTERN_BYTES).build() {
                 Ok(pattern) => ReadyWhen::Pattern(pattern),
                 Err(error) => {
-                    let message = format!("the pattern does not compile: {error}");
+                    let why = last_line(&error.to_string());
+                    let message = format!("the pattern does not compile: {why}");
                     checked.fault(&format!("{path}.pattern"), message, None);
                     return None;
                 }
@@ -347,37 +350,40 @@ fn check_dependencies(
 
 /// Processes that wait for each other would never start.
 fn check_circles(checked: &mut Checked<'_>, processes: &BTreeMap<String, Definition>) {
-    let circle = processes.keys().find_map(|name| {
-        let mut way = vec![name.as_str()];
-        circle_from(name, processes, &mut way).then(|| way.join(" → "))
-    });
+    let mut done = BTreeSet::new();
+    let circle = processes.keys().find_map(|name| circle_from(name, processes, &mut done));
     if let Some(circle) = circle {
-        let first = circle.split(' ').next().unwrap_or_default();
-        let path = format!("processes.{first}.depends_on");
-        checked.fault(&path, format!("these wait for each other: {circle}"), None);
+        let path = format!("processes.{}.depends_on", circle[0]);
+        checked.fault(&path, format!("these wait for each other: {}", circle.join(" → ")), None);
     }
 }
 
-/// Whether one leads back to where the way began; the way is then the circle.
+/// A circle that one leads into. Each is gone through once, however many ways lead to it.
 fn circle_from<'a>(
     name: &'a str,
     processes: &'a BTreeMap<String, Definition>,
-    way: &mut Vec<&'a str>,
-) -> bool {
-    let Some(definition) = processes.get(name) else { return false };
-    for other in &definition.depends_on {
-        if other == way[0] && way.len() > 1 {
-            way.push(other);
-            return true;
-        }
-        if way.contains(&other.as_str()) {
+    done: &mut BTreeSet<&'a str>,
+) -> Option<Vec<&'a str>> {
+    // Those on the way to here, each with how many of its dependencies were gone through.
+    let mut way = vec![(name, 0)];
+    while let Some((name, next)) = way.last_mut() {
+        let depends_on = processes.get(*name).map(|definition| definition.depends_on.as_slice());
+        let Some(other) = depends_on.and_then(|others| others.get(*next)) else {
+            done.insert(*name);
+            way.pop();
             continue;
+        };
+        *next += 1;
+        if let Some(at) = way.iter().position(|(name, _)| name == other) {
+            // One that depends on itself was told already.
+            let mut circle: Vec<_> = way[at..].iter().map(|(name, _)| *name).collect();
+            circle.push(other);
+            if circle.len() > 2 {
+                return Some(circle);
+            }
+        } else if !done.contains(other.as_str()) {
+            way.push((other, 0));
         }
-        way.push(other);
-        if circle_from(other, processes, way) {
-            return true;
-        }
-        way.pop();
     }
-    false
+    None
 }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use unicode_width::UnicodeWidthChar;
+
 use super::definition::{Definition, Policy, ProjectFile, ReadyWhen};
 
 /// A text in which nothing hides: what a terminal would act on, not show, or show in another order
@@ -12,7 +14,7 @@ pub fn visible(text: &str) -> String {
         match c {
             '\n' => shown.push_str("\\n"),
             '\t' => shown.push_str("\\t"),
-            c if c.is_control() || is_hidden(c) => {
+            c if c.is_control() || is_hidden(c) || turns(c) => {
                 let _ = write!(shown, "\\u{{{:x}}}", u32::from(c));
             }
             c => shown.push(c),
@@ -21,13 +23,26 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
-/// Characters without a shape of their own, and those that turn the order of others around.
+/// Characters without a shape or a column of their own, and blanks that are not what they look like.
 fn is_hidden(c: char) -> bool {
-    matches!(u32::from(c),
+    let blank = c.is_whitespace() && c != ' ';
+    let listed = matches!(u32::from(c),
         0xad | 0x34f | 0x61c | 0x115f | 0x1160 | 0x17b4 | 0x17b5 | 0x180b..=0x180f
         | 0x200b..=0x200f | 0x2028..=0x202e | 0x2060..=0x206f | 0x2800 | 0x3164
-        | 0xfe00..=0xfe0f | 0xfeff | 0xffa0 | 0xfff0..=0xfffb | 0xe0000..=0xe0fff)
+        | 0xfe00..=0xfe0f | 0xfeff | 0xffa0 | 0xfff0..=0xfffb | 0xe0000..=0xe0fff);
+    blank || listed || c.width() == Some(0)
 }
+
+/// Letters that are written from the right: beside them, a terminal may show the rest of a line in
+/// another order.
+fn turns(c: char) -> bool {
+    matches!(u32::from(c),
+        0x590..=0x8ff | 0xfb1d..=0xfdff | 0xfe70..=0xfefe | 0x10800..=0x10fff | 0x1e800..=0x1efff)
+}
+
+/// What stands before the further lines of a command: they are shown as lines, for people to read,
+/// and none of them can pass for one of ours.
+const NEXT_LINE: &str = "\n             | ";
 
 /// A command as a shell would take it.
 fn command_line(argv: &[String]) -> String {
@@ -37,7 +52,10 @@ fn command_line(argv: &[String]) -> String {
     };
     let word = |word: &String| match plain(word) {
         true => word.clone(),
-        false => format!("'{}'", visible(word).replace('\'', r"'\''")),
+        false => {
+            let lines: Vec<_> = word.replace('\'', r"'\''").split('\n').map(visible).collect();
+            format!("'{}'", lines.join(NEXT_LINE))
+        }
     };
     argv.iter().map(word).collect::<Vec<_>>().join(" ")
 }
@@ -53,7 +71,7 @@ pub fn describe(file: &ProjectFile) -> String {
         lines(&mut text, table);
     }
     for (name, table) in &file.servers {
-        let _ = writeln!(text, "shared server {name} (not used by this version)");
+        let _ = writeln!(text, "shared server {name} (this version does not start it)");
         lines(&mut text, table);
     }
     for (name, number) in &file.limits {
@@ -121,7 +139,14 @@ mod tests {
             visible("a\u{1b}[2Kb\u{202e}c\u{200b}\n\u{9b}é漢"),
             "a\\u{1b}[2Kb\\u{202e}c\\u{200b}\\n\\u{9b}é漢"
         );
+        // A mark over a letter, a blank that no shell takes for one, a letter that turns the line.
+        assert_eq!(visible("e\u{301} a\u{a0}b א"), "e\\u{301} a\\u{a0}b \\u{5d0}");
         let argv = ["sh", "-c", "curl x | sh\r# ok", ""].map(str::to_owned);
         assert_eq!(command_line(&argv), "sh -c 'curl x | sh\\u{d}# ok' ''");
+        let argv = ["sh", "-c", "true\nprocess fake\n\u{1b}[2J"].map(str::to_owned);
+        assert_eq!(
+            command_line(&argv),
+            "sh -c 'true\n             | process fake\n             | \\u{1b}[2J'"
+        );
     }
 }

@@ -6,6 +6,9 @@ use std::time::Duration;
 /// trusting it.
 pub(super) const FILE_BYTES: u64 = 256 << 10;
 
+/// Mistakes that are told of one file: who has mended these sees the next ones.
+pub(super) const FAULTS: usize = 20;
+
 /// Processes of one file: more than anybody looks after in one project.
 pub(super) const PROCESSES: usize = 100;
 

@@ -1,12 +1,15 @@
 //! `patterm.toml`: what a project declares, read as data. Nothing of it takes effect here, and nothing
 //! of it may before the person has trusted its content.
 
+mod agent_shape;
 mod check;
 mod content;
 mod definition;
 mod describe;
 mod fault;
 mod limits;
+#[cfg(test)]
+mod mistakes;
 mod schema;
 mod shape;
 #[cfg(test)]

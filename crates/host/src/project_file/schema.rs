@@ -60,6 +60,7 @@ fn of(shape: &Shape) -> Value {
         }
         Shape::Either(one, other) => json!({"anyOf": [of(one), of(other)]}),
         Shape::Opaque => json!({"type": "object"}),
-        Shape::Any => json!({}),
+        Shape::Pattern => json!({"type": "string", "format": "regex"}),
+        Shape::Off => json!({"const": false}),
     }
 }

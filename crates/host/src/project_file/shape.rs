@@ -1,5 +1,6 @@
 //! What a project file may hold, as data: what is checked and what editors are told are the same.
 
+use super::agent_shape::{APPROVED, COMPOSER, HOOKS, INJECT, INPUT, PROMPT, RESUME, RULES};
 use super::limits::{MOST_RESTARTS, MOST_SECONDS};
 use crate::limits::Limits;
 
@@ -30,8 +31,10 @@ pub(super) enum Shape {
     Either(&'static Shape, &'static Shape),
     /// A table that somebody else reads.
     Opaque,
-    /// Whatever somebody else reads.
-    Any,
+    /// A regular expression.
+    Pattern,
+    /// `false`, which takes a table of the preset below away.
+    Off,
 }
 
 /// One key of a table.
@@ -44,7 +47,7 @@ pub(super) struct Key {
     pub(super) words: &'static str,
 }
 
-const fn key(name: &'static str, shape: Shape, words: &'static str) -> Key {
+pub(super) const fn key(name: &'static str, shape: Shape, words: &'static str) -> Key {
     Key { name, shape, required: false, words }
 }
 
@@ -144,14 +147,14 @@ static AGENT: Shape = Shape::Table(&[
     key("program", Shape::Text, "The program, looked for on PATH where it is no path."),
     key("args", Shape::List { of: &Shape::Text, least: 0 }, "Arguments: a model, a mode."),
     key("env", Shape::Strings, "Environment variables."),
-    key("inject", Shape::Any, "How patterm's tools and the agent's identity are given to it."),
-    key("approved", Shape::Any, "How patterm's own tools are named where the CLI need not ask."),
-    key("prompt", Shape::Any, "How the first prompt is given as an argument."),
-    key("resume", Shape::Any, "How a conversation is taken up again."),
-    key("input", Shape::Any, "How turns are put in."),
-    key("composer", Shape::Any, "How to read what stands in its prompt box."),
-    key("rules", Shape::Any, "What its screen and title say of its state."),
-    key("hooks", Shape::Any, "What its hooks say of its state."),
+    key("inject", INJECT, "How patterm's tools and the agent's identity are given to it."),
+    key("approved", APPROVED, "How patterm's own tools are named where the CLI need not ask."),
+    key("prompt", PROMPT, "How the first prompt is given as an argument."),
+    key("resume", RESUME, "How a conversation is taken up again."),
+    key("input", INPUT, "How turns are put in."),
+    key("composer", COMPOSER, "How to read what stands in its prompt box."),
+    key("rules", RULES, "What its screen and title say of its state."),
+    key("hooks", HOOKS, "What its hooks say of its state."),
 ]);
 
 impl Shape {
@@ -172,14 +175,15 @@ impl Shape {
             Self::Strings => "a table of strings".into(),
             Self::Named(_) | Self::Table(_) | Self::Counts(_) | Self::Opaque => "a table".into(),
             Self::Either(one, other) => format!("{} or {}", one.words(), other.words()),
-            Self::Any => "a value".into(),
+            Self::Pattern => "a regular expression, as a string".into(),
+            Self::Off => "false".into(),
         }
     }
 
     /// Whether a value is at least of the right type.
     pub(super) fn is_for(&self, value: &toml::Value) -> bool {
         match self {
-            Self::Text | Self::Choice(_) => value.is_str(),
+            Self::Text | Self::Choice(_) | Self::Pattern => value.is_str(),
             Self::Flag => value.is_bool(),
             Self::Whole { .. } => value.is_integer(),
             Self::Seconds => value.is_integer() || value.is_float(),
@@ -188,7 +192,7 @@ impl Shape {
                 value.is_table()
             }
             Self::Either(one, other) => one.is_for(value) || other.is_for(value),
-            Self::Any => true,
+            Self::Off => value.as_bool() == Some(false),
         }
     }
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use patterm_wire::follow::{
-    self, Seen, SeenActivity, SeenKind, SeenMessage, SeenProcess, SeenStatus, SeenTimer,
+    self, Seen, SeenActivity, SeenFile, SeenFileState, SeenKind, SeenMessage, SeenProcess,
+    SeenStatus, SeenTimer,
 };
 use patterm_wire::{ErrorObject, Framing, Id, Incoming, Message, reply};
 use serde::Deserialize;
@@ -17,6 +18,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use crate::activity::State;
+use crate::declared::Standing;
 use crate::delivery::{Delivery, ReceiptState};
 use crate::host::{Host, now_ms};
 use crate::plane::Live;
@@ -93,6 +95,7 @@ struct Bells {
     activities: watch::Receiver<u64>,
     deliveries: watch::Receiver<u64>,
     timers: watch::Receiver<u64>,
+    project_file: watch::Receiver<u64>,
     looks: watch::Receiver<Option<ProcessId>>,
     selected: watch::Receiver<Option<ProcessId>>,
 }
@@ -110,6 +113,7 @@ impl Bells {
             activities: host.activities.changes(),
             deliveries: host.deliveries.changes(),
             timers: host.timers.changes(),
+            project_file: host.declared.changes(),
             looks: host.looks.subscribe(),
             selected: host.selected.subscribe(),
         }
@@ -122,6 +126,7 @@ impl Bells {
             _ = self.activities.changed() => {}
             _ = self.deliveries.changed() => {}
             _ = self.timers.changed() => {}
+            _ = self.project_file.changed() => {}
             _ = self.looks.changed() => {}
         }
         Rang::Other
@@ -263,7 +268,18 @@ fn seen(host: &Host, selections: u64) -> Seen {
         messages: last_messages(&host.deliveries).into_iter().map(seen_message).collect(),
         timers: timers.iter().map(|timer| seen_timer(timer, &now)).collect(),
         offers: host.offers(),
+        project_file: seen_file(&host.declared.standing()),
     }
+}
+
+fn seen_file(standing: &Standing) -> SeenFile {
+    let state = match standing {
+        Standing::Absent => SeenFileState::Absent,
+        Standing::Faulty { .. } => SeenFileState::Faulty,
+        Standing::Untrusted { .. } => SeenFileState::Untrusted,
+        Standing::Trusted { .. } => SeenFileState::Trusted,
+    };
+    SeenFile { state, hash: standing.hash().map(str::to_owned) }
 }
 
 fn seen_process(process: &Process, host: &Host) -> SeenProcess {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::panes::{fit, focus, remove, show, split, start_shell};
-use super::{Asked, Effect, bring_back, scrolling, tell};
+use super::{Asked, Effect, bring_back, scrolling, tell, trust};
 use crate::action::Action;
 use crate::layout::Direction;
 use crate::list::{self, Choice};
@@ -49,6 +49,7 @@ pub(super) fn act(model: &mut Model, action: Action, effects: &mut Vec<Effect>) 
             open(model, Listed::Pads);
         }
         Action::Ports => ports(model, effects),
+        Action::Trust => trust::open(model, effects),
         Action::Rename => {
             if let Some(process) = model.selected() {
                 let (question, text) = (Question::Rename(process.id.clone()), process.name.clone());

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Asked, Effect, bring_back, panes, tell};
+use super::{Asked, Effect, bring_back, panes, tell, trust};
 use crate::layout::PaneId;
 use crate::model::{Agent, Mode, Model, Pad, Port};
 
@@ -44,6 +44,7 @@ pub(super) fn take(
                 .ports
                 .extend(ports.into_iter().map(|port| Port { process: process.clone(), ..port }));
         }
+        Asked::ProjectFile => trust::answered(model, &answer["project_file"]),
         Asked::Older(pane) => older(model, pane, &answer),
         Asked::BringBack => bring_back::done(model, answer, effects),
     }

@@ -3,7 +3,7 @@
 use patterm_screen::Key;
 use patterm_screen::keys::KeyCode;
 
-use super::{Effect, actions, bring_back, mouse, panes, scrolling, tell};
+use super::{Effect, actions, bring_back, mouse, panes, scrolling, tell, trust};
 use crate::action::{self, typed};
 use crate::input::{Reply, Stroke, Token};
 use crate::list;
@@ -146,6 +146,7 @@ fn overlay(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
                 actions::confirmed(model, &doubt, effects);
             }
         }
+        Mode::Trust(sheet) => trust::key(model, sheet, key, effects),
         Mode::Typing | Mode::Leader | Mode::BringBack { .. } => {}
     }
 }

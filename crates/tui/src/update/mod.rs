@@ -12,6 +12,7 @@ mod panes;
 mod scrolling;
 #[cfg(test)]
 mod tests;
+mod trust;
 
 use patterm_screen::{Screen, Size};
 use patterm_wire::follow::Seen;
@@ -56,6 +57,8 @@ pub(crate) enum Asked {
     Pads,
     Pad(String),
     Ports(String),
+    /// How the project file stands, and what it would run.
+    ProjectFile,
     /// Older output of a pane.
     Older(PaneId),
     BringBack,
@@ -93,7 +96,11 @@ pub(crate) fn update(model: &mut Model, event: Event) -> Vec<Effect> {
             (model.width, model.height) = (width, height);
             panes::fit(model, &mut effects);
         }
-        Event::Seen(seen) => panes::seen(model, seen, &mut effects),
+        Event::Seen(seen) => {
+            let before = model.begun.then(|| model.seen.project_file.clone());
+            panes::seen(model, seen, &mut effects);
+            trust::seen(model, before.as_ref(), &mut effects);
+        }
         Event::Lost => {
             model.connected = false;
             model.panes.values_mut().for_each(|pane| pane.live = false);

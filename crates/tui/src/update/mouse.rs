@@ -3,7 +3,7 @@
 use patterm_screen::Key;
 use patterm_screen::keys::KeyCode;
 
-use super::{Effect, actions, bring_back, panes, scrolling};
+use super::{Effect, actions, bring_back, panes, scrolling, trust};
 use crate::canvas::Rect;
 use crate::input::MouseEvent;
 use crate::layout::PaneId;
@@ -187,6 +187,9 @@ fn over(model: &mut Model, event: MouseEvent, effects: &mut Vec<Effect>) {
     if matches!(model.mode, Mode::BringBack { .. }) {
         bring_back::click(model, event);
         return;
+    }
+    if matches!(model.mode, Mode::Trust(_)) {
+        return trust::wheel(model, event.wheel().unwrap_or(0));
     }
     let Mode::List { listed, chosen, filter } = &model.mode else {
         if event.pressed_left() && !matches!(model.mode, Mode::Line { .. }) {

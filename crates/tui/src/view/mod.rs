@@ -8,6 +8,7 @@ mod status;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod trust;
 mod welcome;
 
 use crate::canvas::Canvas;
@@ -16,6 +17,7 @@ use crate::model::{Mode, Model};
 pub(crate) use bring_back::offer_row;
 pub(crate) use overlay::list_row;
 pub(crate) use tree::process_at as tree_row;
+pub(crate) use trust::body as trust_body;
 
 /// Draws all of it.
 pub(crate) fn view(model: &Model) -> Canvas {

@@ -2,7 +2,7 @@
 
 use patterm_screen::Attributes;
 
-use super::{bring_back, look, tree};
+use super::{bring_back, look, tree, trust};
 use crate::action::ACTIONS;
 use crate::canvas::{Canvas, Rect, text_width};
 use crate::list;
@@ -21,10 +21,11 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
             bring_back::draw(model, *chosen, left_out, canvas);
         }
         Mode::Help { top } => paper(model, "help", &help(), *top, canvas),
+        Mode::Trust(sheet) => trust::draw(model, sheet, canvas),
     }
 }
 
-fn above_status(model: &Model) -> Rect {
+pub(super) fn above_status(model: &Model) -> Rect {
     Rect::new(0, 0, model.width, model.height - 1)
 }
 

@@ -72,6 +72,7 @@ fn summary(model: &Model) -> Vec<String> {
         let more = if rest.is_empty() { String::new() } else { format!(" +{}", rest.len()) };
         parts.push(format!("! {}{more} (ctrl+b !)", first.name));
     }
+    parts.extend(super::trust::badge(model));
     if let Some(process) = model.selected() {
         let (sign, word, _) = look::state(process);
         let preset = process.preset.as_deref().map(|p| format!(" {p}")).unwrap_or_default();
@@ -106,6 +107,7 @@ fn keys(model: &Model) -> String {
             " e edits  esc closes ".to_owned()
         }
         Mode::Text { .. } | Mode::Help { .. } => " esc closes ".to_owned(),
+        Mode::Trust(sheet) => super::trust::keys(model, sheet).to_owned(),
         Mode::Line { .. } | Mode::Confirm(_) => String::new(),
     }
 }

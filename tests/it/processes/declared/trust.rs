@@ -215,3 +215,43 @@ fn changes_are_seen_without_being_asked_for() {
     std::fs::rename(moved, place.project().root().join("patterm.toml")).unwrap();
     until("it is declared again", || named(&mut desk, "late"));
 }
+
+/// Editors and tools replace a file in many ways; no call looks at it here.
+#[test]
+fn however_a_file_is_replaced_it_is_seen() {
+    use std::os::unix::fs::symlink;
+    let text = "[processes.late]\ncommand = 'cat'\n";
+    let (place, _server, mut desk) = trusted(text);
+    write(&place, "");
+    trust(&place, &mut desk);
+    let root = place.project().root().to_owned();
+    let file = root.join("patterm.toml");
+    let with = root.join("with.toml");
+    let without = place.path("without.toml");
+    std::fs::write(&with, text).unwrap();
+    std::fs::write(&without, "").unwrap();
+    let seen = |desk: &mut Desk, what: &str, there: bool| {
+        until(what, || (named(desk, "late").is_some() == there).then_some(()));
+    };
+    seen(&mut desk, "nothing is declared", false);
+    std::fs::remove_file(&file).unwrap();
+    std::fs::write(&file, text).unwrap();
+    seen(&mut desk, "deleted and written anew", true);
+    std::fs::rename(&file, root.join("patterm.toml~")).unwrap();
+    std::fs::copy(&without, &file).unwrap();
+    seen(&mut desk, "moved away and copied back", false);
+    let swap = |target: &std::path::Path| {
+        symlink(target, root.join("swapped")).unwrap();
+        std::fs::rename(root.join("swapped"), &file).unwrap();
+    };
+    swap(&with);
+    seen(&mut desk, "a link", true);
+    swap(&without);
+    seen(&mut desk, "a link to elsewhere", false);
+    // What it leads to lies in another folder, and changes there.
+    std::fs::write(&without, text).unwrap();
+    seen(&mut desk, "what the link leads to was written", true);
+    std::fs::write(place.path("new.toml"), "").unwrap();
+    std::fs::rename(place.path("new.toml"), &without).unwrap();
+    seen(&mut desk, "what the link leads to was replaced", false);
+}

@@ -1,0 +1,113 @@
+//! What a preset of a project file may hold beneath its first level. Every part may be left out: it is
+//! then as in the preset below. `false` takes a part of that one away.
+
+use super::shape::{Shape, key};
+
+const TEXTS: Shape = Shape::List { of: &Shape::Text, least: 0 };
+
+/// Times as the presets read them.
+const MILLISECONDS: Shape = Shape::Whole { least: 0, most: u32::MAX as i64 };
+
+const STATES: Shape = Shape::Choice(&["working", "idle", "blocked", "unknown"]);
+
+const fn part(of: &'static Shape) -> Shape {
+    Shape::Either(&Shape::Off, of)
+}
+
+pub(super) const INJECT: Shape = part(&INJECT_KEYS);
+
+static INJECT_KEYS: Shape = Shape::Table(&[
+    key("args", TEXTS, "Arguments."),
+    key("env", Shape::Strings, "Environment variables."),
+    key("files", Shape::Strings, "Files that are written for the launch, by their names."),
+    key("overlay", part(&OVERLAY), "A folder of settings that is laid over the user's own."),
+]);
+
+static OVERLAY: Shape = Shape::Table(&[
+    key("of", Shape::Text, "The user's folder."),
+    key("variable", Shape::Text, "The variable that names the folder to the CLI."),
+    key("file", Shape::Text, "The file in it that is changed."),
+    key("json", Shape::Text, "What is put into that file."),
+    key("also", TEXTS, "Further files that are copied."),
+]);
+
+pub(super) const APPROVED: Shape = part(&APPROVED_KEYS);
+
+static APPROVED_KEYS: Shape = Shape::Table(&[
+    key("form", Shape::Text, "How one tool is named."),
+    key("separator", Shape::Text, "What stands between them."),
+]);
+
+pub(super) const PROMPT: Shape = part(&PROMPT_KEYS);
+
+static PROMPT_KEYS: Shape = Shape::Table(&[key("args", TEXTS, "Arguments.")]);
+
+pub(super) const RESUME: Shape = part(&RESUME_KEYS);
+
+static RESUME_KEYS: Shape = Shape::Table(&[
+    key("begin", TEXTS, "Arguments that begin a conversation with an id of ours."),
+    key("again", TEXTS, "Arguments that take it up again."),
+    key("told_by_calls", Shape::Text, "Where calls of tools name the conversation."),
+    key("first", Shape::Flag, "Whether `again` stands before the other arguments."),
+]);
+
+pub(super) const INPUT: Shape = part(&INPUT_KEYS);
+
+static INPUT_KEYS: Shape = Shape::Table(&[
+    key("submit", Shape::Text, "The key that submits."),
+    key("submit_while_working", Shape::Text, "The key that submits while it works."),
+    key("commands", Shape::Pattern, "What it would take for a command of its own, not for words."),
+    key("wants_bracketed_paste", Shape::Flag, "It takes no paste before it switched that on."),
+    key("while_working", Shape::Flag, "A turn that comes while it works is taken later."),
+    key("settle_ms", MILLISECONDS, "How long its screen stands still after a paste."),
+    key("warm_up_ms", MILLISECONDS, "How long it may swallow keys once it shows its prompt."),
+    key("hold_ms", MILLISECONDS, "How long after a submit it may show nothing of it."),
+    key("quiet_ms", MILLISECONDS, "A pause that means rest, where no rule says anything."),
+]);
+
+pub(super) const COMPOSER: Shape = part(&COMPOSER_KEYS);
+
+static COMPOSER_KEYS: Shape = Shape::Table(&[
+    key("begin", Shape::Pattern, "The row where the prompt box begins."),
+    key("bar", part(&BAR), "It has a bar at the left of every row."),
+    key("more", Shape::Pattern, "Its further rows."),
+    key("end", Shape::Pattern, "The row where it ends."),
+    key("border", Shape::Pattern, "What of a row is border."),
+    key("has_cursor", Shape::Flag, "The cursor stands in it."),
+    key("placeholder", Shape::Pattern, "What it shows while it is empty."),
+]);
+
+static BAR: Shape = Shape::Table(&[key(
+    "below",
+    Shape::Whole { least: 0, most: u16::MAX as i64 },
+    "How many of its lowest rows are no text.",
+)]);
+
+pub(super) const RULES: Shape = part(&ALL_RULES);
+
+static ALL_RULES: Shape = Shape::Named(&RULE);
+
+static RULE: Shape = part(&RULE_KEYS);
+
+static RULE_KEYS: Shape = Shape::Table(&[
+    key("state", STATES, "The state that follows."),
+    key("title", Shape::Pattern, "The title matches."),
+    key("bottom", Shape::Pattern, "One of the lowest rows matches."),
+    key("rows", Shape::Whole { least: 0, most: u16::MAX as i64 }, "How many rows are the lowest."),
+    key("unless", Shape::Pattern, "And none of those rows matches this."),
+    key("progress", Shape::Flag, "It says by OSC 9;4 that it is busy, or that it is not."),
+]);
+
+pub(super) const HOOKS: Shape = part(&ALL_HOOKS);
+
+static ALL_HOOKS: Shape = Shape::Named(&HOOK);
+
+static HOOK: Shape = part(&HOOK_KEYS);
+
+static HOOK_KEYS: Shape = Shape::Table(&[
+    key("state", STATES, "The state that follows."),
+    key("prompt", Shape::Text, "Where the text of a turn stands, as a JSON pointer."),
+    key("conversation", Shape::Text, "Where the id of the conversation stands."),
+    key("background", Shape::Text, "Where something stands that goes on after the turn."),
+    key("waits_for_tools", Shape::Flag, "The CLI goes on when its hook returns."),
+]);

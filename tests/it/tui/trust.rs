@@ -1,0 +1,111 @@
+//! A cloned repository whose project file means harm: the person sees all of it, and decides.
+
+use std::path::PathBuf;
+
+use super::Screen;
+use crate::support::Place;
+
+/// Lines of its command: more than anybody would scroll through by accident.
+const LINES: usize = 500;
+
+fn write(place: &Place, extra: &str) {
+    let lines: String = (1..=LINES).map(|n| format!("true line {n}.\n")).collect();
+    let text = format!(
+        "[processes.dev]\n\
+         command = '''\ntouch marker\necho it runs\n{lines}cat\n'''\n\
+         autostart = true\n\
+         [processes.dev.environment]\n\
+         \"A\\u001b[2J\\u001b[H\" = \"\\u202etsurt t\\u202c\"\n\
+         [processes.other]\n\
+         command = \"{} # patterm.toml is trusted \\u001b]52;c;aGk=\\u0007{extra}\"\n",
+        "x".repeat(200)
+    );
+    std::fs::write(place.path("project/patterm.toml"), text).unwrap();
+}
+
+fn marker(place: &Place) -> PathBuf {
+    place.path("project/marker")
+}
+
+#[test]
+fn a_hostile_project_file_is_shown_whole_and_runs_nothing_before_it_is_trusted() {
+    let place = Place::new();
+    write(&place, "");
+    let mut screen = Screen::new(&place, 80, 24);
+    screen.patterm("");
+    let mut shown = screen.until("page down: more of it");
+    assert!(shown.starts_with("┌─ patterm.toml is not trusted ─"), "{shown}");
+    assert!(shown.contains("process dev, started at once"), "{shown}");
+    assert!(shown.contains("runs         sh -c 'touch marker"), "{shown}");
+    // It is not trusted by who has not seen all of it.
+    screen.type_in("t");
+    screen.until("there is more of it below");
+    let mut all = shown.clone();
+    while !shown.contains("t trusts exactly this") {
+        let before = place_of(&shown);
+        screen.press(&["NPage"]);
+        shown = screen.until_it(|now| place_of(now) != before);
+        all.push_str(&shown);
+    }
+    for n in 1..=LINES {
+        assert!(all.contains(&format!("| true line {n}.")), "line {n}");
+    }
+    for part in [
+        "with         A\\u{1b}[2J\\u{1b}[H=\\u{202e}tsurt t\\u{202c}",
+        "process other",
+        "\\u{1b}]52;c;aGk=\\u{7}'",
+    ] {
+        assert!(all.contains(part), "{part} in\n{shown}");
+    }
+    let rows = shown.lines().filter(|row| row.starts_with("│↪ xxx")).count();
+    assert!(rows >= 2, "a long line is folded, with a mark of ours: {shown}");
+    // Left as it is, it says so and does nothing.
+    screen.press(&["Escape"]);
+    screen.until("! patterm.toml not trusted (ctrl+b T)");
+    screen.until("Nothing runs in this project yet.");
+    assert!(!marker(&place).exists());
+
+    screen.lead("T");
+    screen.until("page down: more of it");
+    // What is written meanwhile is shown anew; it is not what was looked at.
+    write(&place, " and more");
+    screen.until("It changed while you looked.");
+    screen.press(&["End"]);
+    screen.until_it(|shown| shown.contains("and more'") && shown.contains("t trusts exactly"));
+    assert!(!marker(&place).exists());
+    screen.type_in("t");
+    screen.until("patterm.toml is trusted; a changed file");
+    screen.until("it runs");
+    assert!(marker(&place).exists());
+
+    write(&place, " and yet more");
+    screen.until("patterm.toml changed and is not trusted any more");
+    screen.type_in("heard");
+    screen.until_it(|shown| {
+        shown.contains("heard") && shown.contains("! patterm.toml not trusted (ctrl+b T)")
+    });
+}
+
+/// Which rows of the sheet are shown.
+fn place_of(shown: &str) -> Option<String> {
+    let row = shown.lines().find(|row| row.starts_with('└'))?;
+    Some(row.trim_matches(['└', '─', '┘', ' ']).to_owned())
+}
+
+#[test]
+fn a_project_file_with_mistakes_says_which_and_is_trusted_once_mended() {
+    let place = Place::new();
+    let file = place.path("project/patterm.toml");
+    std::fs::write(&file, "[processes.\"a\\u001b[2J\"]\ncommand = \"cat\"\n").unwrap();
+    let mut screen = Screen::new(&place, 80, 24);
+    screen.patterm("");
+    screen.until("! patterm.toml has mistakes (ctrl+b T)");
+    screen.lead("T");
+    let shown = screen.until("a\\u{1b}[2J");
+    assert!(shown.contains("Nothing of it takes effect before they are mended"), "{shown}");
+    std::fs::write(&file, "[processes.a]\ncommand = \"cat\"\n").unwrap();
+    screen.until("t trusts exactly this");
+    screen.type_in("y");
+    screen.until("patterm.toml is trusted");
+    screen.until("$ a");
+}
