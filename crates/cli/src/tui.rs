@@ -28,7 +28,9 @@ pub(crate) fn run(process: Option<String>) -> anyhow::Result<()> {
     let set = |variable| std::env::var(variable).ok();
     let (no_color, colorterm, term) = (set("NO_COLOR"), set("COLORTERM"), set("TERM"));
     let depth = Depth::of(no_color.as_deref(), colorterm.as_deref(), term.as_deref());
-    patterm_tui::run(Options { process, depth, door: Box::new(ProjectDoor { project }) })?;
+    let settings = patterm_host::server::settings_file("tui.toml");
+    let door = Box::new(ProjectDoor { project });
+    patterm_tui::run(Options { process, depth, settings, door })?;
     say("left; what runs goes on, `patterm` returns");
     Ok(())
 }

@@ -16,6 +16,7 @@ mod run;
 mod sample;
 mod scroll;
 mod send;
+mod settings;
 mod terminal;
 mod update;
 mod view;

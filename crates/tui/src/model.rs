@@ -11,6 +11,7 @@ use serde::Deserialize;
 use crate::canvas::Rect;
 use crate::layout::{Divider, Layout, PaneId};
 use crate::scroll::Scroll;
+use crate::settings::{Settings, Theme};
 
 /// Below this width the tree would leave no room for a pane.
 const TREE_MIN_WIDTH: u16 = 60;
@@ -153,6 +154,9 @@ pub(crate) struct Model {
     pub(crate) tree_width: Option<u16>,
     pub(crate) mode: Mode,
     pub(crate) notice: Option<Notice>,
+    pub(crate) settings: Settings,
+    /// What is wrong with the file of settings; what it said before counts.
+    pub(crate) settings_fault: Option<String>,
     pub(crate) agents: Option<Vec<Agent>>,
     pub(crate) pads: Vec<Pad>,
     pub(crate) ports: Vec<Port>,
@@ -184,6 +188,8 @@ impl Model {
             tree_width: None,
             mode: Mode::Typing,
             notice: None,
+            settings: Settings::default(),
+            settings_fault: None,
             agents: None,
             pads: Vec::new(),
             ports: Vec::new(),
@@ -193,6 +199,10 @@ impl Model {
             ours: Vec::new(),
             now: 0,
         }
+    }
+
+    pub(crate) fn theme(&self) -> &Theme {
+        &self.settings.theme
     }
 
     /// Columns of the tree, 0 where it is hidden.

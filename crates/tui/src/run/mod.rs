@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -21,6 +22,7 @@ use crate::link::{Calls, Follow, PaneLink};
 use crate::model::Model;
 use crate::outer::Outer;
 use crate::paint::Depth;
+use crate::settings::file::SettingsFile;
 use crate::terminal::Terminal;
 use crate::update::{Event, update};
 
@@ -46,6 +48,8 @@ pub struct Options {
     pub process: Option<String>,
     /// How many colours the terminal has.
     pub depth: Depth,
+    /// The file with the person's keys and colours.
+    pub settings: Option<PathBuf>,
     /// The way to the server.
     pub door: Box<dyn Door>,
 }
@@ -87,6 +91,7 @@ struct Tui {
     door: Box<dyn Door>,
     depth: Depth,
     model: Model,
+    settings: Option<SettingsFile>,
     parser: Parser,
     /// When something was last typed.
     typed: Instant,
@@ -111,11 +116,12 @@ impl Tui {
         let terminal = Terminal::enter()?;
         let (width, height) = terminal.size();
         let now = Instant::now();
-        Ok(Self {
+        let mut tui = Self {
             terminal,
             door: options.door,
             depth: options.depth,
             model: Model::new(width, height, options.process),
+            settings: options.settings.map(SettingsFile::new),
             parser: Parser::default(),
             typed: now,
             follow: None,
@@ -129,7 +135,9 @@ impl Tui {
             drawn: now.checked_sub(FRAME).unwrap_or(now),
             drawing: None,
             quit: None,
-        })
+        };
+        tui.look_at_settings();
+        Ok(tui)
     }
 
     fn run(mut self) -> Result<(), Error> {
@@ -163,11 +171,19 @@ impl Tui {
                 self.happen(Event::Resized(width, height));
             }
             Source::Ending => return Ok(false),
+            Source::Settings => self.look_at_settings(),
             Source::Follow => self.serve_follow()?,
             Source::Calls => self.serve_calls(),
             Source::Pane(id) => self.serve_pane(id),
         }
         Ok(true)
+    }
+
+    /// Takes the file of settings, if it is another than before.
+    fn look_at_settings(&mut self) {
+        if let Some(text) = self.settings.as_mut().and_then(SettingsFile::look) {
+            self.happen(Event::Settings(text));
+        }
     }
 
     /// Lets the core take an event, and does what it says.

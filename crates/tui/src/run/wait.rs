@@ -19,6 +19,7 @@ pub(super) enum Source {
     Terminal,
     Resized,
     Ending,
+    Settings,
     Follow,
     Calls,
     Pane(PaneId),
@@ -36,6 +37,10 @@ impl Tui {
             PollFd::from_borrowed_fd(self.terminal.resized(), PollFlags::IN),
             PollFd::from_borrowed_fd(self.terminal.ending(), PollFlags::IN),
         ];
+        if let Some(file) = self.settings.as_ref().and_then(|settings| settings.watched()) {
+            sources.push(Source::Settings);
+            watched.push(PollFd::from_borrowed_fd(file, PollFlags::IN));
+        }
         if let Some(follow) = &self.follow {
             sources.push(Source::Follow);
             watched.push(PollFd::from_borrowed_fd(follow.file(), PollFlags::IN));

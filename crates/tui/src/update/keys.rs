@@ -4,7 +4,7 @@ use patterm_screen::Key;
 use patterm_screen::keys::KeyCode;
 
 use super::{Effect, actions, mouse, panes, scrolling, tell};
-use crate::action::{self, typed};
+use crate::action::{self, Action, typed};
 use crate::input::{Reply, Stroke, Token};
 use crate::list;
 use crate::model::{Mode, Model, is_alive};
@@ -12,6 +12,9 @@ use crate::send;
 
 /// Keys held down at once; more are not told apart.
 const HELD_KEYS: usize = 8;
+
+/// Lines of help besides the actions: enough for it to be scrolled to its end.
+const HELP_LINES: usize = 24;
 
 /// Takes what the terminal sent.
 pub(super) fn input(model: &mut Model, token: Token, effects: &mut Vec<Effect>) {
@@ -39,8 +42,11 @@ fn key(model: &mut Model, stroke: &Stroke, effects: &mut Vec<Effect>) {
     }
     model.notice = None;
     let scrolls = model.focused_pane().is_some_and(|pane| pane.scroll.is_some());
-    let leads = stroke.key.as_ref().is_some_and(action::is_leader);
-    if model.mode == Mode::Typing && !leads && !scrolls {
+    let keys = &model.settings.keys;
+    let leads = stroke.key.as_ref().is_some_and(|key| keys.is_leader(key));
+    let typing = model.mode == Mode::Typing;
+    let direct = stroke.key.as_ref().filter(|_| typing).and_then(|key| keys.direct(key));
+    if typing && !leads && !scrolls && direct.is_none() {
         send(model, stroke, effects);
         return;
     }
@@ -48,12 +54,16 @@ fn key(model: &mut Model, stroke: &Stroke, effects: &mut Vec<Effect>) {
     if model.ours.len() < HELD_KEYS {
         model.ours.push(key.code);
     }
+    if let Some(action) = direct {
+        actions::act(model, action, effects);
+        return;
+    }
     match (&model.mode, leads) {
         (Mode::Typing, true) => model.mode = Mode::Leader,
         (Mode::Typing, false) => scrolling::key(model, &key, effects),
         (Mode::Leader, _) => {
             model.mode = Mode::Typing;
-            if let Some(action) = action::for_key(&key) {
+            if let Some(action) = model.settings.keys.after_leader(&key) {
                 actions::act(model, action, effects);
             }
         }
@@ -69,7 +79,8 @@ fn send(model: &mut Model, stroke: &Stroke, effects: &mut Vec<Effect>) {
     };
     push(effects, model.focus, send::key(stroke, &pane.screen.modes()));
     if let Some(ended) = model.selected().filter(|process| !is_alive(process)) {
-        let text = format!("{} has ended and reads no keys; ctrl+b c starts a shell", ended.name);
+        let shell = model.settings.keys.press(Action::Shell);
+        let text = format!("{} has ended and reads no keys; {shell} starts a shell", ended.name);
         tell(model, &text, false);
     }
 }
@@ -83,7 +94,7 @@ fn push(effects: &mut Vec<Effect>, pane: u32, bytes: Vec<u8>) {
 
 /// With nothing to type into, the keys that the first screen names work without the leader.
 fn begin_without_pane(model: &mut Model, stroke: &Stroke, effects: &mut Vec<Effect>) {
-    let action = stroke.key.as_ref().and_then(action::for_key);
+    let action = stroke.key.as_ref().and_then(|key| model.settings.keys.after_leader(key));
     if let Some(action) = action {
         actions::act(model, action, effects);
     }
@@ -126,7 +137,7 @@ fn overlay(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
             model.mode = Mode::Text { title, text, top };
         }
         Mode::Help { mut top } => {
-            if scroll_text(key, &mut top, action::ACTIONS.len() + 12) {
+            if scroll_text(key, &mut top, action::ACTIONS.len() + HELP_LINES) {
                 model.mode = Mode::Help { top };
             }
         }

@@ -7,6 +7,7 @@ mod keys;
 mod mouse;
 mod panes;
 mod scrolling;
+mod settings;
 #[cfg(test)]
 mod tests;
 
@@ -38,6 +39,8 @@ pub(crate) enum Event {
     PaneRefused(PaneId, String),
     /// A tool answered.
     Answer(Asked, Result<Value, String>),
+    /// The file of settings says this now, or cannot be read.
+    Settings(Result<String, String>),
     /// The server was ended, or did not come back.
     GaveUp,
 }
@@ -106,6 +109,7 @@ pub(crate) fn update(model: &mut Model, event: Event) -> Vec<Effect> {
             }
         }
         Event::Answer(asked, answer) => answers::take(model, asked, answer, &mut effects),
+        Event::Settings(text) => settings::take(model, text),
         Event::GaveUp => {
             let why = "the server has ended; `patterm` starts it again";
             effects.push(Effect::Quit(Some(why.to_owned())));

@@ -263,6 +263,40 @@ fn a_resize_tells_every_pane_its_room() {
     assert_eq!(sample.model.tree_columns(), 0, "the pane needs the room");
 }
 
+#[test]
+fn keys_that_are_set_count_at_once_and_are_shown() {
+    let mut sample = Sample::new(80, 24);
+    let text = "leader = \"ctrl+a\"\n[keys]\nzoom = \"f\"\n[direct]\nf5 = \"split-right\"\n";
+    sample.happen(Event::Settings(Ok(text.to_owned())));
+    assert_eq!(sent(sample.type_in("\x02d")), "\x02d", "what led before does no more");
+    assert_eq!(attached(sample.type_in("\x1b[15~")), ["p2"]);
+    sample.type_in("\x01f");
+    assert!(sample.model.zoomed);
+    assert_eq!(sent(sample.type_in("\x01\x01")), "\x01");
+    sample.type_in("\x01");
+    let shown = crate::view::view(&sample.model).text();
+    assert!(shown.contains("ctrl+a and then") && shown.contains(" f   zoom"), "{shown}");
+    assert!(!shown.contains("ctrl+b"), "{shown}");
+    assert_eq!(sample.type_in("d"), [Effect::Quit(None)]);
+}
+
+#[test]
+fn a_faulty_file_changes_nothing_and_is_told_of() {
+    let mut sample = Sample::new(80, 24);
+    sample.happen(Event::Settings(Ok("leader = \"ctrl+a\"".to_owned())));
+    sample.happen(Event::Settings(Ok("leader = \"ctrl+x\"\n[keys]\nzoom = 1\nx = 1".to_owned())));
+    let notice = sample.model.notice.clone().unwrap();
+    assert!(notice.bad && notice.text.starts_with("tui.toml:3:8: `zoom` takes a key"));
+    assert!(notice.text.ends_with("(and 1 more mistake)"), "{}", notice.text);
+    assert_eq!(sample.model.settings.keys.leader_name(), "ctrl+a");
+    assert!(crate::view::view(&sample.model).text().contains("a list of keys, or false"));
+    sample.type_in("x");
+    assert!(crate::view::view(&sample.model).text().contains("✗ tui.toml"));
+    sample.happen(Event::Settings(Ok(String::new())));
+    assert_eq!(sample.model.notice.as_ref().unwrap().text, "tui.toml is in effect");
+    assert_eq!(sample.model.settings.keys.leader_name(), "ctrl+b");
+}
+
 /// What a person, a terminal and programs may do, in any order.
 const PIECES: [&str; 32] = [
     "\x02",

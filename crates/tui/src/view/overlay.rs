@@ -1,7 +1,5 @@
 //! What stands over the panes: the leader's keys, lists, texts, help.
 
-use patterm_screen::Attributes;
-
 use super::{look, tree};
 use crate::action::ACTIONS;
 use crate::canvas::{Canvas, Rect, text_width};
@@ -17,7 +15,7 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
             let lines: Vec<String> = markdown(text, usize::from(text_width_of(model)));
             paper(model, title, &lines, *top, canvas);
         }
-        Mode::Help { top } => paper(model, "help", &help(), *top, canvas),
+        Mode::Help { top } => paper(model, "help", &help(model), *top, canvas),
     }
 }
 
@@ -29,22 +27,25 @@ fn above_status(model: &Model) -> Rect {
 fn leader(model: &Model, canvas: &mut Canvas) {
     const COLUMN: u16 = 19;
     let area = above_status(model);
+    let keys = &model.settings.keys;
+    let shown = ACTIONS.iter().filter_map(|entry| Some((keys.shown(entry)?, entry.short)));
+    let shown: Vec<_> = shown.collect();
     let columns = (area.width.saturating_sub(2) / COLUMN).max(1);
-    let rows = (ACTIONS.len() as u16).div_ceil(columns);
+    let rows = (shown.len() as u16).div_ceil(columns).max(1);
     let height = (rows + 2).min(area.height);
     let room = Rect { y: area.bottom() - height, height, ..area };
-    canvas.clear(room, &look::plain());
-    canvas.frame(room, "ctrl+b and then", &look::accent());
+    canvas.clear(room, &model.theme().text);
+    canvas.frame(room, &format!("{} and then", keys.leader_name()), &model.theme().accent);
     let inner = room.inner();
-    for (at, entry) in ACTIONS.iter().enumerate() {
+    for (at, (key, short)) in shown.iter().enumerate() {
         let (column, row) = (at as u16 / rows, at as u16 % rows);
         if row >= inner.height {
             continue;
         }
         let x = inner.x + column * COLUMN;
         let edge = (x + COLUMN - 1).min(inner.right());
-        let after = canvas.put(x, inner.y + row, edge, &format!(" {}", entry.key), &look::accent());
-        canvas.put_cut((x + 5).max(after + 1), inner.y + row, edge, entry.short, &look::plain());
+        let after = canvas.put(x, inner.y + row, edge, &format!(" {key}"), &model.theme().accent);
+        canvas.put_cut((x + 5).max(after + 1), inner.y + row, edge, short, &model.theme().text);
     }
 }
 
@@ -77,33 +78,39 @@ fn first_shown(chosen: usize, rows: usize, count: usize) -> usize {
 
 fn draw_list(model: &Model, listed: Listed, chosen: usize, filter: &str, canvas: &mut Canvas) {
     let room = list_room(model);
-    canvas.clear(room, &look::plain());
-    canvas.frame(room, list::title(listed), &look::accent());
+    canvas.clear(room, &model.theme().text);
+    canvas.frame(room, list::title(listed), &model.theme().accent);
     let (top, inner) = room.inner().cut_top(1);
-    let x = canvas.put(top.x + 1, top.y, top.right(), "› ", &look::accent());
-    let x = canvas.put(x, top.y, top.right(), filter, &look::plain());
+    let x = canvas.put(top.x + 1, top.y, top.right(), "› ", &model.theme().accent);
+    let x = canvas.put(x, top.y, top.right(), filter, &model.theme().text);
     let shape = patterm_screen::CursorShape::Bar;
     canvas.caret = Some(crate::canvas::Caret { x, y: top.y, shape, blinking: false });
     let items = list::items(model, listed, filter);
     if items.is_empty() {
-        canvas.put_cut(inner.x + 1, inner.y, inner.right(), list::when_empty(listed), &look::dim());
+        canvas.put_cut(
+            inner.x + 1,
+            inner.y,
+            inner.right(),
+            list::when_empty(listed),
+            &model.theme().dim,
+        );
     }
     let marks = items.iter().map(|item| text_width(&item.mark)).max().unwrap_or(0) as u16;
     let first = first_shown(chosen, usize::from(inner.height), items.len());
     let shown = items.iter().enumerate().skip(first).take(usize::from(inner.height));
     for (line, (at, item)) in shown.enumerate() {
         let row = Rect { y: inner.y + line as u16, height: 1, ..inner };
-        canvas.put(row.x + 1, row.y, row.right(), &item.mark, &look::accent());
+        canvas.put(row.x + 1, row.y, row.right(), &item.mark, &model.theme().accent);
         let x = row.x + marks + if marks > 0 { 2 } else { 1 };
         // The detail gets what the text leaves, and at least a third of the row.
         let detail = text_width(&item.detail) as u16;
         let most = row.right().saturating_sub(x + 2);
         let text = (text_width(&item.text) as u16).min(most.saturating_sub(detail.min(most / 3)));
-        let x = canvas.put_cut(x, row.y, x + text, &item.text, &look::plain());
+        let x = canvas.put_cut(x, row.y, x + text, &item.text, &model.theme().text);
         let begin = (row.right().saturating_sub(1 + detail)).max(x + 2);
-        canvas.put_cut(begin, row.y, row.right() - 1, &item.detail, &look::dim());
+        canvas.put_cut(begin, row.y, row.right() - 1, &item.detail, &model.theme().dim);
         if at == chosen {
-            canvas.restyle(row, |style| style.attributes = style.attributes | Attributes::INVERSE);
+            canvas.restyle(row, |style| look::select(style, &model.theme().selected));
         }
     }
 }
@@ -117,14 +124,14 @@ fn paper(model: &Model, title: &str, lines: &[String], top: usize, canvas: &mut 
     let area = above_status(model);
     let height = (lines.len() as u16 + 2).clamp(3.min(area.height), area.height);
     let room = area.middle(text_width_of(model) + 4, height);
-    canvas.clear(room, &look::plain());
-    canvas.frame(room, title, &look::accent());
+    canvas.clear(room, &model.theme().text);
+    canvas.frame(room, title, &model.theme().accent);
     let inner = room.inner();
     let last = lines.len().saturating_sub(usize::from(inner.height));
     let shown = lines.iter().skip(top.min(last)).take(usize::from(inner.height));
     for (row, line) in shown.enumerate() {
-        let style = if line.starts_with('#') { look::bold() } else { look::plain() };
-        canvas.put_cut(inner.x + 1, inner.y + row as u16, inner.right(), line, &style);
+        let style = if line.starts_with('#') { &model.theme().strong } else { &model.theme().text };
+        canvas.put_cut(inner.x + 1, inner.y + row as u16, inner.right(), line, style);
     }
 }
 
@@ -137,10 +144,18 @@ fn markdown(text: &str, width: usize) -> Vec<String> {
         .collect()
 }
 
-fn help() -> Vec<String> {
-    let mut lines =
-        vec!["Everything typed goes to the pane, except after ctrl+b:".to_owned(), String::new()];
-    lines.extend(ACTIONS.iter().map(|entry| format!("  {:<7} {}", entry.key, entry.words)));
+fn help(model: &Model) -> Vec<String> {
+    let keys = &model.settings.keys;
+    let leader = keys.leader_name();
+    let mut lines = Vec::new();
+    if let Some(fault) = &model.settings_fault {
+        lines.extend(tree::wrap(&format!("✗ {fault}"), usize::from(text_width_of(model))));
+        lines.push(String::new());
+    }
+    lines.push(format!("Everything typed goes to the pane, except after {leader}:"));
+    lines.push(String::new());
+    let shown = ACTIONS.iter().filter(|entry| !keys.all(entry).is_empty());
+    lines.extend(shown.map(|entry| format!("  {:<12} {}", keys.all(entry), entry.words)));
     lines.extend(
         [
             "",
@@ -152,6 +167,8 @@ fn help() -> Vec<String> {
             "",
             "Mouse: click in the tree, wheel, drag to copy, drag lines to resize;",
             "with shift where a program has the mouse.",
+            "",
+            "Keys and colours are yours to set, in ~/.config/patterm/tui.toml.",
         ]
         .map(str::to_owned),
     );

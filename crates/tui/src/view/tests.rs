@@ -185,6 +185,24 @@ fn without_the_tree() {
 }
 
 #[test]
+fn settings_with_a_mistake() {
+    check("settings-fault", |sample| {
+        let text = "[keys]\nzom = \"f\"\n";
+        sample.happen(Event::Settings(Ok(text.to_owned())));
+    });
+}
+
+#[test]
+fn keys_of_ones_own() {
+    check("own-keys", |sample| {
+        let text = "leader = \"alt+space\"\n[keys]\nzoom = \"f11\"\nstop = false\n\
+            go-to = [\"f1\", \"f2\", \"f3\"]\n[direct]\n\"alt+left\" = \"previous-pane\"\n";
+        sample.happen(Event::Settings(Ok(text.to_owned())));
+        sample.type_in("\x1b ?");
+    });
+}
+
+#[test]
 fn no_size_is_too_small_or_too_large() {
     let keys =
         ["", "\x02", "\x02:", "\x02?", "\x02a", "\x02m", "\x02x", "\x02r", "\x02[/x", "\x02|\x02-"];
