@@ -1,12 +1,13 @@
 //! `patterm` and `patterm attach`: the project on the person's terminal.
 
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 
 use patterm_host::registry;
 use patterm_host::runtime::RuntimeDir;
-use patterm_host::state::StateDir;
+use patterm_host::state::{self, StateDir};
 use patterm_host::{PANE_VARIABLE, PERSON, Project};
-use patterm_tui::{Depth, Door, Options};
+use patterm_tui::{Depth, Door, Kept, Options};
 
 use crate::{pads, say, start};
 
@@ -35,8 +36,17 @@ pub(crate) fn run(process: Option<String>) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The version of the file that keeps the layout.
+const LAYOUT_VERSION: u32 = 1;
+
 struct ProjectDoor {
     project: Project,
+}
+
+impl ProjectDoor {
+    fn layout_file(&self) -> Option<PathBuf> {
+        Some(StateDir::from_env(self.project.key()).ok()?.file("layout.json"))
+    }
 }
 
 impl Door for ProjectDoor {
@@ -54,6 +64,17 @@ impl Door for ProjectDoor {
 
     fn greeting(&self) -> String {
         PERSON.to_owned()
+    }
+
+    fn kept(&self) -> Option<Kept> {
+        state::read(&self.layout_file()?, LAYOUT_VERSION).ok().flatten()
+    }
+
+    fn keep(&self, layout: &Kept) {
+        // Without it the next visit begins with one pane; nothing else is lost.
+        if let Some(file) = self.layout_file() {
+            let _ = state::write(&file, LAYOUT_VERSION, layout);
+        }
     }
 
     fn edit(&self, pad: &str) -> Result<(), String> {

@@ -5,6 +5,7 @@
 mod action;
 mod canvas;
 mod input;
+mod kept;
 mod layout;
 mod link;
 mod list;
@@ -21,5 +22,6 @@ mod terminal;
 mod update;
 mod view;
 
+pub use kept::Kept;
 pub use paint::Depth;
 pub use run::{Door, Error, Options, run};

@@ -9,6 +9,7 @@ use patterm_wire::follow::{Seen, SeenProcess, SeenStatus};
 use serde::Deserialize;
 
 use crate::canvas::Rect;
+use crate::kept::Kept;
 use crate::layout::{Divider, Layout, PaneId};
 use crate::scroll::Scroll;
 use crate::settings::{Settings, Theme};
@@ -163,6 +164,8 @@ pub(crate) struct Model {
     pub(crate) held: Option<Held>,
     /// The terminal has the focus.
     pub(crate) focused: bool,
+    /// The layout of the last visit, until it is laid out.
+    pub(crate) kept: Option<Kept>,
     /// Processes to show as soon as they are seen.
     pub(crate) wanted: Option<String>,
     /// Keys that were pressed for us: their release is not for a program either.
@@ -195,6 +198,7 @@ impl Model {
             ports: Vec::new(),
             held: None,
             focused: true,
+            kept: None,
             wanted,
             ours: Vec::new(),
             now: 0,

@@ -17,6 +17,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::canvas::Canvas;
 use crate::input::Parser;
+use crate::kept::Kept;
 use crate::layout::PaneId;
 use crate::link::{Calls, Follow, PaneLink};
 use crate::model::Model;
@@ -37,6 +38,12 @@ pub trait Door {
 
     /// The line that says who calls tools on a connection.
     fn greeting(&self) -> String;
+
+    /// The layout that was kept last, if there is one.
+    fn kept(&self) -> Option<Kept>;
+
+    /// Keeps a layout for the next visit.
+    fn keep(&self, layout: &Kept);
 
     /// Lets the person edit a scratchpad; the terminal is theirs meanwhile.
     fn edit(&self, pad: &str) -> Result<(), String>;
@@ -116,11 +123,16 @@ impl Tui {
         let terminal = Terminal::enter()?;
         let (width, height) = terminal.size();
         let now = Instant::now();
+        let mut model = Model::new(width, height, options.process);
+        model.kept = options.door.kept();
+        if let Some(kept) = &model.kept {
+            (model.tree_hidden, model.tree_width) = kept.tree();
+        }
         let mut tui = Self {
             terminal,
             door: options.door,
             depth: options.depth,
-            model: Model::new(width, height, options.process),
+            model,
             settings: options.settings.map(SettingsFile::new),
             parser: Parser::default(),
             typed: now,
@@ -141,6 +153,14 @@ impl Tui {
     }
 
     fn run(mut self) -> Result<(), Error> {
+        let over = self.go_on();
+        if let Some(kept) = Kept::of(&self.model) {
+            self.door.keep(&kept);
+        }
+        over
+    }
+
+    fn go_on(&mut self) -> Result<(), Error> {
         loop {
             self.look_for_server()?;
             self.draw_if_due()?;

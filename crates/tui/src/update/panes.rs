@@ -75,6 +75,9 @@ fn begin(model: &mut Model, effects: &mut Vec<Effect>) {
     if model.layout.is_some() || model.seen.processes.is_empty() {
         return;
     }
+    if restore(model) {
+        return;
+    }
     let named = model.wanted.as_ref().or(model.seen.looked_at.as_ref());
     let selected = named.and_then(|id| model.process(id));
     let tree: Vec<_> = model.tree().into_iter().map(|(_, process)| process).collect();
@@ -82,6 +85,28 @@ fn begin(model: &mut Model, effects: &mut Vec<Effect>) {
     if let Some(id) = selected.or(last).map(|process| process.id.clone()) {
         show(model, &id, effects);
     }
+}
+
+/// Lays out what the last visit left, as far as it is still there; false if nothing of it is.
+fn restore(model: &mut Model) -> bool {
+    let Some(kept) = model.kept.take() else { return false };
+    let mut panes: Vec<(PaneId, Pane)> = Vec::new();
+    model.layout = kept.place(|id| {
+        let pane = new_pane(model.process(id)?);
+        let twice = panes.iter().any(|(_, pane)| pane.process == id);
+        if twice || panes.len() >= PANES {
+            return None;
+        }
+        model.last_pane += 1;
+        panes.push((model.last_pane, pane));
+        Some(model.last_pane)
+    });
+    let focus = panes.iter().find(|(_, pane)| Some(pane.process.as_str()) == kept.focus());
+    let Some((focus, _)) = focus.or(panes.first()) else { return false };
+    model.focus = *focus;
+    model.panes = panes.into_iter().collect();
+    model.zoomed = kept.zoomed() && model.panes.len() > 1;
+    true
 }
 
 /// Attaches panes whose process has begun, or begun anew, and all of them after the server has. A

@@ -263,6 +263,83 @@ fn a_resize_tells_every_pane_its_room() {
     assert_eq!(sample.model.tree_columns(), 0, "the pane needs the room");
 }
 
+/// The same project at another visit.
+fn come_back(kept: &str, size: (u16, u16), seen: Seen) -> (Sample, Vec<String>) {
+    let mut sample = Sample::empty(size.0, size.1);
+    sample.model.kept = serde_json::from_str(kept).ok();
+    let effects = sample.happen(Event::Seen(seen)).to_vec();
+    let processes = attached(&effects).into_iter().map(str::to_owned).collect();
+    (sample, processes)
+}
+
+#[test]
+fn the_layout_of_the_last_visit_comes_back_at_any_size() {
+    let mut sample = Sample::new(120, 40);
+    sample.type_in("\x02|\x02-");
+    let line = sample.model.places().1[0].line;
+    let (x, y) = (line.x + 1, line.y + 3);
+    sample.type_in(&format!("\x1b[<0;{x};{y}M\x1b[<32;{};{y}M\x1b[<0;{};{y}m", x + 10, x + 10));
+    sample.type_in("\x02O\x02z");
+    let kept = crate::kept::Kept::of(&sample.model).unwrap();
+    let text = serde_json::to_string(&kept).unwrap();
+    for size in [(120, 40), (20, 5), (300, 100)] {
+        let (mut back, processes) = come_back(&text, size, project());
+        assert_eq!(processes, ["p1", "p2", "p3"]);
+        assert_eq!(selected(&back), "p2");
+        assert!(back.model.zoomed);
+        assert_eq!(crate::kept::Kept::of(&back.model).unwrap(), kept, "and is kept again");
+        back.type_in("\x02z");
+        crate::view::view(&back.model);
+    }
+    let (mut back, _) = come_back(&text, (120, 40), project());
+    back.type_in("\x02z");
+    sample.type_in("\x02z");
+    assert_eq!(back.model.places().0, sample.model.places().0);
+}
+
+#[test]
+fn what_is_gone_meanwhile_leaves_its_room_to_the_rest() {
+    let mut sample = Sample::new(120, 40);
+    sample.type_in("\x02|\x02-");
+    let kept = serde_json::to_string(&crate::kept::Kept::of(&sample.model)).unwrap();
+    let mut seen = project();
+    seen.processes.remove(2);
+    let (back, processes) = come_back(&kept, (120, 40), seen);
+    assert_eq!(processes, ["p1", "p2"]);
+    assert_eq!(selected(&back), "p1", "the focus is gone with its process");
+    let (back, _) = come_back(&kept, (120, 40), Seen::default());
+    assert!(back.model.layout.is_none());
+    let seen = Seen { processes: vec![project().processes.remove(4)], ..project() };
+    assert_eq!(come_back(&kept, (120, 40), seen).1, ["p5"], "nothing of it is left");
+}
+
+#[test]
+fn a_kept_layout_that_makes_no_sense_is_ignored() {
+    let twice = r#"{"panes":{"below":true,"share":60000,"parts":[{"process":"p1"},{"process":"p1"}]},
+        "focus":"p9","zoomed":true,"tree_width":65535}"#;
+    let (back, processes) = come_back(twice, (80, 24), project());
+    assert_eq!(processes, ["p1"]);
+    assert!(!back.model.zoomed);
+    for text in ["", "null", "[]", r#"{"panes":7}"#, r#"{"panes":{"below":1}}"#, "{}"] {
+        let (back, processes) = come_back(text, (80, 24), project());
+        assert_eq!(processes, ["p5"], "{text}");
+        crate::view::view(&back.model);
+    }
+}
+
+#[test]
+fn what_is_asked_for_comes_into_the_kept_layout() {
+    let mut sample = Sample::new(120, 40);
+    sample.type_in("\x02|");
+    let kept = serde_json::to_string(&crate::kept::Kept::of(&sample.model)).unwrap();
+    let mut back = Sample::empty(120, 40);
+    back.model.kept = serde_json::from_str(&kept).unwrap();
+    back.model.wanted = Some("p5".to_owned());
+    back.happen(Event::Seen(project()));
+    assert_eq!(selected(&back), "p5");
+    assert_eq!(back.model.panes.len(), 2);
+}
+
 #[test]
 fn keys_that_are_set_count_at_once_and_are_shown() {
     let mut sample = Sample::new(80, 24);
