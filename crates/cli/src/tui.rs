@@ -7,7 +7,7 @@ use patterm_host::registry;
 use patterm_host::runtime::RuntimeDir;
 use patterm_host::state::{self, StateDir};
 use patterm_host::{PANE_VARIABLE, PERSON, Project};
-use patterm_tui::{Depth, Door, Kept, Options};
+use patterm_tui::{Around, Depth, Door, Kept, Options};
 
 use crate::{pads, say, start};
 
@@ -26,12 +26,13 @@ pub(crate) fn run(process: Option<String>) -> anyhow::Result<()> {
         anyhow::ensure!(key != project.key(), "this is pane {id} of this project already");
     }
     start::find_or_start(&project)?;
-    let set = |variable| std::env::var(variable).ok();
+    let set = |variable: &str| std::env::var(variable).ok();
     let (no_color, colorterm, term) = (set("NO_COLOR"), set("COLORTERM"), set("TERM"));
     let depth = Depth::of(no_color.as_deref(), colorterm.as_deref(), term.as_deref());
+    let around = Around::of(set);
     let settings = patterm_host::server::settings_file("tui.toml");
     let door = Box::new(ProjectDoor { project });
-    patterm_tui::run(Options { process, depth, settings, door })?;
+    patterm_tui::run(Options { process, depth, around, settings, door })?;
     say("left; what runs goes on, `patterm` returns");
     Ok(())
 }

@@ -23,5 +23,6 @@ mod update;
 mod view;
 
 pub use kept::Kept;
+pub use outer::Around;
 pub use paint::Depth;
 pub use run::{Door, Error, Options, run};

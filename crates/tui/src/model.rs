@@ -1,7 +1,7 @@
 //! Everything that is known at a moment, as a value: the project, the panes, and what the person is
 //! about.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use patterm_screen::keys::KeyCode;
 use patterm_screen::{Screen, Size};
@@ -170,6 +170,12 @@ pub(crate) struct Model {
     pub(crate) wanted: Option<String>,
     /// Keys that were pressed for us: their release is not for a program either.
     pub(crate) ours: Vec<KeyCode>,
+    /// Processes whose bell rang while another pane had the focus.
+    pub(crate) bells: BTreeSet<String>,
+    /// When the bell was last rung.
+    pub(crate) rang: u64,
+    /// When a program's notification was last passed on.
+    pub(crate) notified: u64,
     /// Milliseconds since 1970, as of the last event.
     pub(crate) now: u64,
 }
@@ -201,6 +207,9 @@ impl Model {
             kept: None,
             wanted,
             ours: Vec::new(),
+            bells: BTreeSet::new(),
+            rang: 0,
+            notified: 0,
             now: 0,
         }
     }

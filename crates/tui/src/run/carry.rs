@@ -32,7 +32,8 @@ impl Tui {
             Effect::Size(pane, size) => self.tell_pane(pane, |pane| pane.resize(size)),
             Effect::Call { tool, arguments, asked } => self.call(tool, &arguments, asked),
             Effect::Copy(text) => self.terminal.push(&outer::copy(&text)),
-            Effect::Notify(text) => self.terminal.push(&outer::notify(&text)),
+            Effect::Ring => self.terminal.push(b"\x07"),
+            Effect::Notify(text) => self.terminal.push(&self.around.notify(&text)),
             Effect::Edit(pad) => self.edit(&pad),
             Effect::Quit(why) => self.quit = Some(why),
         }
@@ -81,7 +82,7 @@ impl Tui {
     fn edit(&mut self, pad: &str) {
         let door = &self.door;
         let edited = self.terminal.lend(|| door.edit(pad));
-        (self.shown, self.outer) = (None, Outer::default());
+        (self.shown, self.outer, self.title) = (None, Outer::default(), String::new());
         let (width, height) = self.terminal.size();
         self.happen(Event::Resized(width, height));
         if let Ok(Err(why)) = edited {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{Error, Tui};
-use crate::outer::Outer;
+use crate::outer::{self, Outer};
 use crate::paint::paint;
 use crate::view::view;
 
@@ -40,6 +40,11 @@ impl Tui {
         let outer = Outer::of(&self.model);
         let switch = self.outer.switch(outer);
         self.terminal.push(&switch);
+        let title = outer::title(&self.model);
+        if title != self.title {
+            self.terminal.push(&outer::set_title(&title));
+            self.title = title;
+        }
         self.terminal.push(&paint(self.shown.as_ref(), &next, self.depth));
         self.terminal.flush()?;
         self.outer = outer;

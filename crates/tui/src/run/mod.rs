@@ -21,7 +21,7 @@ use crate::kept::Kept;
 use crate::layout::PaneId;
 use crate::link::{Calls, Follow, PaneLink};
 use crate::model::Model;
-use crate::outer::Outer;
+use crate::outer::{Around, Outer};
 use crate::paint::Depth;
 use crate::settings::file::SettingsFile;
 use crate::terminal::Terminal;
@@ -55,6 +55,8 @@ pub struct Options {
     pub process: Option<String>,
     /// How many colours the terminal has.
     pub depth: Depth,
+    /// What the terminal is.
+    pub around: Around,
     /// The file with the person's keys and colours.
     pub settings: Option<PathBuf>,
     /// The way to the server.
@@ -110,6 +112,9 @@ struct Tui {
     looking: Option<Looking>,
     shown: Option<Canvas>,
     outer: Outer,
+    /// The title that the terminal was given.
+    title: String,
+    around: Around,
     /// Since when something is not drawn yet.
     dirty: Option<Instant>,
     drawn: Instant,
@@ -143,6 +148,8 @@ impl Tui {
             looking: Some(Looking::from(now)),
             shown: None,
             outer: Outer::default(),
+            title: String::new(),
+            around: options.around,
             dirty: Some(now),
             drawn: now.checked_sub(FRAME).unwrap_or(now),
             drawing: None,
@@ -209,10 +216,11 @@ impl Tui {
     /// Lets the core take an event, and does what it says.
     fn happen(&mut self, event: Event) {
         self.note_time();
-        if !self.is_unseen(&event) {
+        let (unseen, bells) = (self.is_unseen(&event), self.model.bells.len());
+        let effects = update(&mut self.model, event);
+        if !unseen || self.model.bells.len() != bells {
             self.dirty.get_or_insert_with(Instant::now);
         }
-        let effects = update(&mut self.model, event);
         self.note_drawing();
         for effect in effects {
             self.carry_out(effect);

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Asked, Effect};
 use crate::layout::{Direction, Layout, PaneId};
-use crate::model::{Mode, Model, Pane, is_alive};
+use crate::model::{Mode, Model, Pane, is_alive, is_blocked};
 use crate::send;
 
 /// More panes than this nobody can read, and each is a connection.
@@ -44,14 +44,15 @@ pub(super) fn seen(model: &mut Model, seen: Seen, effects: &mut Vec<Effect>) {
 
 /// Who asks for a person now and did not before.
 fn newly_called(before: &Seen, now: &Seen, begun: bool) -> Vec<String> {
-    let asked = |seen: &Seen, id: &str| {
-        let process = seen.processes.iter().find(|process| process.id == id);
-        process.and_then(|process| process.attention.clone())
-    };
     let called = now.processes.iter().filter_map(|process| {
-        let why = process.attention.as_ref()?;
-        let new = begun && asked(before, &process.id).as_ref() != Some(why);
-        new.then(|| format!("{}: {why}", process.name))
+        let known = before.processes.iter().find(|known| known.id == process.id);
+        let asked = known.and_then(|known| known.attention.as_ref());
+        let waited = known.is_some_and(|known| asked.is_some() || is_blocked(known));
+        let why = match &process.attention {
+            Some(why) => (asked != Some(why)).then_some(why.as_str()),
+            None => (is_blocked(process) && !waited).then_some("waits for you"),
+        };
+        why.filter(|_| begun).map(|why| format!("{}: {why}", process.name))
     });
     called.collect()
 }

@@ -263,6 +263,55 @@ fn a_resize_tells_every_pane_its_room() {
     assert_eq!(sample.model.tree_columns(), 0, "the pane needs the room");
 }
 
+fn prints(sample: &mut Sample, pane: PaneId, bytes: &[u8]) -> Vec<Effect> {
+    let frame = ToView::Output { offset: 0, bytes: bytes.to_vec() };
+    sample.happen(Event::Frame(pane, frame)).to_vec()
+}
+
+#[test]
+fn the_bell_of_the_pane_with_the_focus_is_rung_and_others_are_marked() {
+    let mut sample = Sample::new(120, 40);
+    let first = sample.model.focus;
+    assert_eq!(prints(&mut sample, first, b"a\x07\x07"), [Effect::Ring]);
+    assert_eq!(prints(&mut sample, first, b"\x07"), [], "not too often");
+    sample.model.now += 1_000;
+    assert_eq!(prints(&mut sample, first, b"\x07"), [Effect::Ring]);
+    sample.show(first, "\x07");
+    assert_eq!(sample.effects, [], "a picture of what was is silent");
+    sample.type_in("\x02|");
+    sample.model.now += 1_000;
+    assert_eq!(prints(&mut sample, first, b"\x07"), []);
+    assert!(crate::view::view(&sample.model).text().contains("1*● @ lead"));
+    sample.type_in("\x02O");
+    assert!(crate::view::view(&sample.model).text().contains("1 ● @ lead"));
+}
+
+#[test]
+fn programs_notify_only_where_nobody_looks_by_their_name_and_not_too_often() {
+    let mut sample = Sample::new(80, 24);
+    let pane = sample.model.focus;
+    let asks = b"\x1b]9;tests are green\x07\x1b]777;notify;cargo;done\x07\x1b]52;c;eA==\x07\x1b[6n";
+    assert_eq!(prints(&mut sample, pane, asks), []);
+    sample.type_in("\x1b[O");
+    let told = Effect::Notify("lead: tests are green".to_owned());
+    assert_eq!(prints(&mut sample, pane, asks), [told], "and the clipboard stays as it is");
+    sample.model.now += 5_000;
+    let told = Effect::Notify("lead: cargo: done".to_owned());
+    assert_eq!(prints(&mut sample, pane, &asks[20..]), [told]);
+}
+
+#[test]
+fn who_begins_to_wait_is_told_of_once() {
+    let mut sample = Sample::new(80, 24);
+    sample.type_in("\x1b[O");
+    let mut next = project();
+    next.processes[1].activity = patterm_wire::follow::SeenActivity::Blocked;
+    next.processes[2].attention = None;
+    let told = [Effect::Notify("helper: waits for you".to_owned())];
+    assert_eq!(sample.happen(Event::Seen(next.clone())), told);
+    assert_eq!(sample.happen(Event::Seen(next)), []);
+}
+
 /// The same project at another visit.
 fn come_back(kept: &str, size: (u16, u16), seen: Seen) -> (Sample, Vec<String>) {
     let mut sample = Sample::empty(size.0, size.1);

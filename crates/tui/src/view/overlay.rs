@@ -160,7 +160,7 @@ fn help(model: &Model) -> Vec<String> {
         [
             "",
             "In the tree: @ agent, $ command, > shell; ● working or running,",
-            "○ idle, ◆ waits for you, ! asks for you, • printed something new.",
+            "○ idle, ◆ waits for you, ! asks for you, * rang, • printed something new.",
             "",
             "While scrolling: arrows or hjkl, page up and down, g and G, / searches,",
             "n and N find again, v or V selects, y or enter copies, q goes back.",

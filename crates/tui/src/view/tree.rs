@@ -74,6 +74,8 @@ fn draw_process(
     canvas.put(room.x, room.y, edge, &digit, &model.theme().dim);
     let mark = if process.attention.is_some() {
         "!"
+    } else if model.bells.contains(&process.id) {
+        "*"
     } else if process.unread {
         "•"
     } else {
