@@ -9,6 +9,7 @@ mod kept;
 mod layout;
 mod link;
 mod list;
+mod markdown;
 mod model;
 mod outer;
 mod paint;

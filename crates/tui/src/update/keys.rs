@@ -4,17 +4,14 @@ use patterm_screen::Key;
 use patterm_screen::keys::KeyCode;
 
 use super::{Effect, actions, mouse, panes, scrolling, tell};
-use crate::action::{self, Action, typed};
+use crate::action::{Action, typed};
 use crate::input::{Reply, Stroke, Token};
 use crate::list;
 use crate::model::{Mode, Model, is_alive};
-use crate::send;
+use crate::{send, view};
 
 /// Keys held down at once; more are not told apart.
 const HELD_KEYS: usize = 8;
-
-/// Lines of help besides the actions: enough for it to be scrolled to its end.
-const HELP_LINES: usize = 24;
 
 /// Takes what the terminal sent.
 pub(super) fn input(model: &mut Model, token: Token, effects: &mut Vec<Effect>) {
@@ -121,6 +118,7 @@ fn overlay(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
         model.mode = Mode::Typing;
         return;
     }
+    let last = view::last_top(model);
     match std::mem::take(&mut model.mode) {
         Mode::List { listed, chosen, filter } => {
             model.mode = Mode::List { listed, chosen, filter };
@@ -131,13 +129,13 @@ fn overlay(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
             if edit && let Some(name) = title.strip_prefix("scratchpad ") {
                 effects.push(Effect::Edit(name.to_owned()));
             }
-            if edit || !scroll_text(key, &mut top, text.lines().count()) {
+            if edit || !scroll_text(key, &mut top, last) {
                 return;
             }
             model.mode = Mode::Text { title, text, top };
         }
         Mode::Help { mut top } => {
-            if scroll_text(key, &mut top, action::ACTIONS.len() + HELP_LINES) {
+            if scroll_text(key, &mut top, last) {
                 model.mode = Mode::Help { top };
             }
         }
@@ -195,16 +193,17 @@ fn list_key(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
 }
 
 /// Moves a text; false for a key that leaves it.
-fn scroll_text(key: &Key, top: &mut usize, lines: usize) -> bool {
+fn scroll_text(key: &Key, top: &mut usize, last: usize) -> bool {
     let by: isize = match key.code {
         KeyCode::Up | KeyCode::Char('k') => -1,
         KeyCode::Down | KeyCode::Char('j') => 1,
         KeyCode::PageUp => -10,
         KeyCode::PageDown | KeyCode::Char(' ') => 10,
-        KeyCode::Home => isize::MIN,
+        KeyCode::Home | KeyCode::Char('g') if !key.shift => isize::MIN,
+        KeyCode::End | KeyCode::Char('G' | 'g') => isize::MAX,
         _ => return false,
     };
-    *top = top.saturating_add_signed(by).min(lines.saturating_sub(1));
+    *top = top.saturating_add_signed(by).min(last);
     true
 }
 

@@ -12,7 +12,7 @@ mod welcome;
 use crate::canvas::Canvas;
 use crate::model::{Mode, Model};
 
-pub(crate) use overlay::list_row;
+pub(crate) use overlay::{last_top, list_row};
 pub(crate) use tree::process_at as tree_row;
 
 /// Draws all of it.

@@ -1,9 +1,12 @@
 //! What stands over the panes: the leader's keys, lists, texts, help.
 
+use patterm_screen::Run;
+
 use super::{look, tree};
 use crate::action::ACTIONS;
 use crate::canvas::{Canvas, Rect, text_width};
 use crate::list;
+use crate::markdown::{self, Row};
 use crate::model::{Listed, Mode, Model};
 
 pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
@@ -11,11 +14,8 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
         Mode::Typing | Mode::Line { .. } | Mode::Confirm(_) => {}
         Mode::Leader => leader(model, canvas),
         Mode::List { listed, chosen, filter } => draw_list(model, *listed, *chosen, filter, canvas),
-        Mode::Text { title, text, top } => {
-            let lines: Vec<String> = markdown(text, usize::from(text_width_of(model)));
-            paper(model, title, &lines, *top, canvas);
-        }
-        Mode::Help { top } => paper(model, "help", &help(model), *top, canvas),
+        Mode::Text { title, top, .. } => paper(model, title, *top, canvas),
+        Mode::Help { top } => paper(model, "help", *top, canvas),
     }
 }
 
@@ -119,29 +119,47 @@ fn text_width_of(model: &Model) -> u16 {
     above_status(model).width.saturating_sub(8).min(100)
 }
 
+/// What is to be read, as rows.
+fn sheet(model: &Model) -> Vec<Row> {
+    match &model.mode {
+        Mode::Text { text, .. } => {
+            markdown::rows(text, usize::from(text_width_of(model)), model.theme())
+        }
+        Mode::Help { .. } => {
+            let style = || model.theme().text.clone();
+            help(model).into_iter().map(|text| vec![Run { text, style: style() }]).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The first row that is shown when the last one is.
+pub(crate) fn last_top(model: &Model) -> usize {
+    let rows = usize::from(above_status(model).height.saturating_sub(2));
+    sheet(model).len().saturating_sub(rows)
+}
+
 /// A text to read, on a sheet of its own.
-fn paper(model: &Model, title: &str, lines: &[String], top: usize, canvas: &mut Canvas) {
+fn paper(model: &Model, title: &str, top: usize, canvas: &mut Canvas) {
     let area = above_status(model);
-    let height = (lines.len() as u16 + 2).clamp(3.min(area.height), area.height);
+    let rows = sheet(model);
+    let height = (rows.len() as u16).saturating_add(2).clamp(3.min(area.height), area.height);
     let room = area.middle(text_width_of(model) + 4, height);
     canvas.clear(room, &model.theme().text);
     canvas.frame(room, title, &model.theme().accent);
     let inner = room.inner();
-    let last = lines.len().saturating_sub(usize::from(inner.height));
-    let shown = lines.iter().skip(top.min(last)).take(usize::from(inner.height));
-    for (row, line) in shown.enumerate() {
-        let style = if line.starts_with('#') { &model.theme().strong } else { &model.theme().text };
-        canvas.put_cut(inner.x + 1, inner.y + row as u16, inner.right(), line, style);
+    let last = rows.len().saturating_sub(usize::from(inner.height));
+    let shown = rows.iter().skip(top.min(last)).take(usize::from(inner.height));
+    for (row, runs) in shown.enumerate() {
+        canvas.put_runs(inner.x + 1, inner.y + row as u16, inner.right(), runs);
     }
-}
-
-/// Markdown as lines of text: headings stay marked, everything else is wrapped.
-fn markdown(text: &str, width: usize) -> Vec<String> {
-    let plain: String = text.chars().filter(|c| *c == '\n' || !c.is_control()).collect();
-    plain
-        .lines()
-        .flat_map(|line| tree::wrap(if line.is_empty() { " " } else { line }, width))
-        .collect()
+    // How far it goes on.
+    if last > 0 && room.width > 12 {
+        let below = rows.len() - top.min(last) - usize::from(inner.height).min(rows.len());
+        let text = if below > 0 { format!(" {below} more ↓ ") } else { " end ".to_owned() };
+        let x = room.right().saturating_sub(text_width(&text) as u16 + 2);
+        canvas.put(x, room.bottom() - 1, room.right(), &text, &model.theme().accent);
+    }
 }
 
 fn help(model: &Model) -> Vec<String> {

@@ -117,7 +117,13 @@ fn scratchpads() {
 #[test]
 fn a_scratchpad() {
     check("scratchpad", |sample| {
-        let pad = json!({"content": "# Plan\n\n- the lexer first\n- then the parser\n"});
+        let content = "# Plan\n\nAll of this by *Friday*, see [the issue](https://example.org/7).\n\n\
+            ## Steps\n\n- [x] the **lexer** first\n- [ ] then the parser\n  1. `expr()`\n  2. types\n\n\
+            > ask 漢字 before\n> you push\n\n```rust\nfn main() {\n    run();\n}\n```\n\n\
+            | who | does | left |\n|---|:-:|--:|\n| lead | parser | 12 |\n| helper | lexer | 3 |\n\n\
+            ---\n\nA long line goes on and on, so that it must be broken somewhere near the edge of \
+            the page, and again where the page is wider than that.\n";
+        let pad = json!({"content": content});
         sample.happen(Event::Answer(Asked::Pad("plan".to_owned()), Ok(pad)));
     });
 }
