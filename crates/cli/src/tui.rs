@@ -25,6 +25,11 @@ pub(crate) fn run(process: Option<String>) -> anyhow::Result<()> {
     if let Some((key, id)) = pane.split_once('/') {
         anyhow::ensure!(key != project.key(), "this is pane {id} of this project already");
     }
+    anyhow::ensure!(
+        std::env::var("TERM").is_ok_and(|term| term != "dumb"),
+        "this terminal cannot place text (TERM is dumb or not set), so the project cannot be shown \
+         on it; `patterm ps`, `patterm logs ID` and the other verbs work here"
+    );
     start::find_or_start(&project)?;
     let set = |variable: &str| std::env::var(variable).ok();
     let (no_color, colorterm, term) = (set("NO_COLOR"), set("COLORTERM"), set("TERM"));
@@ -64,6 +69,9 @@ impl Door for ProjectDoor {
     }
 
     fn greeting(&self) -> String {
+        // Tests break the TUI here, while it has the terminal. What is released cannot be broken so.
+        #[cfg(debug_assertions)]
+        assert!(std::env::var_os("PATTERM_BREAK").is_none(), "asked to break");
         PERSON.to_owned()
     }
 

@@ -5,5 +5,6 @@ mod leaving;
 mod panes;
 mod screen;
 mod survival;
+mod yours;
 
 use screen::Screen;

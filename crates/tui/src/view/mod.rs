@@ -1,5 +1,7 @@
 //! A model as a picture.
 
+#[cfg(test)]
+mod care;
 mod look;
 mod overlay;
 mod pane;

@@ -49,6 +49,9 @@ fn leader(model: &Model, canvas: &mut Canvas) {
     }
 }
 
+/// In narrower lists there is room for what things are called only.
+const DETAIL_WIDTH: u16 = 30;
+
 fn list_room(model: &Model) -> Rect {
     let area = above_status(model);
     let width = (area.width.saturating_mul(3) / 4).clamp(40.min(area.width), 110);
@@ -103,12 +106,13 @@ fn draw_list(model: &Model, listed: Listed, chosen: usize, filter: &str, canvas:
         canvas.put(row.x + 1, row.y, row.right(), &item.mark, &model.theme().accent);
         let x = row.x + marks + if marks > 0 { 2 } else { 1 };
         // The detail gets what the text leaves, and at least a third of the row.
-        let detail = text_width(&item.detail) as u16;
+        let told = if row.width < DETAIL_WIDTH { "" } else { &item.detail };
+        let detail = text_width(told) as u16;
         let most = row.right().saturating_sub(x + 2);
         let text = (text_width(&item.text) as u16).min(most.saturating_sub(detail.min(most / 3)));
         let x = canvas.put_cut(x, row.y, x + text, &item.text, &model.theme().text);
         let begin = (row.right().saturating_sub(1 + detail)).max(x + 2);
-        canvas.put_cut(begin, row.y, row.right() - 1, &item.detail, &model.theme().dim);
+        canvas.put_cut(begin, row.y, row.right() - 1, told, &model.theme().dim);
         if at == chosen {
             canvas.restyle(row, |style| look::select(style, &model.theme().selected));
         }
@@ -116,7 +120,9 @@ fn draw_list(model: &Model, listed: Listed, chosen: usize, filter: &str, canvas:
 }
 
 fn text_width_of(model: &Model) -> u16 {
-    above_status(model).width.saturating_sub(8).min(100)
+    let width = above_status(model).width;
+    // Where there is little room, none of it is left at the sides.
+    width.saturating_sub(if width < 40 { 4 } else { 8 }).min(100)
 }
 
 /// What is to be read, as rows.

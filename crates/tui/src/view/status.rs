@@ -34,7 +34,16 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
             canvas.put(x, y, left_edge, &text, &model.theme().bar);
         }
         None => {
-            for part in summary(model) {
+            let parts = summary(model);
+            // In a narrow terminal what is urgent comes before the keys.
+            let urgent = !model.connected || !model.calling().is_empty();
+            if let Some(first) = parts.first().filter(|_| urgent && model.mode == Mode::Typing)
+                && x + text_width(first) as u16 + 2 >= left_edge
+            {
+                canvas.put_cut(x, y, edge, first, &model.theme().bar);
+                return;
+            }
+            for part in parts {
                 if x + text_width(&part) as u16 + 2 < left_edge {
                     x = canvas.put(x, y, left_edge, &part, &model.theme().bar) + 2;
                 }

@@ -207,18 +207,3 @@ fn keys_of_ones_own() {
         sample.type_in("\x1b ?");
     });
 }
-
-#[test]
-fn no_size_is_too_small_or_too_large() {
-    let keys =
-        ["", "\x02", "\x02:", "\x02?", "\x02a", "\x02m", "\x02x", "\x02r", "\x02[/x", "\x02|\x02-"];
-    for keys in keys {
-        let mut sample = Sample::new(80, 24);
-        sample.type_in(keys);
-        for (width, height) in [(1, 1), (2, 2), (3, 2), (20, 5), (61, 3), (500, 200), (7, 60)] {
-            sample.happen(Event::Resized(width, height));
-            let frame = view(&sample.model);
-            assert_eq!((frame.width, frame.height), (width, height));
-        }
-    }
-}
