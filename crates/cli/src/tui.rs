@@ -1,12 +1,13 @@
 //! `patterm` and `patterm attach`: the project on the person's terminal.
 
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 
 use patterm_host::registry;
 use patterm_host::runtime::RuntimeDir;
-use patterm_host::state::StateDir;
+use patterm_host::state::{self, StateDir};
 use patterm_host::{PANE_VARIABLE, PERSON, Project};
-use patterm_tui::{Depth, Door, Options};
+use patterm_tui::{Around, Depth, Door, Kept, Options};
 
 use crate::{pads, say, start};
 
@@ -33,17 +34,34 @@ pub(crate) fn run(process: Option<String>) -> anyhow::Result<()> {
     if let Some((key, id)) = pane.split_once('/') {
         anyhow::ensure!(key != project.key(), "this is pane {id} of this project already");
     }
+    anyhow::ensure!(
+        std::env::var("TERM").is_ok_and(|term| term != "dumb"),
+        "this terminal cannot place text (TERM is dumb or not set), so the project cannot be shown \
+         on it; `patterm ps`, `patterm logs ID` and the other verbs work here"
+    );
     start::find_or_start(&project)?;
-    let set = |variable| std::env::var(variable).ok();
+    let set = |variable: &str| std::env::var(variable).ok();
     let (no_color, colorterm, term) = (set("NO_COLOR"), set("COLORTERM"), set("TERM"));
     let depth = Depth::of(no_color.as_deref(), colorterm.as_deref(), term.as_deref());
-    patterm_tui::run(Options { process, depth, door: Box::new(ProjectDoor { project }) })?;
+    let around = Around::of(set);
+    let settings = patterm_host::server::settings_file("tui.toml");
+    let door = Box::new(ProjectDoor { project });
+    patterm_tui::run(Options { process, depth, around, settings, door })?;
     say("left; what runs goes on, `patterm` returns");
     Ok(())
 }
 
+/// The version of the file that keeps the layout.
+const LAYOUT_VERSION: u32 = 1;
+
 struct ProjectDoor {
     project: Project,
+}
+
+impl ProjectDoor {
+    fn layout_file(&self) -> Option<PathBuf> {
+        Some(StateDir::from_env(self.project.key()).ok()?.file("layout.json"))
+    }
 }
 
 impl Door for ProjectDoor {
@@ -60,7 +78,21 @@ impl Door for ProjectDoor {
     }
 
     fn greeting(&self) -> String {
+        // Tests break the TUI here, while it has the terminal. What is released cannot be broken so.
+        #[cfg(debug_assertions)]
+        assert!(std::env::var_os("PATTERM_BREAK").is_none(), "asked to break");
         PERSON.to_owned()
+    }
+
+    fn kept(&self) -> Option<Kept> {
+        state::read(&self.layout_file()?, LAYOUT_VERSION).ok().flatten()
+    }
+
+    fn keep(&self, layout: &Kept) {
+        // Without it the next visit begins with one pane; nothing else is lost.
+        if let Some(file) = self.layout_file() {
+            let _ = state::write(&file, LAYOUT_VERSION, layout);
+        }
     }
 
     fn edit(&self, pad: &str) -> Result<(), String> {

@@ -53,7 +53,7 @@ impl Settings {
             limits: limits_of(&project, &state),
             state,
             program: std::env::current_exe().unwrap_or_else(|_| "patterm".into()),
-            settings: settings_file(),
+            settings: settings_file("config.toml"),
             project,
         })
     }
@@ -180,12 +180,13 @@ fn limits_of(project: &Project, state: &StateDir) -> Limits {
     limits
 }
 
-/// `$XDG_CONFIG_HOME/patterm/config.toml`.
-fn settings_file() -> Option<PathBuf> {
+/// A file of the user's own settings: `$XDG_CONFIG_HOME/patterm/NAME`.
+#[must_use]
+pub fn settings_file(name: &str) -> Option<PathBuf> {
     let absolute =
         |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")));
-    home.map(|home| home.join("patterm/config.toml"))
+    home.map(|home| home.join("patterm").join(name))
 }
 
 fn entry(host: &Host) -> Entry {

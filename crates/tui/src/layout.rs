@@ -38,7 +38,7 @@ pub(crate) struct Divider {
 }
 
 /// A share may not make a pane vanish.
-const SHARES: std::ops::RangeInclusive<u16> = 100..=900;
+pub(crate) const SHARES: std::ops::RangeInclusive<u16> = 100..=900;
 
 impl Layout {
     /// All panes, in reading order.

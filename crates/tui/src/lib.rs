@@ -5,9 +5,11 @@
 mod action;
 mod canvas;
 mod input;
+mod kept;
 mod layout;
 mod link;
 mod list;
+mod markdown;
 mod model;
 mod outer;
 mod paint;
@@ -16,10 +18,13 @@ mod run;
 mod sample;
 mod scroll;
 mod send;
+mod settings;
 mod terminal;
 mod trust;
 mod update;
 mod view;
 
+pub use kept::Kept;
+pub use outer::Around;
 pub use paint::Depth;
 pub use run::{Door, Error, Options, run};

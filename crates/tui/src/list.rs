@@ -101,7 +101,11 @@ fn all(model: &Model, listed: Listed) -> Vec<Item> {
 fn palette(model: &Model) -> Vec<Item> {
     let several = |action: Action| matches!(action, Action::Go(_) | Action::SendLeader);
     let actions = ACTIONS.iter().filter(|entry| !several(entry.action));
-    let actions = actions.map(|e| Item::new(e.key, e.words, e.short, Choice::Do(e.action)));
+    let keys = &model.settings.keys;
+    let actions = actions.map(|entry| {
+        let mark = keys.shown(entry).unwrap_or_default();
+        Item::new(&mark, entry.words, entry.name, Choice::Do(entry.action))
+    });
     let processes = model.tree().into_iter().map(|(_, process)| {
         let text = format!("show {}", process.name);
         Item::new("", &text, &process.id, Choice::Show(process.id.clone()))

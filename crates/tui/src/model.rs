@@ -10,8 +10,10 @@ use patterm_wire::follow::{Seen, SeenProcess, SeenStatus};
 use serde::Deserialize;
 
 use crate::canvas::Rect;
+use crate::kept::Kept;
 use crate::layout::{Divider, Layout, PaneId};
 use crate::scroll::Scroll;
+use crate::settings::{Settings, Theme};
 use crate::trust::Sheet;
 
 /// Below this width the tree would leave no room for a pane.
@@ -159,18 +161,29 @@ pub(crate) struct Model {
     pub(crate) tree_width: Option<u16>,
     pub(crate) mode: Mode,
     pub(crate) notice: Option<Notice>,
+    pub(crate) settings: Settings,
+    /// What is wrong with the file of settings; what it said before counts.
+    pub(crate) settings_fault: Option<String>,
     pub(crate) agents: Option<Vec<Agent>>,
     pub(crate) pads: Vec<Pad>,
     pub(crate) ports: Vec<Port>,
     pub(crate) held: Option<Held>,
     /// The terminal has the focus.
     pub(crate) focused: bool,
+    /// The layout of the last visit, until it is laid out.
+    pub(crate) kept: Option<Kept>,
     /// Processes to show as soon as they are seen.
     pub(crate) wanted: Option<String>,
     /// What could be brought back, and the person did not want to decide about.
     pub(crate) put_off: Vec<String>,
     /// Keys that were pressed for us: their release is not for a program either.
     pub(crate) ours: Vec<KeyCode>,
+    /// Processes whose bell rang while another pane had the focus.
+    pub(crate) bells: BTreeSet<String>,
+    /// When the bell was last rung.
+    pub(crate) rang: u64,
+    /// When a program's notification was last passed on.
+    pub(crate) notified: u64,
     /// Milliseconds since 1970, as of the last event.
     pub(crate) now: u64,
 }
@@ -192,16 +205,26 @@ impl Model {
             tree_width: None,
             mode: Mode::Typing,
             notice: None,
+            settings: Settings::default(),
+            settings_fault: None,
             agents: None,
             pads: Vec::new(),
             ports: Vec::new(),
             held: None,
             focused: true,
+            kept: None,
             wanted,
             put_off: Vec::new(),
             ours: Vec::new(),
+            bells: BTreeSet::new(),
+            rang: 0,
+            notified: 0,
             now: 0,
         }
+    }
+
+    pub(crate) fn theme(&self) -> &Theme {
+        &self.settings.theme
     }
 
     /// Columns of the tree, 0 where it is hidden.

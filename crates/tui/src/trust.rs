@@ -35,7 +35,9 @@ const WORDS: u16 = 2;
 impl Sheet {
     /// Where the text stands within the sheet's room.
     pub(crate) fn body(room: Rect) -> Rect {
-        room.inner().cut_top(WORDS).1
+        let inner = room.inner();
+        // Where there is hardly any room, what it would run is what must be seen.
+        inner.cut_top(if inner.height > 2 * WORDS { WORDS } else { 0 }).1
     }
 
     /// All its rows at a width.

@@ -85,6 +85,46 @@ fn a_terminal_left_raw_by_a_killed_one_is_mended_by_the_next() {
 }
 
 #[test]
+fn a_fault_of_ours_leaves_the_terminal_as_it_was_and_is_told() {
+    let place = Place::new();
+    let mut screen = Screen::new(&place, 80, 24);
+    screen.line("stty -g > before; export PATTERM_BREAK=1");
+    screen.patterm("; stty -g > after; echo told$((1 + 1))");
+    let shown = screen.until("told2");
+    assert!(shown.contains("the TUI broke, which is a fault in patterm"), "{shown}");
+    assert!(shown.contains("asked to break"), "{shown}");
+    let read = |name: &str| std::fs::read_to_string(place.path("project").join(name)).unwrap();
+    assert_eq!(read("before"), read("after"));
+}
+
+#[test]
+fn a_terminal_that_cannot_place_text_is_told_of_the_verbs() {
+    let place = Place::new();
+    let mut screen = Screen::new(&place, 80, 24);
+    screen.line("export TERM=dumb");
+    screen.patterm("; echo code $?");
+    let shown = screen.until("code 1");
+    assert!(shown.contains("this terminal cannot place text"), "{shown}");
+}
+
+#[test]
+fn without_colours_it_is_as_useful() {
+    let place = Place::new();
+    let mut screen = Screen::new(&place, 80, 24);
+    screen.line("export NO_COLOR=1");
+    screen.patterm("");
+    screen.until("Nothing runs in this project yet.");
+    screen.press(&["C-b"]);
+    screen.until("ctrl+b and then");
+    let coloured = |look: &str| look.split(';').any(|number| matches!(number.len(), 2 | 3));
+    let styled = screen.styled();
+    let looks = styled.split("\x1b[").skip(1).filter_map(|rest| rest.split_once('m'));
+    for (look, _) in looks {
+        assert!(!coloured(look) || look == "39" || look == "49", "{look}");
+    }
+}
+
+#[test]
 fn without_a_terminal_it_says_where_the_server_is() {
     let place = Place::new();
     let said = place.run(&[]);

@@ -8,5 +8,6 @@ mod panes;
 mod screen;
 mod survival;
 mod trust;
+mod yours;
 
 use screen::Screen;

@@ -94,6 +94,16 @@ impl<'a> Screen<'a> {
         self.ask(&["capture-pane", "-p", "-t", "w"])
     }
 
+    /// What is shown now, with how it looks.
+    pub(super) fn styled(&self) -> String {
+        self.ask(&["capture-pane", "-p", "-e", "-t", "w"])
+    }
+
+    /// The terminal's title.
+    pub(super) fn title(&self) -> String {
+        self.ask(&["display-message", "-p", "-t", "w", "#{pane_title}"]).trim_end().to_owned()
+    }
+
     /// Waits until something is shown.
     #[track_caller]
     pub(super) fn until(&mut self, text: &str) -> String {

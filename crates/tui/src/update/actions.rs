@@ -9,9 +9,6 @@ use crate::layout::Direction;
 use crate::list::{self, Choice};
 use crate::model::{Doubt, Listed, Mode, Model, Question, is_alive};
 
-/// The leader as a terminal sends it.
-const LEADER: &[u8] = b"\x02";
-
 /// Does something.
 pub(super) fn act(model: &mut Model, action: Action, effects: &mut Vec<Effect>) {
     model.mode = Mode::Typing;
@@ -26,7 +23,8 @@ pub(super) fn act(model: &mut Model, action: Action, effects: &mut Vec<Effect>) 
         Action::Go(number) => go(model, usize::from(number), effects),
         Action::SplitBeside => split(model, Direction::Beside, effects),
         Action::SplitBelow => split(model, Direction::Below, effects),
-        Action::OtherPane => other_pane(model, effects),
+        Action::OtherPane => step_pane(model, 1, effects),
+        Action::PaneBefore => step_pane(model, -1, effects),
         Action::ClosePane => {
             if model.panes.len() > 1 {
                 remove(model, model.focus, effects);
@@ -67,11 +65,8 @@ pub(super) fn act(model: &mut Model, action: Action, effects: &mut Vec<Effect>) 
 
 /// The leader as the program of the pane wants it.
 fn leader(model: &Model) -> Vec<u8> {
-    let key = "ctrl+b".parse::<patterm_screen::Key>();
-    match (key, model.focused_pane()) {
-        (Ok(key), Some(pane)) => key.encode(&pane.screen.modes()),
-        _ => LEADER.to_vec(),
-    }
+    let modes = model.focused_pane().map(|pane| pane.screen.modes()).unwrap_or_default();
+    model.settings.keys.leader().encode(&modes)
 }
 
 fn call(tool: &'static str, arguments: serde_json::Value, asked: Asked, effects: &mut Vec<Effect>) {
@@ -105,10 +100,12 @@ fn go(model: &mut Model, number: usize, effects: &mut Vec<Effect>) {
     }
 }
 
-fn other_pane(model: &mut Model, effects: &mut Vec<Effect>) {
+/// The pane that is this far from the one with the focus.
+fn step_pane(model: &mut Model, by: isize, effects: &mut Vec<Effect>) {
     let order = model.layout.as_ref().map(crate::layout::Layout::panes).unwrap_or_default();
     let at = order.iter().position(|pane| *pane == model.focus).unwrap_or(0);
-    if let Some(next) = order.get((at + 1) % order.len().max(1)) {
+    let count = order.len().max(1);
+    if let Some(next) = order.get((at + count).saturating_add_signed(by) % count) {
         focus(model, *next, effects);
     }
 }

@@ -4,11 +4,11 @@ use patterm_screen::Key;
 use patterm_screen::keys::KeyCode;
 
 use super::{Effect, actions, bring_back, mouse, panes, scrolling, tell, trust};
-use crate::action::{self, typed};
+use crate::action::{Action, typed};
 use crate::input::{Reply, Stroke, Token};
 use crate::list;
 use crate::model::{Mode, Model, is_alive};
-use crate::send;
+use crate::{send, view};
 
 /// Keys held down at once; more are not told apart.
 const HELD_KEYS: usize = 8;
@@ -39,8 +39,11 @@ fn key(model: &mut Model, stroke: &Stroke, effects: &mut Vec<Effect>) {
     }
     model.notice = None;
     let scrolls = model.focused_pane().is_some_and(|pane| pane.scroll.is_some());
-    let leads = stroke.key.as_ref().is_some_and(action::is_leader);
-    if model.mode == Mode::Typing && !leads && !scrolls {
+    let keys = &model.settings.keys;
+    let leads = stroke.key.as_ref().is_some_and(|key| keys.is_leader(key));
+    let typing = model.mode == Mode::Typing;
+    let direct = stroke.key.as_ref().filter(|_| typing).and_then(|key| keys.direct(key));
+    if typing && !leads && !scrolls && direct.is_none() {
         send(model, stroke, effects);
         return;
     }
@@ -48,12 +51,16 @@ fn key(model: &mut Model, stroke: &Stroke, effects: &mut Vec<Effect>) {
     if model.ours.len() < HELD_KEYS {
         model.ours.push(key.code);
     }
+    if let Some(action) = direct {
+        actions::act(model, action, effects);
+        return;
+    }
     match (&model.mode, leads) {
         (Mode::Typing, true) => model.mode = Mode::Leader,
         (Mode::Typing, false) => scrolling::key(model, &key, effects),
         (Mode::Leader, _) => {
             model.mode = Mode::Typing;
-            if let Some(action) = action::for_key(&key) {
+            if let Some(action) = model.settings.keys.after_leader(&key) {
                 actions::act(model, action, effects);
             }
         }
@@ -69,7 +76,8 @@ fn send(model: &mut Model, stroke: &Stroke, effects: &mut Vec<Effect>) {
     };
     push(effects, model.focus, send::key(stroke, &pane.screen.modes()));
     if let Some(ended) = model.selected().filter(|process| !is_alive(process)) {
-        let text = format!("{} has ended and reads no keys; ctrl+b c starts a shell", ended.name);
+        let shell = model.settings.keys.press(Action::Shell);
+        let text = format!("{} has ended and reads no keys; {shell} starts a shell", ended.name);
         tell(model, &text, false);
     }
 }
@@ -83,7 +91,7 @@ fn push(effects: &mut Vec<Effect>, pane: u32, bytes: Vec<u8>) {
 
 /// With nothing to type into, the keys that the first screen names work without the leader.
 fn begin_without_pane(model: &mut Model, stroke: &Stroke, effects: &mut Vec<Effect>) {
-    let action = stroke.key.as_ref().and_then(action::for_key);
+    let action = stroke.key.as_ref().and_then(|key| model.settings.keys.after_leader(key));
     if let Some(action) = action {
         actions::act(model, action, effects);
     }
@@ -114,6 +122,7 @@ fn overlay(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
         model.mode = Mode::Typing;
         return;
     }
+    let last = view::last_top(model);
     match std::mem::take(&mut model.mode) {
         Mode::List { listed, chosen, filter } => {
             model.mode = Mode::List { listed, chosen, filter };
@@ -124,13 +133,13 @@ fn overlay(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
             if edit && let Some(name) = title.strip_prefix("scratchpad ") {
                 effects.push(Effect::Edit(name.to_owned()));
             }
-            if edit || !scroll_text(key, &mut top, text.lines().count()) {
+            if edit || !scroll_text(key, &mut top, last) {
                 return;
             }
             model.mode = Mode::Text { title, text, top };
         }
         Mode::Help { mut top } => {
-            if scroll_text(key, &mut top, action::ACTIONS.len() + 12) {
+            if scroll_text(key, &mut top, last) {
                 model.mode = Mode::Help { top };
             }
         }
@@ -189,16 +198,17 @@ fn list_key(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
 }
 
 /// Moves a text; false for a key that leaves it.
-fn scroll_text(key: &Key, top: &mut usize, lines: usize) -> bool {
+fn scroll_text(key: &Key, top: &mut usize, last: usize) -> bool {
     let by: isize = match key.code {
         KeyCode::Up | KeyCode::Char('k') => -1,
         KeyCode::Down | KeyCode::Char('j') => 1,
         KeyCode::PageUp => -10,
         KeyCode::PageDown | KeyCode::Char(' ') => 10,
-        KeyCode::Home => isize::MIN,
+        KeyCode::Home | KeyCode::Char('g') if !key.shift => isize::MIN,
+        KeyCode::End | KeyCode::Char('G' | 'g') => isize::MAX,
         _ => return false,
     };
-    *top = top.saturating_add_signed(by).min(lines.saturating_sub(1));
+    *top = top.saturating_add_signed(by).min(last);
     true
 }
 

@@ -6,15 +6,17 @@ mod answers;
 mod bring_back;
 #[cfg(test)]
 mod bring_back_tests;
+mod heard;
 mod keys;
 mod mouse;
 mod panes;
 mod scrolling;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod trust;
 
-use patterm_screen::{Screen, Size};
+use patterm_screen::{Notice as Told, Screen, Size};
 use patterm_wire::follow::Seen;
 use patterm_wire::view::ToView;
 use serde_json::Value;
@@ -42,6 +44,8 @@ pub(crate) enum Event {
     PaneRefused(PaneId, String),
     /// A tool answered.
     Answer(Asked, Result<Value, String>),
+    /// The file of settings says this now, or cannot be read.
+    Settings(Result<String, String>),
     /// The server was ended, or did not come back.
     GaveUp,
 }
@@ -79,6 +83,8 @@ pub(crate) enum Effect {
     Call { tool: &'static str, arguments: Value, asked: Asked },
     /// Put a text into the clipboard.
     Copy(String),
+    /// Ring the terminal's bell.
+    Ring,
     /// Tell the person, who looks elsewhere.
     Notify(String),
     /// Edit a scratchpad.
@@ -105,7 +111,10 @@ pub(crate) fn update(model: &mut Model, event: Event) -> Vec<Effect> {
             model.connected = false;
             model.panes.values_mut().for_each(|pane| pane.live = false);
         }
-        Event::Frame(pane, frame) => take_frame(model, pane, frame),
+        Event::Frame(pane, frame) => {
+            let notices = take_frame(model, pane, frame);
+            heard::take(model, pane, notices, &mut effects);
+        }
         Event::PaneLost(pane) => {
             if let Some(pane) = model.panes.get_mut(&pane) {
                 pane.live = false;
@@ -117,11 +126,13 @@ pub(crate) fn update(model: &mut Model, event: Event) -> Vec<Effect> {
             }
         }
         Event::Answer(asked, answer) => answers::take(model, asked, answer, &mut effects),
+        Event::Settings(text) => settings::take(model, text),
         Event::GaveUp => {
             let why = "the server has ended; `patterm` starts it again";
             effects.push(Effect::Quit(Some(why.to_owned())));
         }
     }
+    heard::forget(model);
     effects
 }
 
@@ -130,8 +141,9 @@ pub(crate) fn tell(model: &mut Model, text: &str, bad: bool) {
     model.notice = Some(Notice { text: text.to_owned(), bad });
 }
 
-fn take_frame(model: &mut Model, id: PaneId, frame: ToView) {
-    let Some(pane) = model.panes.get_mut(&id) else { return };
+/// Shows what came; returns what the program told beside it. Its questions are the server's to answer.
+fn take_frame(model: &mut Model, id: PaneId, frame: ToView) -> Vec<Told> {
+    let Some(pane) = model.panes.get_mut(&id) else { return Vec::new() };
     match frame {
         ToView::Snapshot { offset, size, bytes } => {
             pane.screen = Screen::new(Size::new(size.rows, size.columns));
@@ -141,11 +153,15 @@ fn take_frame(model: &mut Model, id: PaneId, frame: ToView) {
             pane.live = true;
         }
         ToView::Output { bytes, .. } => {
+            pane.screen.set_replay(false);
             pane.screen.feed(&bytes);
+            pane.screen.set_replay(true);
+            pane.screen.take_replies();
             forget_old(&mut pane.screen);
         }
         ToView::Ended { .. } => {}
     }
+    pane.screen.take_notices()
 }
 
 /// Memory for rows that scrolled off one pane; older ones can be asked for.

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Asked, Effect, bring_back};
 use crate::layout::{Direction, Layout, PaneId};
-use crate::model::{Mode, Model, Pane, is_alive};
+use crate::model::{Mode, Model, Pane, is_alive, is_blocked};
 use crate::send;
 
 /// More panes than this nobody can read, and each is a connection.
@@ -48,14 +48,15 @@ pub(super) fn seen(model: &mut Model, seen: Seen, effects: &mut Vec<Effect>) {
 
 /// Who asks for a person now and did not before.
 fn newly_called(before: &Seen, now: &Seen, begun: bool) -> Vec<String> {
-    let asked = |seen: &Seen, id: &str| {
-        let process = seen.processes.iter().find(|process| process.id == id);
-        process.and_then(|process| process.attention.clone())
-    };
     let called = now.processes.iter().filter_map(|process| {
-        let why = process.attention.as_ref()?;
-        let new = begun && asked(before, &process.id).as_ref() != Some(why);
-        new.then(|| format!("{}: {why}", process.name))
+        let known = before.processes.iter().find(|known| known.id == process.id);
+        let asked = known.and_then(|known| known.attention.as_ref());
+        let waited = known.is_some_and(|known| asked.is_some() || is_blocked(known));
+        let why = match &process.attention {
+            Some(why) => (asked != Some(why)).then_some(why.as_str()),
+            None => (is_blocked(process) && !waited).then_some("waits for you"),
+        };
+        why.filter(|_| begun).map(|why| format!("{}: {why}", process.name))
     });
     called.collect()
 }
@@ -79,6 +80,9 @@ fn begin(model: &mut Model, effects: &mut Vec<Effect>) {
     if model.layout.is_some() || model.seen.processes.is_empty() {
         return;
     }
+    if restore(model) {
+        return;
+    }
     let named = model.wanted.as_ref().or(model.seen.looked_at.as_ref());
     let selected = named.and_then(|id| model.process(id));
     let tree: Vec<_> = model.tree().into_iter().map(|(_, process)| process).collect();
@@ -86,6 +90,28 @@ fn begin(model: &mut Model, effects: &mut Vec<Effect>) {
     if let Some(id) = selected.or(last).map(|process| process.id.clone()) {
         show(model, &id, effects);
     }
+}
+
+/// Lays out what the last visit left, as far as it is still there; false if nothing of it is.
+fn restore(model: &mut Model) -> bool {
+    let Some(kept) = model.kept.take() else { return false };
+    let mut panes: Vec<(PaneId, Pane)> = Vec::new();
+    model.layout = kept.place(|id| {
+        let pane = new_pane(model.process(id)?);
+        let twice = panes.iter().any(|(_, pane)| pane.process == id);
+        if twice || panes.len() >= PANES {
+            return None;
+        }
+        model.last_pane += 1;
+        panes.push((model.last_pane, pane));
+        Some(model.last_pane)
+    });
+    let focus = panes.iter().find(|(_, pane)| Some(pane.process.as_str()) == kept.focus());
+    let Some((focus, _)) = focus.or(panes.first()) else { return false };
+    model.focus = *focus;
+    model.panes = panes.into_iter().collect();
+    model.zoomed = kept.zoomed() && model.panes.len() > 1;
+    true
 }
 
 /// Attaches panes whose process has begun, or begun anew, and all of them after the server has. A

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use patterm_screen::Attributes;
 use patterm_wire::bring_back::{EndCause, How, Offer};
 use patterm_wire::follow::SeenProcess;
 
@@ -47,33 +46,32 @@ pub(crate) fn offer_row(model: &Model, x: u16, y: u16) -> Option<usize> {
 
 pub(super) fn draw(model: &Model, chosen: usize, left_out: &BTreeSet<String>, canvas: &mut Canvas) {
     let room = room(model);
-    canvas.clear(room, &look::plain());
-    canvas.frame(room, "bring back what ran?", &look::accent());
+    canvas.clear(room, &model.theme().text);
+    canvas.frame(room, "bring back what ran?", &model.theme().accent);
     let (inner, rows) = (room.inner(), rows(model));
     let offered = model.offered();
     if rows.y > inner.y {
         let happened = offered.first().map(|(.., offer)| happened(offer, model.now));
         let text = happened.unwrap_or_default();
-        canvas.put_cut(inner.x + 1, inner.y, inner.right(), &text, &look::plain());
+        canvas.put_cut(inner.x + 1, inner.y, inner.right(), &text, &model.theme().text);
         let keys = "enter brings back   space leaves out   n never   esc later";
-        canvas.put_cut(inner.x + 1, inner.bottom() - 1, inner.right(), keys, &look::accent());
+        canvas.put_cut(inner.x + 1, inner.bottom() - 1, inner.right(), keys, &model.theme().accent);
     }
     let first = first_shown(chosen, rows.height, offered.len());
     let shown = offered.iter().enumerate().skip(first).take(usize::from(rows.height));
     for (line, (at, (depth, process, offer))) in shown.enumerate() {
         let row = Rect { y: rows.y + line as u16, height: 1, ..rows };
-        draw_one(row, *depth, process, offer, left_out.contains(&process.id), canvas);
+        draw_one(model, row, (*depth, process, offer), left_out.contains(&process.id), canvas);
         if at == chosen {
-            canvas.restyle(row, |style| style.attributes = style.attributes | Attributes::INVERSE);
+            canvas.restyle(row, |style| look::select(style, &model.theme().selected));
         }
     }
 }
 
 fn draw_one(
+    model: &Model,
     row: Rect,
-    depth: usize,
-    process: &SeenProcess,
-    offer: &Offer,
+    (depth, process, offer): (usize, &SeenProcess, &Offer),
     left_out: bool,
     canvas: &mut Canvas,
 ) {
@@ -82,11 +80,11 @@ fn draw_one(
         (_, true) => "[ ]",
         (_, false) => "[x]",
     };
-    let x = canvas.put(row.x + 1, row.y, row.right(), mark, &look::accent());
+    let x = canvas.put(row.x + 1, row.y, row.right(), mark, &model.theme().accent);
     let name = format!("{}{} {}", "  ".repeat(depth), look::kind(process), process.name);
     let edge = (x + 1 + NAME_COLUMNS).min(row.right());
-    canvas.put_cut(x + 1, row.y, edge, &name, &look::plain());
-    canvas.put_cut(edge + 1, row.y, row.right(), &how(offer), &look::dim());
+    canvas.put_cut(x + 1, row.y, edge, &name, &model.theme().text);
+    canvas.put_cut(edge + 1, row.y, row.right(), &how(offer), &model.theme().dim);
 }
 
 fn how(offer: &Offer) -> String {

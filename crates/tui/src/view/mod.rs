@@ -1,6 +1,8 @@
 //! A model as a picture.
 
 mod bring_back;
+#[cfg(test)]
+mod care;
 mod look;
 mod overlay;
 mod pane;
@@ -15,7 +17,7 @@ use crate::canvas::Canvas;
 use crate::model::{Mode, Model};
 
 pub(crate) use bring_back::offer_row;
-pub(crate) use overlay::list_row;
+pub(crate) use overlay::{last_top, list_row};
 pub(crate) use tree::process_at as tree_row;
 pub(crate) use trust::body as trust_body;
 

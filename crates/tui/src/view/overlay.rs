@@ -1,11 +1,12 @@
 //! What stands over the panes: the leader's keys, lists, texts, help.
 
-use patterm_screen::Attributes;
+use patterm_screen::Run;
 
 use super::{bring_back, look, tree, trust};
 use crate::action::ACTIONS;
 use crate::canvas::{Canvas, Rect, text_width};
 use crate::list;
+use crate::markdown::{self, Row};
 use crate::model::{Listed, Mode, Model};
 
 pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
@@ -13,14 +14,11 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
         Mode::Typing | Mode::Line { .. } | Mode::Confirm(_) => {}
         Mode::Leader => leader(model, canvas),
         Mode::List { listed, chosen, filter } => draw_list(model, *listed, *chosen, filter, canvas),
-        Mode::Text { title, text, top } => {
-            let lines: Vec<String> = markdown(text, usize::from(text_width_of(model)));
-            paper(model, title, &lines, *top, canvas);
-        }
+        Mode::Text { title, top, .. } => paper(model, title, *top, canvas),
+        Mode::Help { top } => paper(model, "help", *top, canvas),
         Mode::BringBack { chosen, left_out } => {
             bring_back::draw(model, *chosen, left_out, canvas);
         }
-        Mode::Help { top } => paper(model, "help", &help(), *top, canvas),
         Mode::Trust(sheet) => trust::draw(model, sheet, canvas),
     }
 }
@@ -33,24 +31,30 @@ pub(super) fn above_status(model: &Model) -> Rect {
 fn leader(model: &Model, canvas: &mut Canvas) {
     const COLUMN: u16 = 19;
     let area = above_status(model);
+    let keys = &model.settings.keys;
+    let shown = ACTIONS.iter().filter_map(|entry| Some((keys.shown(entry)?, entry.short)));
+    let shown: Vec<_> = shown.collect();
     let columns = (area.width.saturating_sub(2) / COLUMN).max(1);
-    let rows = (ACTIONS.len() as u16).div_ceil(columns);
+    let rows = (shown.len() as u16).div_ceil(columns).max(1);
     let height = (rows + 2).min(area.height);
     let room = Rect { y: area.bottom() - height, height, ..area };
-    canvas.clear(room, &look::plain());
-    canvas.frame(room, "ctrl+b and then", &look::accent());
+    canvas.clear(room, &model.theme().text);
+    canvas.frame(room, &format!("{} and then", keys.leader_name()), &model.theme().accent);
     let inner = room.inner();
-    for (at, entry) in ACTIONS.iter().enumerate() {
+    for (at, (key, short)) in shown.iter().enumerate() {
         let (column, row) = (at as u16 / rows, at as u16 % rows);
         if row >= inner.height {
             continue;
         }
         let x = inner.x + column * COLUMN;
         let edge = (x + COLUMN - 1).min(inner.right());
-        let after = canvas.put(x, inner.y + row, edge, &format!(" {}", entry.key), &look::accent());
-        canvas.put_cut((x + 5).max(after + 1), inner.y + row, edge, entry.short, &look::plain());
+        let after = canvas.put(x, inner.y + row, edge, &format!(" {key}"), &model.theme().accent);
+        canvas.put_cut((x + 5).max(after + 1), inner.y + row, edge, short, &model.theme().text);
     }
 }
+
+/// In narrower lists there is room for what things are called only.
+const DETAIL_WIDTH: u16 = 30;
 
 fn list_room(model: &Model) -> Rect {
     let area = above_status(model);
@@ -81,81 +85,118 @@ fn first_shown(chosen: usize, rows: usize, count: usize) -> usize {
 
 fn draw_list(model: &Model, listed: Listed, chosen: usize, filter: &str, canvas: &mut Canvas) {
     let room = list_room(model);
-    canvas.clear(room, &look::plain());
-    canvas.frame(room, list::title(listed), &look::accent());
+    canvas.clear(room, &model.theme().text);
+    canvas.frame(room, list::title(listed), &model.theme().accent);
     let (top, inner) = room.inner().cut_top(1);
-    let x = canvas.put(top.x + 1, top.y, top.right(), "› ", &look::accent());
-    let x = canvas.put(x, top.y, top.right(), filter, &look::plain());
+    let x = canvas.put(top.x + 1, top.y, top.right(), "› ", &model.theme().accent);
+    let x = canvas.put(x, top.y, top.right(), filter, &model.theme().text);
     let shape = patterm_screen::CursorShape::Bar;
     canvas.caret = Some(crate::canvas::Caret { x, y: top.y, shape, blinking: false });
     let items = list::items(model, listed, filter);
     if items.is_empty() {
-        canvas.put_cut(inner.x + 1, inner.y, inner.right(), list::when_empty(listed), &look::dim());
+        canvas.put_cut(
+            inner.x + 1,
+            inner.y,
+            inner.right(),
+            list::when_empty(listed),
+            &model.theme().dim,
+        );
     }
     let marks = items.iter().map(|item| text_width(&item.mark)).max().unwrap_or(0) as u16;
     let first = first_shown(chosen, usize::from(inner.height), items.len());
     let shown = items.iter().enumerate().skip(first).take(usize::from(inner.height));
     for (line, (at, item)) in shown.enumerate() {
         let row = Rect { y: inner.y + line as u16, height: 1, ..inner };
-        canvas.put(row.x + 1, row.y, row.right(), &item.mark, &look::accent());
+        canvas.put(row.x + 1, row.y, row.right(), &item.mark, &model.theme().accent);
         let x = row.x + marks + if marks > 0 { 2 } else { 1 };
         // The detail gets what the text leaves, and at least a third of the row.
-        let detail = text_width(&item.detail) as u16;
+        let told = if row.width < DETAIL_WIDTH { "" } else { &item.detail };
+        let detail = text_width(told) as u16;
         let most = row.right().saturating_sub(x + 2);
         let text = (text_width(&item.text) as u16).min(most.saturating_sub(detail.min(most / 3)));
-        let x = canvas.put_cut(x, row.y, x + text, &item.text, &look::plain());
+        let x = canvas.put_cut(x, row.y, x + text, &item.text, &model.theme().text);
         let begin = (row.right().saturating_sub(1 + detail)).max(x + 2);
-        canvas.put_cut(begin, row.y, row.right() - 1, &item.detail, &look::dim());
+        canvas.put_cut(begin, row.y, row.right() - 1, told, &model.theme().dim);
         if at == chosen {
-            canvas.restyle(row, |style| style.attributes = style.attributes | Attributes::INVERSE);
+            canvas.restyle(row, |style| look::select(style, &model.theme().selected));
         }
     }
 }
 
 fn text_width_of(model: &Model) -> u16 {
-    above_status(model).width.saturating_sub(8).min(100)
+    let width = above_status(model).width;
+    // Where there is little room, none of it is left at the sides.
+    width.saturating_sub(if width < 40 { 4 } else { 8 }).min(100)
 }
 
-/// A text to read, on a sheet of its own.
-fn paper(model: &Model, title: &str, lines: &[String], top: usize, canvas: &mut Canvas) {
-    let area = above_status(model);
-    let height = (lines.len() as u16 + 2).clamp(3.min(area.height), area.height);
-    let room = area.middle(text_width_of(model) + 4, height);
-    canvas.clear(room, &look::plain());
-    canvas.frame(room, title, &look::accent());
-    let inner = room.inner();
-    let last = lines.len().saturating_sub(usize::from(inner.height));
-    let shown = lines.iter().skip(top.min(last)).take(usize::from(inner.height));
-    for (row, line) in shown.enumerate() {
-        let style = if line.starts_with('#') { look::bold() } else { look::plain() };
-        canvas.put_cut(inner.x + 1, inner.y + row as u16, inner.right(), line, &style);
+/// What is to be read, as rows.
+fn sheet(model: &Model) -> Vec<Row> {
+    match &model.mode {
+        Mode::Text { text, .. } => {
+            markdown::rows(text, usize::from(text_width_of(model)), model.theme())
+        }
+        Mode::Help { .. } => {
+            let style = || model.theme().text.clone();
+            help(model).into_iter().map(|text| vec![Run { text, style: style() }]).collect()
+        }
+        _ => Vec::new(),
     }
 }
 
-/// Markdown as lines of text: headings stay marked, everything else is wrapped.
-fn markdown(text: &str, width: usize) -> Vec<String> {
-    let plain: String = text.chars().filter(|c| *c == '\n' || !c.is_control()).collect();
-    plain
-        .lines()
-        .flat_map(|line| tree::wrap(if line.is_empty() { " " } else { line }, width))
-        .collect()
+/// The first row that is shown when the last one is.
+pub(crate) fn last_top(model: &Model) -> usize {
+    let rows = usize::from(above_status(model).height.saturating_sub(2));
+    sheet(model).len().saturating_sub(rows)
 }
 
-fn help() -> Vec<String> {
-    let mut lines =
-        vec!["Everything typed goes to the pane, except after ctrl+b:".to_owned(), String::new()];
-    lines.extend(ACTIONS.iter().map(|entry| format!("  {:<7} {}", entry.key, entry.words)));
+/// A text to read, on a sheet of its own.
+fn paper(model: &Model, title: &str, top: usize, canvas: &mut Canvas) {
+    let area = above_status(model);
+    let rows = sheet(model);
+    let height = (rows.len() as u16).saturating_add(2).clamp(3.min(area.height), area.height);
+    let room = area.middle(text_width_of(model) + 4, height);
+    canvas.clear(room, &model.theme().text);
+    canvas.frame(room, title, &model.theme().accent);
+    let inner = room.inner();
+    let last = rows.len().saturating_sub(usize::from(inner.height));
+    let shown = rows.iter().skip(top.min(last)).take(usize::from(inner.height));
+    for (row, runs) in shown.enumerate() {
+        canvas.put_runs(inner.x + 1, inner.y + row as u16, inner.right(), runs);
+    }
+    // How far it goes on.
+    if last > 0 && room.width > 12 {
+        let below = rows.len() - top.min(last) - usize::from(inner.height).min(rows.len());
+        let text = if below > 0 { format!(" {below} more ↓ ") } else { " end ".to_owned() };
+        let x = room.right().saturating_sub(text_width(&text) as u16 + 2);
+        canvas.put(x, room.bottom() - 1, room.right(), &text, &model.theme().accent);
+    }
+}
+
+fn help(model: &Model) -> Vec<String> {
+    let keys = &model.settings.keys;
+    let leader = keys.leader_name();
+    let mut lines = Vec::new();
+    if let Some(fault) = &model.settings_fault {
+        lines.extend(tree::wrap(&format!("✗ {fault}"), usize::from(text_width_of(model))));
+        lines.push(String::new());
+    }
+    lines.push(format!("Everything typed goes to the pane, except after {leader}:"));
+    lines.push(String::new());
+    let shown = ACTIONS.iter().filter(|entry| !keys.all(entry).is_empty());
+    lines.extend(shown.map(|entry| format!("  {:<12} {}", keys.all(entry), entry.words)));
     lines.extend(
         [
             "",
             "In the tree: @ agent, $ command, > shell; ● working or running,",
-            "○ idle, ◆ waits for you, ! asks for you, • printed something new.",
+            "○ idle, ◆ waits for you, ! asks for you, * rang, • printed something new.",
             "",
             "While scrolling: arrows or hjkl, page up and down, g and G, / searches,",
             "n and N find again, v or V selects, y or enter copies, q goes back.",
             "",
             "Mouse: click in the tree, wheel, drag to copy, drag lines to resize;",
             "with shift where a program has the mouse.",
+            "",
+            "Keys and colours are yours to set, in ~/.config/patterm/tui.toml.",
         ]
         .map(str::to_owned),
     );

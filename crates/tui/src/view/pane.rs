@@ -3,6 +3,7 @@
 use patterm_screen::{Attributes, CursorShape, Style};
 
 use super::look;
+use crate::action::Action;
 use crate::canvas::{Canvas, Caret, Rect};
 use crate::layout::Direction;
 use crate::model::{Mode, Model, Pane, is_alive};
@@ -12,7 +13,7 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
     let (places, dividers) = model.places();
     for divider in dividers.iter().filter(|divider| divider.direction == Direction::Beside) {
         for y in divider.line.y..divider.line.bottom() {
-            canvas.put(divider.line.x, y, divider.line.right(), "│", &look::dim());
+            canvas.put(divider.line.x, y, divider.line.right(), "│", &model.theme().dim);
         }
     }
     for (id, room) in places {
@@ -23,7 +24,7 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
         }
         let body = model.body(room);
         match &pane.scroll {
-            Some(scroll) => rows(scroll, body, canvas),
+            Some(scroll) => rows(model, scroll, body, canvas),
             None => screen(model, pane, body, canvas),
         }
         if focused && model.mode == Mode::Typing {
@@ -34,14 +35,14 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
 
 fn title(model: &Model, pane: &Pane, room: Rect, focused: bool, canvas: &mut Canvas) {
     for x in room.x..room.right() {
-        canvas.put(x, room.y, room.right(), "─", &look::dim());
+        canvas.put(x, room.y, room.right(), "─", &model.theme().dim);
     }
     let Some(process) = model.process(&pane.process) else { return };
-    let (sign, word, state_look) = look::state(process);
-    let name_look = if focused { look::inverse() } else { look::plain() };
+    let (sign, word, state_look) = look::state(process, model.theme());
+    let name_look = if focused { &model.theme().bar } else { &model.theme().text };
     let edge = room.right().saturating_sub(1);
-    let x = canvas.put_cut(room.x + 1, room.y, edge, &format!(" {} ", process.name), &name_look);
-    canvas.put_cut(x, room.y, edge, &format!(" {sign} {word} "), &state_look);
+    let x = canvas.put_cut(room.x + 1, room.y, edge, &format!(" {} ", process.name), name_look);
+    canvas.put_cut(x, room.y, edge, &format!(" {sign} {word} "), state_look);
 }
 
 fn screen(model: &Model, pane: &Pane, body: Rect, canvas: &mut Canvas) {
@@ -59,12 +60,12 @@ fn screen(model: &Model, pane: &Pane, body: Rect, canvas: &mut Canvas) {
     for y in body.y..body.bottom() {
         for x in body.x..body.right() {
             if x >= body.x + size.columns || y >= body.y + size.rows {
-                canvas.put(x, y, body.right(), "·", &look::dim());
+                canvas.put(x, y, body.right(), "·", &model.theme().dim);
             }
         }
     }
     if let Some(why) = &pane.refused {
-        canvas.put_cut(body.x, body.y, body.right(), why, &look::dim());
+        canvas.put_cut(body.x, body.y, body.right(), why, &model.theme().dim);
     }
     ended(model, pane, body, canvas);
 }
@@ -74,13 +75,15 @@ fn ended(model: &Model, pane: &Pane, body: Rect, canvas: &mut Canvas) {
     let Some(process) = model.process(&pane.process).filter(|process| !is_alive(process)) else {
         return;
     };
-    let (_, word, _) = look::state(process);
-    let text = format!(" {word} · ctrl+b R starts it again, ctrl+b x closes it ");
+    let (_, word, _) = look::state(process, model.theme());
+    let press = |action| model.settings.keys.press(action);
+    let (again, close) = (press(Action::Restart), press(Action::Close));
+    let text = format!(" {word} · {again} starts it again, {close} closes it ");
     let y = body.bottom().saturating_sub(1);
-    canvas.put_cut(body.x, y, body.right(), &text, &look::inverse());
+    canvas.put_cut(body.x, y, body.right(), &text, &model.theme().bar);
 }
 
-fn rows(scroll: &Scroll, body: Rect, canvas: &mut Canvas) {
+fn rows(model: &Model, scroll: &Scroll, body: Rect, canvas: &mut Canvas) {
     let selection = scroll.selection();
     let shown = scroll.rows.iter().enumerate().skip(scroll.top).take(usize::from(body.height));
     for (line, (row, styled)) in shown.enumerate() {
@@ -99,7 +102,7 @@ fn rows(scroll: &Scroll, body: Rect, canvas: &mut Canvas) {
     }
     let place = format!(" {}/{} ", scroll.cursor.0 + 1, scroll.rows.len());
     let x = body.right().saturating_sub(place.len() as u16).max(body.x);
-    canvas.put(x, body.y, body.right(), &place, &look::inverse());
+    canvas.put(x, body.y, body.right(), &place, &model.theme().bar);
 }
 
 /// Underlines what was searched for.

@@ -1,22 +1,23 @@
 //! The line at the bottom: what is said, who asks, which keys.
 
 use super::look;
+use crate::action::Action;
 use crate::canvas::{Canvas, text_width};
 use crate::model::{Doubt, Mode, Model, Question, is_alive};
 
 pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
     let y = model.height - 1;
     let edge = model.width;
-    canvas.clear(crate::canvas::Rect::new(0, y, edge, 1), &look::inverse());
+    canvas.clear(crate::canvas::Rect::new(0, y, edge, 1), &model.theme().bar);
     let right = keys(model);
     let right_width = text_width(&right) as u16;
     let left_edge = edge.saturating_sub(if right_width < edge { right_width } else { 0 });
     if let Some((prompt, text)) = line(model) {
-        let x = canvas.put(1, y, edge, &prompt, &look::inverse());
+        let x = canvas.put(1, y, edge, &prompt, &model.theme().bar);
         let room = usize::from(edge.saturating_sub(x + 1));
         let skipped = text_width(&text).saturating_sub(room);
         let shown: String = text.chars().skip(skipped).collect();
-        let x = canvas.put(x, y, edge, &shown, &look::inverse());
+        let x = canvas.put(x, y, edge, &shown, &model.theme().bar);
         let shape = patterm_screen::CursorShape::Bar;
         canvas.caret = Some(crate::canvas::Caret { x, y, shape, blinking: false });
         return;
@@ -26,20 +27,42 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
         Some(notice) => {
             let mark = if notice.bad { "✗ " } else { "" };
             let text = format!("{mark}{}", crate::list::one_line(&notice.text));
-            canvas.put_cut(x, y, left_edge.max(edge / 2), &text, &look::inverse());
             if text_width(&text) as u16 + 2 > left_edge {
+                long_notice(model, &text, canvas);
                 return;
             }
+            canvas.put(x, y, left_edge, &text, &model.theme().bar);
         }
         None => {
-            for part in summary(model) {
+            let parts = summary(model);
+            // In a narrow terminal what is urgent comes before the keys.
+            let urgent = !model.connected || !model.calling().is_empty();
+            if let Some(first) = parts.first().filter(|_| urgent && model.mode == Mode::Typing)
+                && x + text_width(first) as u16 + 2 >= left_edge
+            {
+                canvas.put_cut(x, y, edge, first, &model.theme().bar);
+                return;
+            }
+            for part in parts {
                 if x + text_width(&part) as u16 + 2 < left_edge {
-                    x = canvas.put(x, y, left_edge, &part, &look::inverse()) + 2;
+                    x = canvas.put(x, y, left_edge, &part, &model.theme().bar) + 2;
                 }
             }
         }
     }
-    canvas.put(edge.saturating_sub(right_width), y, edge, &right, &look::inverse());
+    canvas.put(edge.saturating_sub(right_width), y, edge, &right, &model.theme().bar);
+}
+
+/// What one row is too short for takes as many above it as it needs, within reason.
+fn long_notice(model: &Model, text: &str, canvas: &mut Canvas) {
+    let width = usize::from(model.width).saturating_sub(2).max(1);
+    let lines = super::tree::wrap(text, width);
+    let rows = (lines.len() as u16).min(model.height / 2).max(1);
+    let top = model.height - rows;
+    canvas.clear(crate::canvas::Rect::new(0, top, model.width, rows), &model.theme().bar);
+    for (row, line) in lines.iter().take(usize::from(rows)).enumerate() {
+        canvas.put(1, top + row as u16, model.width, line, &model.theme().bar);
+    }
 }
 
 /// What is being typed at the bottom, with what for.
@@ -67,14 +90,21 @@ fn summary(model: &Model) -> Vec<String> {
         return vec![words.to_owned()];
     }
     let mut parts = Vec::new();
+    if model.settings_fault.is_some() {
+        parts.push("✗ tui.toml".to_owned());
+    }
     let calling = model.calling();
     if let [first, rest @ ..] = calling.as_slice() {
         let more = if rest.is_empty() { String::new() } else { format!(" +{}", rest.len()) };
-        parts.push(format!("! {}{more} (ctrl+b !)", first.name));
+        parts.push(format!(
+            "! {}{more} ({})",
+            first.name,
+            model.settings.keys.press(Action::Attention)
+        ));
     }
     parts.extend(super::trust::badge(model));
     if let Some(process) = model.selected() {
-        let (sign, word, _) = look::state(process);
+        let (sign, word, _) = look::state(process, model.theme());
         let preset = process.preset.as_deref().map(|p| format!(" {p}")).unwrap_or_default();
         parts.push(format!("{} {}{preset} {sign} {word}", process.id, process.name));
     }
@@ -99,7 +129,7 @@ fn keys(model: &Model) -> String {
     let scrolls = model.focused_pane().is_some_and(|pane| pane.scroll.is_some());
     match &model.mode {
         Mode::Typing if scrolls => " / search  n next  v select  y copy  q back ".to_owned(),
-        Mode::Typing => " ctrl+b: keys ".to_owned(),
+        Mode::Typing => format!(" {}: keys ", model.settings.keys.leader_name()),
         Mode::Leader => " esc: back ".to_owned(),
         Mode::BringBack { .. } => " esc: later ".to_owned(),
         Mode::List { .. } => " type to find  enter  esc ".to_owned(),

@@ -118,7 +118,13 @@ fn scratchpads() {
 #[test]
 fn a_scratchpad() {
     check("scratchpad", |sample| {
-        let pad = json!({"content": "# Plan\n\n- the lexer first\n- then the parser\n"});
+        let content = "# Plan\n\nAll of this by *Friday*, see [the issue](https://example.org/7).\n\n\
+            ## Steps\n\n- [x] the **lexer** first\n- [ ] then the parser\n  1. `expr()`\n  2. types\n\n\
+            > ask 漢字 before\n> you push\n\n```rust\nfn main() {\n    run();\n}\n```\n\n\
+            | who | does | left |\n|---|:-:|--:|\n| lead | parser | 12 |\n| helper | lexer | 3 |\n\n\
+            ---\n\nA long line goes on and on, so that it must be broken somewhere near the edge of \
+            the page, and again where the page is wider than that.\n";
+        let pad = json!({"content": content});
         sample.happen(Event::Answer(Asked::Pad("plan".to_owned()), Ok(pad)));
     });
 }
@@ -191,7 +197,7 @@ fn project_file(state: SeenFileState) -> Event {
 }
 
 /// The sheet with the words of the server for a file that means harm.
-fn untrusted(sample: &mut Sample) {
+pub(super) fn untrusted(sample: &mut Sample) {
     sample.happen(project_file(SeenFileState::Untrusted));
     sample.type_in("\x02T");
     let long = "x".repeat(190);
@@ -260,27 +266,19 @@ fn what_came_back_in_another_way_is_said() {
 }
 
 #[test]
-fn no_size_is_too_small_or_too_large() {
-    let keys =
-        ["", "\x02", "\x02:", "\x02?", "\x02a", "\x02m", "\x02x", "\x02r", "\x02[/x", "\x02|\x02-"];
-    for keys in keys {
-        let mut sample = Sample::new(80, 24);
-        sample.type_in(keys);
-        for (width, height) in [(1, 1), (2, 2), (3, 2), (20, 5), (61, 3), (500, 200), (7, 60)] {
-            sample.happen(Event::Resized(width, height));
-            let frame = view(&sample.model);
-            assert_eq!((frame.width, frame.height), (width, height));
-        }
-    }
-    for (width, height) in [(1, 1), (2, 2), (3, 2), (20, 5), (61, 3), (500, 200), (7, 60)] {
-        let frame = view(&Sample::after_the_end(width, height).model);
-        assert_eq!((frame.width, frame.height), (width, height));
-    }
-    let mut sample = Sample::new(80, 24);
-    untrusted(&mut sample);
-    for (width, height) in [(1, 1), (2, 2), (3, 2), (20, 5), (61, 3), (500, 200), (7, 60)] {
-        sample.happen(Event::Resized(width, height));
-        sample.type_in("\x1b[F");
-        assert_eq!(view(&sample.model).width, width);
-    }
+fn settings_with_a_mistake() {
+    check("settings-fault", |sample| {
+        let text = "[keys]\nzom = \"f\"\n";
+        sample.happen(Event::Settings(Ok(text.to_owned())));
+    });
+}
+
+#[test]
+fn keys_of_ones_own() {
+    check("own-keys", |sample| {
+        let text = "leader = \"alt+space\"\n[keys]\nzoom = \"f11\"\nstop = false\n\
+            go-to = [\"f1\", \"f2\", \"f3\"]\n[direct]\n\"alt+left\" = \"previous-pane\"\n";
+        sample.happen(Event::Settings(Ok(text.to_owned())));
+        sample.type_in("\x1b ?");
+    });
 }

@@ -1,6 +1,5 @@
 //! The tree of processes at the left.
 
-use patterm_screen::Attributes;
 use patterm_wire::follow::{SeenKind, SeenProcess};
 
 use super::look;
@@ -40,10 +39,10 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
         return;
     }
     for y in area.y..area.bottom() {
-        canvas.put(area.right(), y, area.right() + 1, "│", &look::dim());
+        canvas.put(area.right(), y, area.right() + 1, "│", &model.theme().dim);
     }
     let project = model.seen.project.rsplit('/').next().unwrap_or_default();
-    canvas.put_cut(area.x + 1, area.y, area.right(), project, &look::bold());
+    canvas.put_cut(area.x + 1, area.y, area.right(), project, &model.theme().strong);
     let (first, rows) = window(model);
     let tree = model.tree();
     for (row, (depth, process)) in tree.iter().skip(first).take(rows).enumerate() {
@@ -55,7 +54,7 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
         let y = area.y + HEAD + rows as u16 - 1;
         let text = format!(" +{hidden} ");
         let x = area.right().saturating_sub(text.len() as u16);
-        canvas.put(x, y, area.right(), &text, &look::inverse());
+        canvas.put(x, y, area.right(), &text, &model.theme().bar);
     }
     draw_reason(model, canvas, area);
 }
@@ -66,35 +65,38 @@ fn draw_process(
     room: Rect,
     (number, depth, process): (usize, usize, &SeenProcess),
 ) {
-    let (sign, word, style) = look::state(process);
+    let (sign, word, style) = look::state(process, model.theme());
     let edge = room.right();
     let is_selected = model.selected().is_some_and(|selected| selected.id == process.id);
     let is_shown = model.panes.values().any(|pane| pane.process == process.id);
-    let name_look = if is_shown { look::bold() } else { look::plain() };
+    let name_look = if is_shown { &model.theme().strong } else { &model.theme().text };
     let digit = if number < 10 { number.to_string() } else { " ".to_owned() };
-    canvas.put(room.x, room.y, edge, &digit, &look::dim());
+    canvas.put(room.x, room.y, edge, &digit, &model.theme().dim);
     let mark = if process.attention.is_some() {
         "!"
+    } else if model.bells.contains(&process.id) {
+        "*"
     } else if process.unread {
         "•"
     } else {
         " "
     };
-    let mark_look = if process.attention.is_some() { look::bad() } else { look::accent() };
-    canvas.put(room.x + 1, room.y, edge, mark, &mark_look);
+    let mark_look =
+        if process.attention.is_some() { &model.theme().bad } else { &model.theme().accent };
+    canvas.put(room.x + 1, room.y, edge, mark, mark_look);
     let x = room.x + 2 + 2 * depth.min(4) as u16;
-    let x = canvas.put(x, room.y, edge, sign, &style);
-    let x = canvas.put(x + 1, room.y, edge, look::kind(process), &look::dim());
+    let x = canvas.put(x, room.y, edge, sign, style);
+    let x = canvas.put(x + 1, room.y, edge, look::kind(process), &model.theme().dim);
     // The word stands at the right where there is room for it and some of the name.
     let word_width = text_width(&word) as u16;
     let fits = x + 9 + word_width < edge;
     let name_edge = if fits { edge - word_width - 1 } else { edge };
-    canvas.put_cut(x + 1, room.y, name_edge, &process.name, &name_look);
+    canvas.put_cut(x + 1, room.y, name_edge, &process.name, name_look);
     if fits {
-        canvas.put(edge - word_width, room.y, edge, &word, &style);
+        canvas.put(edge - word_width, room.y, edge, &word, style);
     }
     if is_selected {
-        canvas.restyle(room, |style| style.attributes = style.attributes | Attributes::INVERSE);
+        canvas.restyle(room, |style| look::select(style, &model.theme().selected));
     }
 }
 
@@ -108,7 +110,7 @@ fn reason_lines(model: &Model) -> Vec<String> {
     let text = match (&process.attention, process.kind) {
         (Some(why), _) => format!("! {why}"),
         (None, SeenKind::Agent) => {
-            let (_, word, _) = look::state(process);
+            let (_, word, _) = look::state(process, model.theme());
             format!("{word}: {}", process.reason)
         }
         (None, _) => return Vec::new(),
@@ -122,7 +124,7 @@ fn draw_reason(model: &Model, canvas: &mut Canvas, area: Rect) {
     let lines = reason_lines(model);
     let top = area.bottom().saturating_sub(lines.len() as u16);
     for (row, line) in lines.iter().enumerate() {
-        canvas.put(area.x + 1, top + row as u16, area.right(), line, &look::dim());
+        canvas.put(area.x + 1, top + row as u16, area.right(), line, &model.theme().dim);
     }
 }
 

@@ -2,7 +2,6 @@
 
 use patterm_wire::follow::SeenFileState;
 
-use super::look;
 use super::overlay::above_status;
 use crate::canvas::{Canvas, Rect, text_width};
 use crate::model::Model;
@@ -41,29 +40,32 @@ pub(crate) fn body(model: &Model) -> Rect {
 
 pub(super) fn draw(model: &Model, sheet: &Sheet, canvas: &mut Canvas) {
     let room = room(model);
-    canvas.clear(room, &look::plain());
+    canvas.clear(room, &model.theme().text);
     let faulty = model.seen.project_file.state == SeenFileState::Faulty;
     let title = match faulty {
         true => "patterm.toml has mistakes",
         false => "patterm.toml is not trusted",
     };
-    canvas.frame(room, title, &look::accent());
+    canvas.frame(room, title, &model.theme().accent);
     let inner = room.inner();
     if inner.height == 0 {
         return;
     }
-    canvas.put_cut(inner.x + 1, inner.y, inner.right(), words(sheet, faulty), &look::bold());
     let body = body(model);
+    if body.y > inner.y || sheet.lines.is_empty() {
+        let words = words(sheet, faulty);
+        canvas.put_cut(inner.x + 1, inner.y, inner.right(), words, &model.theme().strong);
+    }
     let rows = sheet.rows(body.width);
     let first = sheet.first(rows.len(), body.height);
     let shown = rows.iter().enumerate().skip(first).take(usize::from(body.height));
     for (at, row) in shown {
         let y = body.y + (at - first) as u16;
         if row.continues {
-            canvas.put(body.x, y, body.right(), "↪", &look::accent());
+            canvas.put(body.x, y, body.right(), "↪", &model.theme().accent);
         }
         let heads = !row.continues && !row.text.starts_with(' ');
-        let style = if heads { look::bold() } else { look::plain() };
+        let style = if heads { model.theme().strong.clone() } else { model.theme().text.clone() };
         canvas.put(body.x + GUTTER, y, body.right(), &row.text, &style);
     }
     let last = (first + usize::from(body.height)).min(rows.len());
@@ -71,7 +73,7 @@ pub(super) fn draw(model: &Model, sheet: &Sheet, canvas: &mut Canvas) {
     let width = text_width(&place) as u16;
     if !rows.is_empty() && width + 4 < room.width {
         let x = room.right() - width - 2;
-        canvas.put(x, room.bottom() - 1, room.right(), &place, &look::accent());
+        canvas.put(x, room.bottom() - 1, room.right(), &place, &model.theme().accent);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The first screen: what there is, how to begin, how to leave.
 
-use super::look;
+use crate::action::{ACTIONS, Action};
 use crate::canvas::Canvas;
 use crate::model::Model;
 
@@ -10,8 +10,8 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
     let width = lines.iter().map(|line| crate::canvas::text_width(line)).max().unwrap_or(0);
     let room = area.middle(width as u16, lines.len() as u16);
     for (row, line) in lines.iter().take(usize::from(room.height)).enumerate() {
-        let style = if row == 0 { look::accent() } else { look::plain() };
-        canvas.put_cut(room.x, room.y + row as u16, area.right(), line, &style);
+        let style = if row == 0 { &model.theme().accent } else { &model.theme().text };
+        canvas.put_cut(room.x, room.y + row as u16, area.right(), line, style);
     }
 }
 
@@ -36,12 +36,21 @@ fn lines(model: &Model) -> Vec<String> {
         }
     }
     say("");
-    say("  a  start an agent");
-    say("  c  start a shell");
-    say("  ?  all keys");
-    say("  d  leave; what runs goes on, `patterm` returns");
+    let keys = &model.settings.keys;
+    for (action, words) in [
+        (Action::Agent, "start an agent"),
+        (Action::Shell, "start a shell"),
+        (Action::Help, "all keys"),
+        (Action::Detach, "leave; what runs goes on, `patterm` returns"),
+    ] {
+        let entry = ACTIONS.iter().find(|entry| entry.action == action);
+        if let Some(key) = entry.and_then(|entry| keys.shown(entry)) {
+            say(&format!("  {key}  {words}"));
+        }
+    }
+    let leader = keys.leader_name();
     say("");
-    say("Once something runs, keys go to it, and ctrl+b stands");
-    say("before these. ctrl+b alone shows what it can do.");
+    say(&format!("Once something runs, keys go to it, and {leader} stands"));
+    say(&format!("before these. {leader} alone shows what it can do."));
     lines
 }

@@ -1,0 +1,318 @@
+//! Markdown as rows to read: what a scratchpad says, at the width there is.
+
+mod flow;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use patterm_screen::{Attributes, Run, Style};
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+
+use crate::canvas::text_width;
+use crate::settings::Theme;
+
+use flow::Flow;
+use table::Table;
+
+/// One row.
+pub(crate) type Row = Vec<Run>;
+
+/// Bytes that are shown: hours of reading. An editor shows the rest.
+const TEXT_BYTES: usize = 256 << 10;
+
+/// Lists and quotes within each other that are still set in.
+const DEPTH: usize = 8;
+
+/// The rows of a text at a width.
+pub(crate) fn rows(text: &str, width: usize, theme: &Theme) -> Vec<Row> {
+    let cut = text.floor_char_boundary(TEXT_BYTES);
+    let options =
+        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let mut page = Page::new(width.max(1), theme);
+    for event in Parser::new_ext(&text[..cut], options) {
+        page.take(event);
+    }
+    page.flush();
+    if cut < text.len() {
+        page.push(vec![run("… your editor shows the rest", &theme.dim)]);
+    }
+    page.rows
+}
+
+fn run(text: &str, style: &Style) -> Run {
+    Run { text: text.to_owned(), style: style.clone() }
+}
+
+/// What stands at the left of a list's item or a quote.
+struct Margin {
+    /// Before its first row, until that is out.
+    first: Option<String>,
+    rest: String,
+}
+
+/// A page while it is written.
+struct Page<'t> {
+    theme: &'t Theme,
+    width: usize,
+    rows: Vec<Row>,
+    margins: Vec<Margin>,
+    /// The numbers of the lists that are open; none for bullets.
+    lists: Vec<Option<u64>>,
+    /// What was opened inside the line: how it looks from there on.
+    looks: Vec<Style>,
+    flow: Flow,
+    table: Option<Table>,
+    heading: Option<HeadingLevel>,
+    in_code: bool,
+    /// The next block stands apart.
+    apart: bool,
+}
+
+impl<'t> Page<'t> {
+    fn new(width: usize, theme: &'t Theme) -> Self {
+        Self {
+            theme,
+            width,
+            rows: Vec::new(),
+            margins: Vec::new(),
+            lists: Vec::new(),
+            looks: Vec::new(),
+            flow: Flow::default(),
+            table: None,
+            heading: None,
+            in_code: false,
+            apart: false,
+        }
+    }
+
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::Start(tag) => self.start(tag),
+            Event::End(tag) => self.end(tag),
+            Event::Text(text) if self.in_code => self.code(&text),
+            Event::Text(text) => self.flow.add(&text, &self.look()),
+            Event::Code(text) => {
+                let style = Style { foreground: self.theme.accent.foreground, ..self.look() };
+                self.flow.add(&text, &style);
+            }
+            Event::Html(text) | Event::InlineHtml(text) => {
+                self.flow.add(text.trim_end_matches('\n'), &self.theme.dim);
+            }
+            Event::SoftBreak => self.flow.add(" ", &self.look()),
+            Event::HardBreak => self.flow.end_line(),
+            Event::Rule => {
+                self.flush();
+                self.space();
+                let rule = "─".repeat(self.room());
+                self.push(vec![run(&rule, &self.theme.dim)]);
+                self.apart = true;
+            }
+            Event::TaskListMarker(done) => {
+                let style = if done { &self.theme.working } else { &self.theme.text };
+                self.flow.add(if done { "[x] " } else { "[ ] " }, style);
+            }
+            // Not switched on.
+            Event::FootnoteReference(_) | Event::InlineMath(_) | Event::DisplayMath(_) => {}
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>) {
+        match tag {
+            Tag::Paragraph | Tag::HtmlBlock => self.begin(),
+            Tag::Heading { level, .. } => {
+                self.begin();
+                self.heading = Some(level);
+                let theme = self.theme;
+                let large = level <= HeadingLevel::H2;
+                self.looks.push(if large { theme.accent.clone() } else { theme.strong.clone() });
+            }
+            Tag::BlockQuote(_) => {
+                self.begin();
+                let bar = "▏ ".to_owned();
+                self.margins.push(Margin { first: Some(bar.clone()), rest: bar });
+            }
+            Tag::CodeBlock(kind) => {
+                self.begin();
+                self.in_code = true;
+                if let CodeBlockKind::Fenced(language) = kind
+                    && !language.is_empty()
+                {
+                    self.flow.add(&language, &self.theme.dim);
+                    self.flush();
+                }
+                self.margins.push(Margin { first: None, rest: "  ".to_owned() });
+            }
+            Tag::List(number) => {
+                self.flush();
+                self.apart &= self.lists.is_empty();
+                self.space();
+                self.lists.push(number);
+            }
+            Tag::Item => self.item(),
+            Tag::Table(alignments) => {
+                self.begin();
+                self.table = Some(Table::new(alignments));
+            }
+            Tag::TableHead | Tag::TableRow => {
+                if let Some(table) = &mut self.table {
+                    table.begin_row();
+                }
+            }
+            Tag::Emphasis => self.with(Attributes::ITALIC),
+            Tag::Strong => self.with(Attributes::BOLD),
+            Tag::Strikethrough => self.with(Attributes::STRIKEOUT),
+            Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => self.link(&dest_url),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Paragraph | TagEnd::HtmlBlock => self.finish(),
+            TagEnd::Heading(level) => {
+                self.looks.pop();
+                self.finish();
+                self.heading = None;
+                if level <= HeadingLevel::H2 {
+                    self.underline(if level == HeadingLevel::H1 { "━" } else { "─" });
+                }
+            }
+            TagEnd::BlockQuote(_) => {
+                self.finish();
+                self.margins.pop();
+            }
+            TagEnd::CodeBlock => {
+                self.margins.pop();
+                self.in_code = false;
+                self.apart = true;
+            }
+            TagEnd::List(_) => {
+                self.flush();
+                self.lists.pop();
+                self.apart = self.lists.is_empty();
+            }
+            TagEnd::Item => {
+                self.flush();
+                self.margins.pop();
+            }
+            TagEnd::TableCell => {
+                let cell = std::mem::take(&mut self.flow);
+                if let Some(table) = &mut self.table {
+                    table.add(cell);
+                }
+            }
+            TagEnd::Table => {
+                let table = self.table.take();
+                let rows = table.map(|table| table.rows(self.room(), self.theme));
+                rows.into_iter().flatten().for_each(|row| self.push(row));
+                self.apart = true;
+            }
+            TagEnd::Emphasis
+            | TagEnd::Strong
+            | TagEnd::Strikethrough
+            | TagEnd::Link
+            | TagEnd::Image => drop(self.looks.pop()),
+            _ => {}
+        }
+    }
+
+    /// How text looks here.
+    fn look(&self) -> Style {
+        self.looks.last().unwrap_or(&self.theme.text).clone()
+    }
+
+    fn with(&mut self, attributes: Attributes) {
+        let look = self.look();
+        self.looks.push(Style { attributes: look.attributes | attributes, ..look });
+    }
+
+    /// Only what a browser or a mail program opens is a link; a terminal might run others.
+    fn link(&mut self, target: &str) {
+        self.with(Attributes::UNDERLINE);
+        let opens = ["https://", "http://", "mailto:"].iter().any(|way| target.starts_with(way));
+        if opens
+            && !target.chars().any(char::is_control)
+            && let Some(look) = self.looks.last_mut()
+        {
+            look.link = Some(target.into());
+        }
+    }
+
+    fn item(&mut self) {
+        self.flush();
+        self.space();
+        let mark = match self.lists.last_mut() {
+            Some(Some(number)) => {
+                let mark = format!("{number}. ");
+                *number = number.saturating_add(1);
+                mark
+            }
+            _ => "• ".to_owned(),
+        };
+        let rest = " ".repeat(text_width(&mark));
+        self.margins.push(Margin { first: Some(mark), rest });
+    }
+
+    fn code(&mut self, text: &str) {
+        let style = Style { foreground: self.theme.accent.foreground, ..self.theme.text.clone() };
+        for line in text.lines() {
+            for row in flow::hard(line, self.room(), &style) {
+                self.push(row);
+            }
+        }
+    }
+
+    /// A block begins.
+    fn begin(&mut self) {
+        self.flush();
+        self.space();
+    }
+
+    /// A block ends.
+    fn finish(&mut self) {
+        self.flush();
+        self.apart = true;
+    }
+
+    /// An empty row between blocks.
+    fn space(&mut self) {
+        if std::mem::take(&mut self.apart) && !self.rows.is_empty() {
+            // An item's mark stands at its own first row, not at an empty one before it.
+            let margin: String =
+                self.margins.iter().take(DEPTH).map(|margin| margin.rest.as_str()).collect();
+            self.rows.push(vec![run(margin.trim_end(), &self.theme.dim)]);
+        }
+    }
+
+    /// Columns that the margins leave.
+    fn room(&self) -> usize {
+        let margins = self.margins.iter().take(DEPTH);
+        let taken: usize = margins.map(|margin| text_width(&margin.rest)).sum();
+        self.width.saturating_sub(taken).max(1)
+    }
+
+    /// Writes out what has been gathered.
+    fn flush(&mut self) {
+        let flow = std::mem::take(&mut self.flow);
+        for row in flow.wrap(self.room()) {
+            self.push(row);
+        }
+    }
+
+    fn push(&mut self, row: Row) {
+        let mut whole = Vec::new();
+        for margin in self.margins.iter_mut().take(DEPTH) {
+            let text = margin.first.take().unwrap_or_else(|| margin.rest.clone());
+            whole.push(run(&text, &self.theme.dim));
+        }
+        whole.extend(row);
+        self.rows.push(whole);
+    }
+
+    /// A line below a heading, as long as the heading's last row.
+    fn underline(&mut self, with: &str) {
+        let last = self.rows.last().into_iter().flatten().skip(self.margins.len().min(DEPTH));
+        let columns = last.map(|run| text_width(&run.text)).sum();
+        self.push(vec![run(&with.repeat(columns), &self.theme.dim)]);
+    }
+}

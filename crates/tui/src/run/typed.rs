@@ -1,0 +1,40 @@
+//! What the terminal sends.
+
+use std::time::{Duration, Instant};
+
+use super::{Error, Tui};
+use crate::update::Event;
+
+/// How long an escape may be the beginning of something: longer than a terminal needs for the rest
+/// over a slow line, shorter than a person notices.
+pub(super) const ESCAPE: Duration = Duration::from_millis(30);
+
+/// Bytes read from the terminal in one go.
+const READ_BYTES: usize = 16 << 10;
+
+impl Tui {
+    pub(super) fn serve_terminal(&mut self) -> Result<bool, Error> {
+        self.terminal.flush()?;
+        let mut buffer = vec![0; READ_BYTES];
+        // The terminal closing is a detach.
+        let Some(bytes) = self.terminal.read(&mut buffer) else { return Ok(false) };
+        if bytes.is_empty() {
+            return Ok(true);
+        }
+        self.parser.feed(bytes);
+        self.typed = Instant::now();
+        while let Some(token) = self.parser.next() {
+            self.happen(Event::Input(token));
+        }
+        Ok(true)
+    }
+
+    /// An escape that nothing followed is the key.
+    pub(super) fn settle_escape(&mut self) {
+        if self.parser.is_waiting() && self.typed.elapsed() >= ESCAPE {
+            while let Some(token) = self.parser.settle() {
+                self.happen(Event::Input(token));
+            }
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Waiting until one of them has something.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::typed::ESCAPE;
+use super::{Error, Tui};
+use crate::layout::PaneId;
+use crate::model::{Listed, Mode};
+
+/// How often a countdown that is shown is drawn.
+pub(super) const SECOND: Duration = Duration::from_secs(1);
+
+/// Which of them has something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    Terminal,
+    Resized,
+    Ending,
+    Settings,
+    Follow,
+    Calls,
+    Pane(PaneId),
+}
+
+impl Tui {
+    /// Waits until something has something.
+    pub(super) fn wait(&self) -> Result<Vec<Source>, Error> {
+        let write =
+            |wants: bool| if wants { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        let mut sources = vec![Source::Terminal, Source::Resized, Source::Ending];
+        let behind = self.terminal.is_behind();
+        let mut watched = vec![
+            PollFd::from_borrowed_fd(self.terminal.file(), write(behind)),
+            PollFd::from_borrowed_fd(self.terminal.resized(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.terminal.ending(), PollFlags::IN),
+        ];
+        if let Some(file) = self.settings.as_ref().and_then(|settings| settings.watched()) {
+            sources.push(Source::Settings);
+            watched.push(PollFd::from_borrowed_fd(file, PollFlags::IN));
+        }
+        if let Some(follow) = &self.follow {
+            sources.push(Source::Follow);
+            watched.push(PollFd::from_borrowed_fd(follow.file(), PollFlags::IN));
+        }
+        if let Some(calls) = &self.calls {
+            sources.push(Source::Calls);
+            watched.push(PollFd::from_borrowed_fd(calls.file(), write(calls.wants_to_write())));
+        }
+        for (id, pane) in &self.panes {
+            sources.push(Source::Pane(*id));
+            watched.push(PollFd::from_borrowed_fd(pane.file(), write(pane.wants_to_write())));
+        }
+        let timeout = self.next_deadline().map(|deadline| {
+            let left = deadline.saturating_duration_since(Instant::now());
+            Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) }
+        });
+        match poll(&mut watched, timeout.as_ref()) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => return Ok(Vec::new()),
+            Err(e) => return Err(io::Error::from(e).into()),
+        }
+        let ready = watched.iter().map(|watched| !watched.revents().is_empty());
+        Ok(sources
+            .into_iter()
+            .zip(ready)
+            .filter_map(|(source, ready)| ready.then_some(source))
+            .collect())
+    }
+
+    /// When to look up without being told to; never at rest.
+    fn next_deadline(&self) -> Option<Instant> {
+        let draw = self.dirty.filter(|_| !self.terminal.is_behind()).map(|_| self.draw_at());
+        let escape = self.parser.is_waiting().then(|| self.typed + ESCAPE);
+        let look = self.looking.as_ref().map(|looking| looking.next);
+        let second = self.counts_down().then(|| self.drawn + SECOND);
+        [draw, escape, look, second].into_iter().flatten().min()
+    }
+
+    /// A countdown is shown.
+    pub(super) fn counts_down(&self) -> bool {
+        let open = matches!(self.model.mode, Mode::List { listed: Listed::Timers, .. });
+        open && !self.model.seen.timers.is_empty()
+    }
+}

@@ -1,0 +1,136 @@
+//! The file of settings, watched by the kernel: nothing is done while nothing happens.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+
+/// More than anybody writes about keys; what is longer is something else.
+const FILE_BYTES: u64 = 256 << 10;
+
+/// Links that are followed to the file itself.
+const LINKS: usize = 8;
+
+/// The file and who watches it.
+#[derive(Debug)]
+pub(crate) struct SettingsFile {
+    path: PathBuf,
+    watch: Option<OwnedFd>,
+    /// What was last read.
+    last: Option<Result<String, String>>,
+}
+
+impl SettingsFile {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path, watch: None, last: None }
+    }
+
+    /// Readable when something happened where the file is, or would be.
+    pub(crate) fn watched(&self) -> Option<BorrowedFd<'_>> {
+        self.watch.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Its text, or why it cannot be read, if that is another than before. No file is an empty one.
+    pub(crate) fn look(&mut self) -> Option<Result<String, String>> {
+        // Watched before it is read, so that no change is missed. Editors put another file in its
+        // place, and folders come and go: it is watched anew each time.
+        self.watch = watch(&self.path).ok();
+        let now = read(&self.path);
+        let changed = self.last.as_ref() != Some(&now);
+        self.last = Some(now.clone());
+        changed.then_some(now)
+    }
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    let shown = path.display();
+    let about = match path.metadata() {
+        Ok(about) => about,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
+        Err(error) => return Err(format!("cannot read {shown}: {error}")),
+    };
+    if !about.is_file() || about.len() > FILE_BYTES {
+        return Err(format!("{shown} is no file of settings: it is too large, or no file at all"));
+    }
+    let bytes = std::fs::read(path).map_err(|error| format!("cannot read {shown}: {error}"))?;
+    String::from_utf8(bytes).map_err(|_| format!("{shown} is not UTF-8 text"))
+}
+
+/// Watches the file's folder, and that of what it links to; where there is none yet, the nearest
+/// folder above for its coming.
+fn watch(path: &Path) -> io::Result<OwnedFd> {
+    let fd = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
+    let mut file = path.to_owned();
+    for _ in 0..LINKS {
+        add(&fd, &file)?;
+        let Ok(target) = std::fs::read_link(&file) else { break };
+        file = file.parent().unwrap_or(Path::new("/")).join(target);
+    }
+    Ok(fd)
+}
+
+fn add(fd: &OwnedFd, file: &Path) -> io::Result<()> {
+    let coming = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR;
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    if folder.is_dir() {
+        let all = coming
+            | WatchFlags::CLOSE_WRITE
+            | WatchFlags::DELETE
+            | WatchFlags::DELETE_SELF
+            | WatchFlags::MOVED_FROM
+            | WatchFlags::MOVE_SELF;
+        inotify::add_watch(fd, folder, all)?;
+        return Ok(());
+    }
+    let above = folder.ancestors().find(|above| above.is_dir());
+    inotify::add_watch(fd, above.unwrap_or(Path::new("/")), coming)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::event::{PollFd, PollFlags, poll};
+
+    use super::*;
+
+    /// Waits until something happened where the file is.
+    fn wait(file: &SettingsFile) {
+        let mut watched = [PollFd::from_borrowed_fd(file.watched().unwrap(), PollFlags::IN)];
+        poll(&mut watched, None).unwrap();
+    }
+
+    #[test]
+    fn every_way_of_changing_it_is_noticed_and_nothing_else_is_news() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("config/patterm");
+        let path = folder.join("tui.toml");
+        let mut file = SettingsFile::new(path.clone());
+        assert_eq!(file.look(), Some(Ok(String::new())), "none is an empty one");
+        std::fs::create_dir_all(&folder).unwrap();
+        wait(&file);
+        assert_eq!(file.look(), None);
+        std::fs::write(&path, "one").unwrap();
+        wait(&file);
+        assert_eq!(file.look(), Some(Ok("one".to_owned())));
+        std::fs::write(folder.join("other"), "two").unwrap();
+        std::fs::rename(folder.join("other"), &path).unwrap();
+        wait(&file);
+        assert_eq!(file.look(), Some(Ok("two".to_owned())), "editors that rename");
+        std::fs::remove_file(&path).unwrap();
+        wait(&file);
+        assert_eq!(file.look(), Some(Ok(String::new())));
+        let kept = dir.path().join("dotfiles");
+        std::fs::create_dir(&kept).unwrap();
+        std::fs::write(kept.join("tui.toml"), "three").unwrap();
+        std::os::unix::fs::symlink("../../dotfiles/tui.toml", &path).unwrap();
+        wait(&file);
+        assert_eq!(file.look(), Some(Ok("three".to_owned())));
+        std::fs::write(kept.join("tui.toml"), "four").unwrap();
+        wait(&file);
+        assert_eq!(file.look(), Some(Ok("four".to_owned())), "through a link");
+        std::fs::write(kept.join("tui.toml"), b"\xff").unwrap();
+        wait(&file);
+        assert!(file.look().unwrap().unwrap_err().contains("not UTF-8"));
+    }
+}

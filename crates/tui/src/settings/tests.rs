@@ -1,0 +1,181 @@
+//! What a file may say, and what is said of one that is wrong.
+
+use patterm_screen::{Attributes, Colour, Key};
+
+use super::*;
+use crate::action::{ACTIONS, Action};
+
+fn key(name: &str) -> Key {
+    name.parse().unwrap()
+}
+
+fn read(text: &str) -> Settings {
+    Settings::read(text).unwrap_or_else(|faults| panic!("{}", faults[0]))
+}
+
+/// A file and all that is wrong with it.
+#[track_caller]
+fn check(text: &str, expected: &[&str]) {
+    let faults = Settings::read(text).err().unwrap_or_default();
+    let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn every_key_of_the_table_does_what_it_says_and_none_stands_twice() {
+    let keys = Keymap::default();
+    for entry in &ACTIONS {
+        for (at, name) in entry.keys.iter().enumerate() {
+            let does = keys.after_leader(&key(name)).unwrap();
+            match entry.action {
+                Action::Go(_) => assert_eq!(does, Action::Go(at as u8 + 1)),
+                action => assert_eq!(does, action, "{name}"),
+            }
+        }
+        let twice = ACTIONS.iter().filter(|other| other.name == entry.name).count();
+        assert_eq!(twice, 1, "{}", entry.name);
+    }
+    assert_eq!(keys.after.len(), ACTIONS.iter().map(|e| e.keys.len()).sum::<usize>() + 1);
+    assert_eq!(keys.after_leader(&key("ctrl+b")), Some(Action::SendLeader));
+    assert_eq!(keys.after_leader(&key("shift+p")), Some(Action::Ports), "in either form");
+    assert_eq!(keys.after_leader(&key("ctrl+d")), Some(Action::Detach), "still held");
+    assert_eq!(keys.after_leader(&key("k")), None);
+    assert_eq!(keys.press(Action::Restart), "ctrl+b R");
+}
+
+#[test]
+fn an_empty_file_changes_nothing() {
+    assert_eq!(read(""), Settings::default());
+    assert_eq!(read("[keys]\n[direct]\n[theme]\n"), Settings::default());
+}
+
+#[test]
+fn keys_are_set_added_and_taken_away() {
+    let text = "leader = \"ctrl+a\"\n[keys]\nzoom = \"f\"\nstop = false\n\
+        next-process = [\"j\", \"n\"]\ngo-to = [\"f1\", \"f2\"]\n\
+        [direct]\n\"alt+left\" = \"previous-pane\"\nf12 = \"stop\"\n";
+    let keys = read(text).keys;
+    assert!(keys.is_leader(&key("ctrl+a")) && !keys.is_leader(&key("ctrl+b")));
+    assert_eq!(keys.after_leader(&key("f")), Some(Action::Zoom));
+    assert_eq!(keys.after_leader(&key("z")), None);
+    assert_eq!(keys.after_leader(&key("X")), None);
+    assert_eq!(keys.after_leader(&key("j")), Some(Action::Next));
+    assert_eq!(keys.after_leader(&key("down")), None, "what is set takes the place of all");
+    assert_eq!(keys.after_leader(&key("f2")), Some(Action::Go(2)));
+    assert_eq!(keys.after_leader(&key("ctrl+a")), Some(Action::SendLeader));
+    assert_eq!(keys.direct(&key("alt+left")), Some(Action::PaneBefore));
+    assert_eq!(keys.direct(&key("left")), None);
+    assert_eq!(keys.press(Action::Zoom), "ctrl+a f");
+    assert_eq!(keys.press(Action::Stop), "f12");
+    let entry = |name| crate::action::named(name).unwrap();
+    assert_eq!(keys.shown(entry("go-to")), Some("f1-f2".to_owned()));
+    assert_eq!(keys.all(entry("previous-pane")), "O left alt+left alone");
+    assert_eq!(keys.all(entry("stop")), "f12 alone");
+}
+
+#[test]
+fn a_key_that_is_given_away_must_not_leave_an_action_without_one() {
+    let keys = read("[keys]\nzoom = \"%\"\nscroll = \"n\"").keys;
+    assert_eq!(keys.after_leader(&key("%")), Some(Action::Zoom));
+    assert_eq!(keys.after_leader(&key("n")), Some(Action::Scrollback));
+    assert_eq!(keys.after_leader(&key("down")), Some(Action::Next));
+    check(
+        "[keys]\nzoom = \"c\"",
+        &["tui.toml:2:8: `c` is given to `zoom` and is the key of `new-shell`; give that another \
+           one, or say `new-shell = false`"],
+    );
+    assert_eq!(
+        read("[keys]\nzoom = \"c\"\nnew-shell = false").keys.press(Action::Zoom),
+        "ctrl+b c"
+    );
+    check(
+        "[keys]\nzoom = \"f\"\nscroll = [\"g\", \"f\"]",
+        &["tui.toml:3:16: `f` is given to `zoom` and to `scroll`"],
+    );
+    check(
+        "[direct]\n\"ctrl+b\" = \"zoom\"\n\"alt+x\" = \"zoom\"\n\"alt+X\" = \"stop\"",
+        &["tui.toml:2:1: `ctrl+b` is `leader` and `zoom`"],
+    );
+}
+
+#[test]
+fn mistakes_are_told_with_their_place_and_with_what_is_allowed() {
+    check("leader = \"ctrl+b", &["tui.toml:1:17: invalid basic string, expected `\"`"]);
+    check(
+        "lead = 1",
+        &["tui.toml:1:1: `lead` is nothing here; there are leader, keys, direct, theme"],
+    );
+    let names: Vec<_> = ACTIONS.iter().map(|entry| entry.name).collect();
+    let no_action = format!("there is no action `zom`; there are {}", names.join(", "));
+    check("[keys]\nzom = \"f\"", &[&format!("tui.toml:2:1: {no_action}")]);
+    check("[direct]\nf1 = \"zom\"", &[&format!("tui.toml:2:6: {no_action}")]);
+    check(
+        "[keys]\nzoom = 7",
+        &["tui.toml:2:8: `zoom` takes a key like \"z\", a list of keys, or false for none"],
+    );
+    check(
+        "leader = \"b\"",
+        &["tui.toml:1:10: `b` alone would be lost to programs; put ctrl+, alt+ or super+ before \
+           it, or take f1 to f20"],
+    );
+    check(
+        "keys = 1\n[theme]\naccent = \"pink\"\nbar = { background = 256 }\nx = 1",
+        &[
+            "tui.toml:1:8: `keys` is a table: [keys]",
+            "tui.toml:3:10: this takes a colour: black, red, green, yellow, blue, magenta, cyan, \
+             white, each also with bright- before it, 0 to 255, \"#rrggbb\" or \"none\"",
+            "tui.toml:4:22: this takes a colour: black, red, green, yellow, blue, magenta, cyan, \
+             white, each also with bright- before it, 0 to 255, \"#rrggbb\" or \"none\"",
+            "tui.toml:5:1: `x` is nothing in [theme]; there are text, dim, strong, accent, bad, \
+             bar, selected, working, idle, blocked, failed",
+        ],
+    );
+    let unknown = Settings::read("[keys]\nzoom = \"hyper+x\"").unwrap_err();
+    assert!(unknown[0].to_string().starts_with("tui.toml:2:8: there is no key \"hyper+x\"; known"));
+}
+
+#[test]
+fn colours_are_named_numbered_or_mixed() {
+    let text = "[theme]\naccent = \"bright-blue\"\nworking = 208\ndim = \"#123456\"\nbad = \"none\"\n\
+        bar = \"green\"\nselected = { text = \"black\", background = \"yellow\" }";
+    let theme = read(text).theme;
+    assert_eq!(theme.accent.foreground, Colour::Indexed(12));
+    assert_eq!(theme.working.foreground, Colour::Indexed(208));
+    assert_eq!(theme.dim.foreground, Colour::Rgb(0x12, 0x34, 0x56));
+    assert!(!theme.dim.attributes.contains(Attributes::DIM));
+    assert_eq!(theme.bad.foreground, Colour::Default);
+    assert!(theme.bar.attributes.contains(Attributes::INVERSE));
+    assert_eq!(theme.selected.background, Colour::Indexed(3));
+    assert!(!theme.selected.attributes.contains(Attributes::INVERSE));
+}
+
+#[test]
+fn no_text_makes_it_panic() {
+    const PIECES: [&str; 14] = [
+        "leader",
+        "=",
+        "\"ctrl+b\"",
+        "[keys]",
+        "\n",
+        "zoom",
+        "[",
+        "]",
+        "{",
+        "}",
+        "false",
+        "1",
+        "[theme]\nbar",
+        "\u{1b}",
+    ];
+    arbtest::arbtest(|u| {
+        let mut text = String::new();
+        while !u.is_empty() {
+            text.push_str(*u.choose(&PIECES)?);
+            if u.ratio(1, 4)? {
+                text.push(u.arbitrary()?);
+            }
+        }
+        let _ = Settings::read(&text);
+        Ok(())
+    });
+}
