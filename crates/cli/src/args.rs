@@ -6,9 +6,14 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use patterm_host::limits::LEAST_LOG_BYTES;
 
+/// What is true of all verbs.
+const ALL_VERBS: &str = "Without a command, patterm shows the project of this folder on the terminal.\n\
+    An ID may be an id, a unique name, or the start of one.\n\
+    Exit codes: 0 done, 1 failed with a reason on standard error, 2 wrong usage.";
+
 /// The terminal in which a team of coding agents works.
 #[derive(Debug, Parser)]
-#[command(name = "patterm", version, about, disable_help_subcommand = true)]
+#[command(name = "patterm", version, about, disable_help_subcommand = true, after_help = ALL_VERBS)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) verb: Option<Verb>,
@@ -22,7 +27,7 @@ pub(crate) enum Verb {
     Kill(Kill),
     /// Replace this project's running server by this binary, losing nothing
     Upgrade,
-    /// List your servers with their projects
+    /// List your servers with their projects, panes, and who asks for you
     Ls(Ls),
     /// Start a program in a pane of its own and print its id
     Run(Run),
@@ -42,7 +47,7 @@ pub(crate) enum Verb {
     Screen(Screen),
     /// Lines of a process's output that match
     Search(Search),
-    /// Wait until a line appears
+    /// Wait until a line that matches appears
     Wait(Wait),
     /// Type a line into a process
     Send(Send),
@@ -98,6 +103,9 @@ pub(crate) struct Run {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Show it on this terminal once it is started
+    #[arg(short, long, conflicts_with = "json")]
+    pub(crate) attach: bool,
     /// The program and its arguments
     #[arg(last = true, required = true)]
     pub(crate) command: Vec<String>,
@@ -115,6 +123,9 @@ pub(crate) struct Agent {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Show it on this terminal once it is started
+    #[arg(short, long, conflicts_with = "json")]
+    pub(crate) attach: bool,
 }
 
 #[derive(Debug, Args)]
@@ -126,7 +137,8 @@ pub(crate) struct Agents {
 
 #[derive(Debug, Args)]
 pub(crate) struct Message {
-    /// An id, a name, or the start of one
+    /// An id, a unique name, or the start of one
+    #[arg(value_name = "ID")]
     pub(crate) process: String,
     /// The message
     pub(crate) text: String,
@@ -148,6 +160,9 @@ pub(crate) struct Shell {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Show it on this terminal once it is started
+    #[arg(short, long, conflicts_with = "json")]
+    pub(crate) attach: bool,
 }
 
 #[derive(Debug, Args)]
@@ -159,7 +174,8 @@ pub(crate) struct Ps {
 
 #[derive(Debug, Args)]
 pub(crate) struct Status {
-    /// An id, a name, or the start of one
+    /// An id, a unique name, or the start of one
+    #[arg(value_name = "ID")]
     pub(crate) process: String,
     /// Print JSON
     #[arg(long)]
@@ -168,7 +184,8 @@ pub(crate) struct Status {
 
 #[derive(Debug, Args)]
 pub(crate) struct Screen {
-    /// An id, a name, or the start of one
+    /// An id, a unique name, or the start of one
+    #[arg(value_name = "ID")]
     pub(crate) process: String,
     /// Print JSON
     #[arg(long)]
@@ -177,7 +194,8 @@ pub(crate) struct Screen {
 
 #[derive(Debug, Args)]
 pub(crate) struct Logs {
-    /// An id, a name, or the start of one
+    /// An id, a unique name, or the start of one
+    #[arg(value_name = "ID")]
     pub(crate) process: String,
     /// Go on as more comes, until the process ends
     #[arg(short, long)]
@@ -185,13 +203,18 @@ pub(crate) struct Logs {
     /// The bytes as they came, escape sequences included
     #[arg(long)]
     pub(crate) raw: bool,
+    /// Print JSON: the text, and the offset at which more would begin
+    #[arg(long, conflicts_with_all = ["follow", "raw"])]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Search {
-    /// An id, a name, or the start of one
+    /// An id, a unique name, or the start of one
+    #[arg(value_name = "ID")]
     pub(crate) process: String,
     /// A regular expression
+    #[arg(value_name = "REGEX")]
     pub(crate) pattern: String,
     /// How many lines at the most [default: 20]
     #[arg(long)]
@@ -203,12 +226,14 @@ pub(crate) struct Search {
 
 #[derive(Debug, Args)]
 pub(crate) struct Wait {
-    /// An id, a name, or the start of one
+    /// An id, a unique name, or the start of one
+    #[arg(value_name = "ID")]
     pub(crate) process: String,
     /// A regular expression
+    #[arg(value_name = "REGEX")]
     pub(crate) pattern: String,
     /// How long to wait, in seconds
-    #[arg(long, default_value_t = 30.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = seconds)]
     pub(crate) timeout: f64,
     /// Print JSON
     #[arg(long)]
@@ -217,7 +242,8 @@ pub(crate) struct Wait {
 
 #[derive(Debug, Args)]
 pub(crate) struct Send {
-    /// An id, a name, or the start of one
+    /// An id, a unique name, or the start of one
+    #[arg(value_name = "ID")]
     pub(crate) process: String,
     /// What to type
     pub(crate) text: String,
@@ -231,25 +257,28 @@ pub(crate) struct Send {
 
 #[derive(Debug, Args)]
 pub(crate) struct Key {
-    /// An id, a name, or the start of one
+    /// An id, a unique name, or the start of one
+    #[arg(value_name = "ID")]
     pub(crate) process: String,
     /// Keys: enter, escape, up, ctrl+c, f1, …
-    #[arg(required = true)]
+    #[arg(value_name = "KEY", required = true)]
     pub(crate) keys: Vec<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Stop {
-    /// An id, a name, or the start of one
+    /// An id, a unique name, or the start of one
+    #[arg(value_name = "ID")]
     pub(crate) process: String,
     /// The first signal, by its number [default: 15]
-    #[arg(long)]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(1..=31))]
     pub(crate) signal: Option<u8>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct One {
-    /// An id, a name, or the start of one
+    /// An id, a unique name, or the start of one
+    #[arg(value_name = "ID")]
     pub(crate) process: String,
 }
 
@@ -262,8 +291,8 @@ pub(crate) struct Timers {
 
 #[derive(Debug, Args)]
 pub(crate) struct Attach {
-    /// An id, a name, or the start of one; without it, what was last in front
-    #[arg(required_if_eq("raw", "true"))]
+    /// An id, a unique name, or the start of one; without it, what was last in front
+    #[arg(value_name = "ID", required_if_eq("raw", "true"))]
     pub(crate) process: Option<String>,
     /// That process alone, full screen, its bytes as they come
     #[arg(long)]
@@ -351,7 +380,8 @@ pub(crate) struct Call {
     /// The tool's name
     pub(crate) tool: String,
     /// Its arguments, a JSON object
-    pub(crate) arguments: Option<String>,
+    #[arg(value_name = "JSON", value_parser = json_object)]
+    pub(crate) arguments: Option<serde_json::Value>,
 }
 
 #[derive(Debug, Args)]
@@ -408,6 +438,26 @@ pub(crate) struct McpStdio {
     pub(crate) identity_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) limits: MessageLimit,
+}
+
+/// Takes a time that a wait may have.
+fn seconds(text: &str) -> Result<f64, String> {
+    /// As the server takes it.
+    const MOST: f64 = 86_400.0;
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=MOST).contains(&seconds) => Ok(seconds),
+        _ => Err(format!("it takes 0 to {MOST} seconds")),
+    }
+}
+
+/// Takes a tool's arguments.
+fn json_object(text: &str) -> Result<serde_json::Value, String> {
+    let value: serde_json::Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    if value.is_object() {
+        Ok(value)
+    } else {
+        Err("it takes a JSON object, as in {\"a\": 1}".into())
+    }
 }
 
 /// Takes the key of a project, wherever it comes from.

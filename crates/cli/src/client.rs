@@ -11,7 +11,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::identity::Identity;
-use crate::start;
+use crate::said::why;
+use crate::{start, words};
 
 /// What is said when a server dies in the middle of a call.
 const LOST: &str = "the server ended while it was asked";
@@ -29,6 +30,18 @@ struct Refusal {
     code: i64,
     message: String,
 }
+
+/// The same as an error.
+#[derive(Debug)]
+struct Refused(String);
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
 
 impl Client {
     /// Connects to the server of the project here, starting one where there is none.
@@ -63,8 +76,15 @@ impl Client {
     }
 
     fn open(project: &Project) -> anyhow::Result<Self> {
-        let (entry, _) = start::find_or_start(project)?;
+        let (entry, _) = start::find_or_start(project)
+            .map_err(|e| anyhow::anyhow!("{}; `patterm doctor` checks the set-up", why(&e)))?;
         let stream = start::connect(&entry.socket)?.context("the server is gone again")?;
+        Ok(Self { stream: BufReader::new(stream) })
+    }
+
+    /// The same over a connection that is there.
+    pub(crate) fn over(mut stream: UnixStream) -> anyhow::Result<Self> {
+        writeln!(stream, "{PERSON}")?;
         Ok(Self { stream: BufReader::new(stream) })
     }
 
@@ -87,8 +107,16 @@ impl Client {
         }
     }
 
-    /// Calls a tool and waits for its result.
+    /// Calls a tool for a person, who knows verbs and not tools.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Value> {
+        self.call_tool(tool, arguments).map_err(|error| match error.downcast::<Refused>() {
+            Ok(Refused(words)) => anyhow::anyhow!(words::for_people(&words)),
+            Err(error) => error,
+        })
+    }
+
+    /// Calls a tool and waits for its result.
+    pub(crate) fn call_tool(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Value> {
         let request = reply::request(&Id::from_number(1), tool, Some(&arguments.to_string()));
         let mut line = Vec::new();
         Framing::Newline.encode(&request, &mut line);
@@ -110,8 +138,11 @@ impl Client {
                 Ok(result) => Ok(serde_json::from_str(result.get())?),
                 Err(error) => {
                     let refusal: Refusal = serde_json::from_str(error.get())?;
-                    anyhow::ensure!(refusal.code != METHOD_NOT_FOUND, "there is no tool `{tool}`");
-                    Err(anyhow::anyhow!(refusal.message))
+                    anyhow::ensure!(
+                        refusal.code != METHOD_NOT_FOUND,
+                        "there is no tool `{tool}`; `patterm call whoami` lists them"
+                    );
+                    Err(Refused(refusal.message).into())
                 }
             };
         }
@@ -143,14 +174,17 @@ pub(crate) fn text(value: &Value) -> String {
 
 /// Whom the words mean, most exact first.
 fn pick(words: &str, processes: &[(String, String)]) -> anyhow::Result<String> {
-    let exact = processes.iter().find(|(id, name)| id == words || name == words);
-    if let Some((id, _)) = exact {
-        return Ok(id.clone());
+    // Nothing is the start of everything, and nobody means that.
+    anyhow::ensure!(!words.is_empty(), "an empty ID names no process; `patterm ps` lists them");
+    if processes.iter().any(|(id, _)| id == words) {
+        return Ok(words.to_owned());
     }
-    let starting: Vec<_> = processes
-        .iter()
-        .filter(|(id, name)| id.starts_with(words) || name.starts_with(words))
-        .collect();
+    let mut starting: Vec<_> = processes.iter().filter(|(_, name)| name == words).collect();
+    if starting.is_empty() {
+        let starts =
+            |(id, name): &&(String, String)| id.starts_with(words) || name.starts_with(words);
+        starting = processes.iter().filter(starts).collect();
+    }
     let list = |some: &[&(String, String)]| {
         some.iter().map(|(id, name)| format!("{id} ({name})")).collect::<Vec<_>>().join(", ")
     };
@@ -161,7 +195,7 @@ fn pick(words: &str, processes: &[(String, String)]) -> anyhow::Result<String> {
             let all: Vec<_> = processes.iter().collect();
             anyhow::bail!("there is no process `{words}`; there are {}", list(&all))
         }
-        several => anyhow::bail!("`{words}` may mean {}", list(several)),
+        several => anyhow::bail!("`{words}` may mean {}; use its id", list(several)),
     }
 }
 
@@ -177,7 +211,14 @@ mod tests {
         assert_eq!(pick("p1").as_deref(), Ok("p1"));
         assert_eq!(pick("test").as_deref(), Ok("p2"));
         assert_eq!(pick("d").as_deref(), Ok("p1"));
-        assert_eq!(pick("te").unwrap_err(), "`te` may mean p2 (test), p12 (tests)");
+        assert_eq!(pick("te").unwrap_err(), "`te` may mean p2 (test), p12 (tests); use its id");
+        assert!(pick("").unwrap_err().starts_with("an empty ID"));
+        // A name that is another's id means the other; one that two have means neither.
+        let odd = [("p1", "p2"), ("p2", "web"), ("p3", "web"), ("p4", "webs")]
+            .map(|(id, name)| (id.to_owned(), name.to_owned()));
+        assert_eq!(super::pick("p2", &odd).unwrap(), "p2");
+        let said = super::pick("web", &odd).unwrap_err().to_string();
+        assert_eq!(said, "`web` may mean p2 (web), p3 (web); use its id");
         assert!(pick("x").unwrap_err().starts_with("there is no process `x`; there are p1 (dev)"));
     }
 }

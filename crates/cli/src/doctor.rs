@@ -3,7 +3,9 @@
 use std::io::IsTerminal;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
+use patterm_host::project_file::{Content, ProjectFile};
 use patterm_host::runtime::RuntimeDir;
 use patterm_host::state::StateDir;
 use patterm_host::{Project, VERSION};
@@ -11,13 +13,20 @@ use serde_json::{Value, json};
 
 use crate::args::Doctor;
 use crate::client::{Client, text};
-use crate::{say, start};
+use crate::said::{say, why};
+use crate::start;
 
 /// Less room than this fills up within a day of work.
 const LITTLE_ROOM: u64 = 512 << 20;
 
 /// The smallest terminal that shows what there is.
 const LEAST_SIZE: (u16, u16) = (24, 80);
+
+/// Fewer open files than this are soon used up: each pane takes some in the server and in the keeper.
+const FEW_FILES: u64 = 1_024;
+
+/// What the CLIs of agents that npm installs want at the least.
+const LEAST_NODE: u32 = 20;
 
 /// How something stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,15 +107,18 @@ fn report(findings: &[Finding]) -> String {
 fn examine() -> anyhow::Result<Vec<Finding>> {
     let project = Project::of(&std::env::current_dir()?)?;
     let mut findings = vec![good("patterm", VERSION), runtime_folder(), state_folder(&project)];
+    let mut server = None;
     match start::find_or_start(&project) {
         Err(error) => {
             let log = StateDir::from_env(project.key()).map(|state| state.file("server.log"));
             let log = log.map_or_else(|e| e.to_string(), |log| log.display().to_string());
-            findings.push(broken("server", format!("{error:#}"), &format!("its log is {log}")));
+            let advice = format!("mend what is broken above, if anything is; its log is {log}");
+            findings.push(broken("server", why(&error), &advice));
         }
         Ok((entry, started)) => {
             let how = if started { "started just now" } else { "running" };
             findings.push(good("server", format!("{how}, pid {}", entry.pid)));
+            server = Some(entry.pid);
             findings.push(match entry.patterm == VERSION {
                 true => good("version", "the server's is the same"),
                 false => fair(
@@ -119,12 +131,15 @@ fn examine() -> anyhow::Result<Vec<Finding>> {
                 Ok(mut client) => findings.extend(ask(&mut client)),
                 Err(error) => findings.push(broken(
                     "connection",
-                    format!("{error:#}"),
+                    why(&error),
                     "`patterm kill` ends the server; the next verb starts another",
                 )),
             }
         }
     }
+    findings.push(open_files(server));
+    findings.extend(node());
+    findings.extend(shared_servers(&project));
     findings.push(terminal());
     findings.push(locale());
     Ok(findings)
@@ -135,17 +150,15 @@ fn ask(client: &mut Client) -> Vec<Finding> {
     let mut findings = Vec::new();
     match client.look("list_agents", &json!({})) {
         Ok(answer) => findings.extend(agents(&answer)),
-        Err(error) => findings.push(broken(
-            "agents",
-            format!("{error:#}"),
-            "`patterm upgrade` replaces the server",
-        )),
+        Err(error) => {
+            findings.push(broken("agents", why(&error), "`patterm upgrade` replaces the server"))
+        }
     }
     match client.look("get_project_status", &json!({})) {
         Ok(answer) => findings.push(project_file(&answer["project_file"])),
         Err(error) => findings.push(broken(
             "project file",
-            format!("{error:#}"),
+            why(&error),
             "`patterm upgrade` replaces the server",
         )),
     }
@@ -168,7 +181,7 @@ fn agents(answer: &Value) -> Vec<Finding> {
         ),
     }];
     if let Some(fault) = answer["fault"].as_str() {
-        findings.push(broken("settings", fault, "mend the file"));
+        findings.push(broken("settings", fault, "mend the file; it is yours, not the project's"));
     }
     findings
 }
@@ -185,9 +198,74 @@ fn project_file(standing: &Value) -> Finding {
         Some("faulty") => {
             let faults: Vec<_> =
                 standing["faults"].as_array().into_iter().flatten().map(text).collect();
-            broken("project file", faults.join("\n"), "mend it")
+            broken(
+                "project file",
+                faults.join("\n"),
+                "mend it; `patterm schema` says what it may hold",
+            )
         }
         _ => good("project file", "none; `patterm init` writes one"),
+    }
+}
+
+/// Servers that the project file names.
+fn shared_servers(project: &Project) -> Option<Finding> {
+    let content = Content::read(project.root()).ok().flatten()?;
+    let servers = ProjectFile::parse(&content.text).ok()?.servers;
+    let names: Vec<_> = servers.keys().map(String::as_str).collect();
+    let says = format!("{} in patterm.toml; this version does not start them", names.join(", "));
+    let advice = "declare what must run now as a process; the rest waits for a later version";
+    (!names.is_empty()).then(|| fair("shared servers", says, advice))
+}
+
+/// How many files the server may open at the most; it raises its own limit that far.
+fn open_files(server: Option<u32>) -> Finding {
+    const WHAT: &str = "open files";
+    let whose = server.map_or_else(|| "self".to_owned(), |pid| pid.to_string());
+    let limits = std::fs::read_to_string(format!("/proc/{whose}/limits")).unwrap_or_default();
+    match most_files(&limits) {
+        Some(most) if most < FEW_FILES => fair(
+            WHAT,
+            format!("{most} at the most"),
+            "`ulimit -Hn 4096` before the server starts (`patterm kill` ends this one), or nofile in \
+             /etc/security/limits.conf",
+        ),
+        Some(most) => good(WHAT, format!("{most} at the most")),
+        None => good(WHAT, "no limit is known"),
+    }
+}
+
+/// The hard limit in what the kernel says of a process.
+fn most_files(limits: &str) -> Option<u64> {
+    let row = limits.lines().find(|row| row.starts_with("Max open files"))?;
+    row.split_whitespace().nth(4)?.parse().ok()
+}
+
+/// Node, which most agents' CLIs are written for, where there is one.
+#[expect(clippy::disallowed_methods, reason = "asks a program of the person's own for its version")]
+fn node() -> Option<Finding> {
+    let output = Command::new("node").arg("--version").stdin(Stdio::null()).output().ok()?;
+    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    Some(node_finding(&version))
+}
+
+fn node_finding(version: &str) -> Finding {
+    let major: Option<u32> =
+        version.trim_start_matches('v').split('.').next().and_then(|n| n.parse().ok());
+    match major {
+        Some(major) if major < LEAST_NODE => fair(
+            "node",
+            version,
+            &format!(
+                "agents' CLIs that npm installs want {LEAST_NODE} or newer: nodejs.org has it"
+            ),
+        ),
+        Some(_) => good("node", version),
+        None => fair(
+            "node",
+            "`node --version` names no version",
+            "agents' CLIs that npm installs may not start: see what `node` on your PATH is",
+        ),
     }
 }
 
@@ -301,6 +379,17 @@ mod tests {
             "good    patterm        1.0\n\
              broken  project file   a\n                       b\n                       → mend it"
         );
+    }
+
+    #[test]
+    fn old_node_and_few_files() {
+        assert_eq!(node_finding("v22.1.0").health, Health::Good);
+        assert_eq!(node_finding("v16.20.2").health, Health::Fair);
+        assert_eq!(node_finding("segmentation fault").health, Health::Fair);
+        let limits = "Limit                     Soft Limit           Hard Limit           Units\n\
+            Max open files            20                   4096                 files\n";
+        assert_eq!(most_files(limits), Some(4096));
+        assert_eq!(most_files("Max open files  unlimited  unlimited  files"), None);
     }
 
     #[test]

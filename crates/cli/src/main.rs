@@ -13,6 +13,7 @@ mod mcp_stdio;
 mod overview;
 mod pads;
 mod papers;
+mod said;
 mod serve;
 mod setup;
 mod start;
@@ -21,13 +22,16 @@ mod trust;
 mod tui;
 mod upgrade;
 mod verbs;
+mod words;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use args::{Arguments, Keeper, Verb};
 use patterm_keeper::Options;
+use said::say;
 
 fn main() -> ExitCode {
     let Arguments { verb } = Arguments::parse();
@@ -74,7 +78,7 @@ fn main() -> ExitCode {
         Some(Verb::Man(options)) => papers::man(&options),
         None => overview::run(),
     };
-    match outcome {
+    match outcome.and_then(|()| said::all()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             complain(&error);
@@ -83,14 +87,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says on standard error why a verb failed.
-#[expect(clippy::print_stderr, reason = "this is where errors go")]
+/// Says on standard error why a verb failed. Where nobody hears that, the exit code still tells.
 fn complain(error: &anyhow::Error) {
-    eprintln!("patterm: {error:#}");
-}
-
-/// Prints a verb's own words.
-#[expect(clippy::print_stdout, reason = "this is what verbs are for")]
-fn say(text: &str) {
-    println!("{}", text.trim_end());
+    let _ = writeln!(std::io::stderr(), "patterm: {}", said::why(error));
 }

@@ -1,6 +1,6 @@
 //! `patterm pads` and `patterm pad`: the scratchpads, for people and scripts.
 
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::Path;
 use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::args::{Pad, Pads};
 use crate::client::{Client, text};
 use crate::ls::duration;
-use crate::say;
+use crate::said::{say, say_bytes};
 
 pub(crate) fn list(options: &Pads) -> anyhow::Result<()> {
     let answer = Client::connect()?.look("scratchpad_list", &json!({}))?;
@@ -73,8 +73,7 @@ pub(crate) fn one(options: &Pad) -> anyhow::Result<()> {
         say(&answer.to_string());
         return Ok(());
     }
-    // To the byte; and whoever reads this may have had enough.
-    let _ = std::io::stdout().write_all(text(&answer["content"]).as_bytes());
+    say_bytes(text(&answer["content"]).as_bytes());
     Ok(())
 }
 

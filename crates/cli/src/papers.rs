@@ -1,19 +1,16 @@
 //! What comes from the definitions themselves: completions, man pages, the project file's schema.
 
-use std::io::Write;
-
 use anyhow::Context;
 use clap::CommandFactory;
 use patterm_host::project_file;
 
 use crate::args::{Arguments, Completions, Man};
-use crate::say;
+use crate::said::{say, say_bytes};
 
 pub(crate) fn completions(options: &Completions) -> anyhow::Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(options.shell, &mut Arguments::command(), "patterm", &mut script);
-    // Whoever reads this may have had enough.
-    let _ = std::io::stdout().write_all(&script);
+    say_bytes(&script);
     Ok(())
 }
 

@@ -16,6 +16,15 @@ pub(crate) fn has_terminal() -> bool {
     rustix::termios::isatty(stdin()) && rustix::termios::isatty(stdout())
 }
 
+/// Says what to do where there is none.
+pub(crate) fn must_have_terminal() -> anyhow::Result<()> {
+    anyhow::ensure!(
+        has_terminal(),
+        "this is no terminal to show it on; `patterm screen ID` prints what a process shows"
+    );
+    Ok(())
+}
+
 /// Shows the project, with this process in front.
 pub(crate) fn run(process: Option<String>) -> anyhow::Result<()> {
     let project = Project::of(&std::env::current_dir()?)?;

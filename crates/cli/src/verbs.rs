@@ -1,7 +1,5 @@
 //! The verbs that are thin over a tool: what they ask, and how they print the answer.
 
-use std::io::Write;
-
 use anyhow::Context;
 use serde_json::{Value, json};
 
@@ -10,7 +8,8 @@ use crate::args::{
     Stop, Wait,
 };
 use crate::client::{Client, text};
-use crate::say;
+use crate::said::{say, say_bytes};
+use crate::tui;
 
 /// How much of the output is asked for at once.
 const LOG_BYTES: u64 = 256 << 10;
@@ -24,12 +23,13 @@ pub(crate) fn run(options: &Run) -> anyhow::Result<()> {
     if let Some(name) = &options.name {
         arguments["name"] = json!(name);
     }
-    spawn(arguments, options.json)
+    start("spawn_process", &arguments, options.json, options.attach)
 }
 
 pub(crate) fn shell(options: &Shell) -> anyhow::Result<()> {
     let here = std::env::current_dir()?;
-    spawn(json!({"kind": "terminal", "working_dir": here}), options.json)
+    let arguments = json!({"kind": "terminal", "working_dir": here});
+    start("spawn_process", &arguments, options.json, options.attach)
 }
 
 pub(crate) fn agent(options: &Agent) -> anyhow::Result<()> {
@@ -39,7 +39,7 @@ pub(crate) fn agent(options: &Agent) -> anyhow::Result<()> {
             arguments[field] = json!(value);
         }
     }
-    start("spawn_agent", &arguments, options.json)
+    start("spawn_agent", &arguments, options.json, options.attach)
 }
 
 pub(crate) fn agents(options: &Agents) -> anyhow::Result<()> {
@@ -73,15 +73,18 @@ pub(crate) fn message(options: &Message) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn spawn(arguments: Value, as_json: bool) -> anyhow::Result<()> {
-    start("spawn_process", &arguments, as_json)
-}
-
-fn start(tool: &str, arguments: &Value, as_json: bool) -> anyhow::Result<()> {
+/// Starts something, and prints its id or shows it.
+fn start(tool: &str, arguments: &Value, as_json: bool, attach: bool) -> anyhow::Result<()> {
+    if attach {
+        // Before anything is started.
+        tui::must_have_terminal()?;
+    }
     let answer = Client::connect()?.call(tool, arguments)?;
-    match as_json {
-        true => say(&answer.to_string()),
-        false => say(&text(&answer["process_id"])),
+    let id = text(&answer["process_id"]);
+    match (attach, as_json) {
+        (true, _) => return tui::run(Some(id)),
+        (false, true) => say(&answer.to_string()),
+        (false, false) => say(&id),
     }
     Ok(())
 }
@@ -202,7 +205,7 @@ pub(crate) fn logs(options: &Logs) -> anyhow::Result<()> {
     let mut ended = false;
     // Up to where its output is known to have come.
     let mut waited = 0;
-    let mut stdout = std::io::stdout().lock();
+    let mut whole = options.json.then(Vec::new);
     loop {
         let mut arguments = json!({"process_id": id, "max_bytes": LOG_BYTES});
         if !options.raw {
@@ -219,12 +222,18 @@ pub(crate) fn logs(options: &Logs) -> anyhow::Result<()> {
             Some(encoded) => decode_base64(encoded),
             None => text(&answer["text"]).into_bytes(),
         };
-        // Whoever read this may have had enough.
-        if stdout.write_all(&printed).and_then(|()| stdout.flush()).is_err() {
-            return Ok(());
+        match &mut whole {
+            Some(whole) => whole.extend(printed),
+            None if !say_bytes(&printed) => return Ok(()),
+            None => {}
         }
         if next > begin {
             continue;
+        }
+        if let Some(whole) = whole {
+            let text = String::from_utf8_lossy(&whole);
+            say(&json!({"process_id": id, "text": text, "next_offset": next}).to_string());
+            return Ok(());
         }
         if !options.follow || ended {
             return Ok(());
@@ -275,13 +284,13 @@ pub(crate) fn search(options: &Search) -> anyhow::Result<()> {
         arguments["limit"] = json!(limit);
     }
     let answer = client.look("search_output", &arguments)?;
+    let matches = answer["matches"].as_array().cloned().unwrap_or_default();
     if options.json {
         say(&answer.to_string());
-        return Ok(());
-    }
-    let matches = answer["matches"].as_array().cloned().unwrap_or_default();
-    for found in &matches {
-        say(&format!("{}: {}", found["line"], text(&found["text"])));
+    } else {
+        for found in &matches {
+            say(&format!("{}: {}", found["line"], text(&found["text"])));
+        }
     }
     anyhow::ensure!(!matches.is_empty(), "no line matches");
     Ok(())
@@ -312,7 +321,9 @@ pub(crate) fn send(options: &Send) -> anyhow::Result<()> {
     let arguments = json!({
         "process_id": id, "kind": kind, "text": options.text, "submit": !options.no_enter,
     });
-    client.call("send_input", &arguments).map(drop)
+    client.call("send_input", &arguments)?;
+    say(&format!("typed into {id}"));
+    Ok(())
 }
 
 pub(crate) fn key(options: &Key) -> anyhow::Result<()> {
@@ -322,6 +333,7 @@ pub(crate) fn key(options: &Key) -> anyhow::Result<()> {
         let arguments = json!({"process_id": id, "kind": "key", "key": key});
         client.call("send_input", &arguments)?;
     }
+    say(&format!("pressed {} in {id}", options.keys.join(" ")));
     Ok(())
 }
 
@@ -351,12 +363,8 @@ fn act(tool: &str, process: &str, mut arguments: Value, done: &str) -> anyhow::R
 }
 
 pub(crate) fn call(Call { tool, arguments }: &Call) -> anyhow::Result<()> {
-    let arguments: Value = match arguments {
-        Some(text) => serde_json::from_str(text).context("the arguments are no JSON")?,
-        None => json!({}),
-    };
-    anyhow::ensure!(arguments.is_object(), "the arguments take a JSON object");
-    let answer = Client::connect_as_program()?.call(tool, &arguments)?;
+    let arguments = arguments.clone().unwrap_or_else(|| json!({}));
+    let answer = Client::connect_as_program()?.call_tool(tool, &arguments)?;
     say(&serde_json::to_string_pretty(&answer)?);
     Ok(())
 }

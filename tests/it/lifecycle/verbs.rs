@@ -59,10 +59,13 @@ fn ls_lists_the_servers_of_all_projects_from_anywhere() {
     assert_eq!(two.list(), [first.clone(), second.clone()]);
     let text = two.run("home", &["ls"]);
     let rows: Vec<Vec<&str>> = text.lines().map(|l| l.split_whitespace().collect()).collect();
-    assert_eq!(rows[0], ["PID", "UP", "VERSION", "PROJECT"]);
+    assert_eq!(rows[0], ["PID", "UP", "VERSION", "PANES", "RUNNING", "PROJECT"]);
     for (row, entry) in rows[1..].iter().zip([&first, &second]) {
         let (pid, project) = (entry.pid.to_string(), entry.project.to_str().unwrap());
-        assert_eq!([row[0], row[2], row[3]], [&*pid, &*entry.patterm, project]);
+        assert_eq!(
+            [row[0], row[2], row[3], row[4], row[5]],
+            [&*pid, &*entry.patterm, "0", "0", project]
+        );
         assert!(row[1].ends_with('s'), "up for seconds: {text}");
     }
     assert_eq!(rows.len(), 3);

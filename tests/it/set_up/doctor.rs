@@ -67,3 +67,68 @@ fn a_folder_that_cannot_be_used_is_found() {
     assert_eq!(health(&found, "server").0, "broken");
     assert_eq!(health(&found, "state folder").0, "good");
 }
+
+#[test]
+fn what_is_not_as_it_should_be_comes_with_what_to_do() {
+    let mut place = Place::new();
+    let file = place.path("project/patterm.toml");
+    std::fs::write(&file, "[servers.files]\ncommand = 'mcp-files'\n").unwrap();
+    let node = place.path("home/node");
+    std::fs::write(&node, "#!/bin/sh\necho v16.20.2\n").unwrap();
+    std::fs::set_permissions(&node, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    // None of the agents' CLIs, and an old node.
+    place.set("PATH", format!("{}:/usr/bin:/bin", place.path("home").display()));
+    place.set("LANG", "C");
+    let limited = "ulimit -n 64; exec \"$0\" doctor --json";
+    let mut command = place.command(std::path::Path::new("sh"));
+    let output = command.args(["-c", limited]).arg(place.binary()).output().unwrap();
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found = found.as_array().unwrap();
+    assert_eq!(output.status.code(), Some(0), "all of it works, if not well: {found:?}");
+    for (check, words) in [
+        ("agents", "install one"),
+        ("project file", "`patterm trust`"),
+        ("shared servers", "declare what must run now as a process"),
+        ("open files", "`ulimit -Hn 4096`"),
+        ("node", "20 or newer"),
+        ("locale", "UTF-8"),
+    ] {
+        let (state, advice) = health(found, check);
+        assert_eq!(state, "fair", "{check}: {found:?}");
+        assert!(advice.unwrap().contains(words), "{check}: {found:?}");
+    }
+    let said = place.run(&["trust", "--yes"]);
+    assert!(said.contains("shared server files (this version does not start it)"), "{said}");
+}
+
+/// As root everything is writable, so it is another user's.
+#[test]
+fn a_state_folder_that_cannot_be_written_is_found() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::of_another_user();
+    let file = place.path("project/patterm.toml");
+    std::fs::write(&file, "").unwrap();
+    place.give_to_user(&file);
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o000)).unwrap();
+    let said = fails(&place, &["trust", "--yes"]);
+    assert!(said.contains("you may not read it; `chmod u+r`"), "{said}");
+    std::fs::set_permissions(place.path("state"), PermissionsExt::from_mode(0o500)).unwrap();
+    let (found, code) = findings(&place);
+    assert_eq!(code, Some(1), "{found:?}");
+    let (state, advice) = health(&found, "state folder");
+    assert_eq!(state, "broken");
+    assert!(advice.unwrap().contains("yours to write"), "{found:?}");
+    assert_eq!(health(&found, "server").0, "broken");
+}
+
+/// A server that was killed leaves its socket; that is nothing to mend.
+#[test]
+fn a_stale_socket_is_no_finding() {
+    let place = Place::new();
+    let entry: Value = serde_json::from_str(&place.run(&["serve", "--json"])).unwrap();
+    let dead = crate::support::Running::of(entry["pid"].as_u64().unwrap() as u32);
+    dead.signal(rustix::process::Signal::KILL);
+    dead.wait();
+    let (found, code) = findings(&place);
+    assert_eq!((code, health(&found, "server").0.as_str()), (Some(0), "good"), "{found:?}");
+}

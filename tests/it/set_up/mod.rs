@@ -5,6 +5,7 @@ mod doctor;
 mod init;
 mod papers;
 mod setup;
+mod verbs;
 
 use std::process::{Output, Stdio};
 

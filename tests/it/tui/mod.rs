@@ -1,5 +1,6 @@
 //! The TUI as a person has it: the real binary on a terminal of tmux, typed into and looked at.
 
+mod attach;
 mod keys;
 mod leaving;
 mod panes;

@@ -32,10 +32,12 @@ enum End {
 }
 
 pub(crate) fn run(options: &Attach) -> anyhow::Result<()> {
+    if !options.raw {
+        tui::must_have_terminal()?;
+    }
     let named = options.process.as_deref();
     let id = named.map(|words| Client::connect()?.resolve(words)).transpose()?;
     let Some(id) = id.clone().filter(|_| options.raw) else {
-        anyhow::ensure!(tui::has_terminal(), "this is no terminal to show it on");
         return tui::run(id);
     };
     let mut stream = Client::open_here()?.into_stream();

@@ -1,0 +1,297 @@
+//! Every verb, held against what is promised of all of them: help, exit codes, JSON, ids, and
+//! standard output that is full or that nobody reads.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::process::{Output, Stdio};
+
+use serde_json::Value;
+
+use crate::support::Place;
+
+/// What `--json` prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Json {
+    List,
+    Object,
+}
+
+/// What is known of a verb.
+struct Verb {
+    name: &'static str,
+    /// How it is used, where it ends by itself without a terminal. ID stands for a process of its own.
+    normal: Option<&'static [&'static str]>,
+    /// With these arguments and `--json` it prints this.
+    json: Option<(&'static [&'static str], Json)>,
+    /// Its arguments are wrong usage.
+    wrong: &'static [&'static str],
+    /// Its first argument is an ID, and these come after it.
+    id: Option<&'static [&'static str]>,
+}
+
+const fn verb(name: &'static str, normal: &'static [&'static str]) -> Verb {
+    Verb { name, normal: Some(normal), json: None, wrong: &["--nonsense"], id: None }
+}
+
+impl Verb {
+    const fn json(mut self, arguments: &'static [&'static str], json: Json) -> Self {
+        self.json = Some((arguments, json));
+        self
+    }
+
+    const fn wrong(mut self, arguments: &'static [&'static str]) -> Self {
+        self.wrong = arguments;
+        self
+    }
+
+    const fn of_id(mut self, after: &'static [&'static str]) -> Self {
+        self.id = Some(after);
+        self
+    }
+
+    /// It does not end by itself, or needs a terminal.
+    const fn stays(mut self) -> Self {
+        self.normal = None;
+        self
+    }
+}
+
+/// A new verb stands here, or the first test fails.
+const VERBS: &[Verb] = &[
+    verb("serve", &[]).json(&[], Json::Object).wrong(&["--json", "--foreground"]),
+    verb("kill", &[]).wrong(&["extra"]),
+    verb("upgrade", &[]),
+    verb("ls", &[]).json(&[], Json::List),
+    verb("run", &["--", "cat"]).json(&["--", "cat"], Json::Object).wrong(&["cat"]),
+    verb("agent", &["parrot"]).json(&["parrot"], Json::Object).wrong(&[]),
+    verb("agents", &[]).json(&[], Json::List),
+    verb("shell", &[]).json(&[], Json::Object).wrong(&["--json", "--attach"]),
+    verb("ps", &[]).json(&[], Json::List),
+    verb("status", &["ID"]).json(&["ID"], Json::Object).wrong(&[]).of_id(&[]),
+    verb("logs", &["ID"]).json(&["ID"], Json::Object).wrong(&["p1", "--json", "-f"]).of_id(&[]),
+    verb("screen", &["ID"]).json(&["ID"], Json::Object).wrong(&[]).of_id(&[]),
+    verb("search", &["ID", "ready"])
+        .json(&["ID", "ready"], Json::Object)
+        .wrong(&["p1"])
+        .of_id(&["ready"]),
+    verb("wait", &["ID", "ready"])
+        .json(&["ID", "ready"], Json::Object)
+        .wrong(&["p1", "x", "--timeout", "soon"])
+        .of_id(&["ready"]),
+    verb("send", &["ID", "hello"]).wrong(&["p1"]).of_id(&["hello"]),
+    verb("message", &["ID", "hello"])
+        .stays()
+        .json(&["parrot", "hello"], Json::Object)
+        .wrong(&["p1"])
+        .of_id(&["hello"]),
+    verb("key", &["ID", "enter"]).wrong(&["p1"]).of_id(&["enter"]),
+    verb("stop", &["ID"]).wrong(&["p1", "--signal", "99"]).of_id(&[]),
+    verb("restart", &["ID"]).wrong(&[]).of_id(&[]),
+    verb("close", &["ID"]).wrong(&[]).of_id(&[]),
+    verb("attach", &[]).stays().wrong(&["--raw"]),
+    verb("timers", &[]).json(&[], Json::List),
+    verb("pads", &[]).json(&[], Json::List),
+    verb("pad", &["plan"]).json(&["plan"], Json::Object).wrong(&["plan", "--edit", "--append"]),
+    verb("call", &["whoami"]).wrong(&["whoami", "["]),
+    verb("init", &[]).stays(),
+    verb("trust", &["--yes"]),
+    verb("doctor", &[]).json(&[], Json::List),
+    verb("setup", &["claude", "--print"]).wrong(&["nobody"]),
+    verb("schema", &[]),
+    verb("completions", &["bash"]).wrong(&["nosh"]),
+    verb("man", &["man1"]).wrong(&[]),
+    verb("mcp-stdio", &[]).stays().wrong(&["--socket"]),
+];
+
+/// A project with a scratchpad, a project file, and an agent that only repeats.
+fn prepared() -> Place {
+    let place = Place::new();
+    let settings = place.path("home/.config/patterm");
+    std::fs::create_dir_all(&settings).unwrap();
+    let preset = "[agents.parrot]\nlike = \"generic\"\ntitle = \"Parrot\"\nprogram = \"cat\"\n";
+    std::fs::write(settings.join("config.toml"), preset).unwrap();
+    std::fs::write(place.path("project/patterm.toml"), "").unwrap();
+    place.run(&["call", "scratchpad_write", r#"{"name": "plan", "content": "first this"}"#]);
+    place
+}
+
+/// Arguments with the id of a process that was started for them.
+fn with_id(place: &Place, verb: &Verb, arguments: &[&str]) -> Vec<String> {
+    let mut all = vec![verb.name.to_owned()];
+    for argument in arguments {
+        all.push(match *argument {
+            "ID" => {
+                let id = place.run(&["run", "--", "sh", "-c", "echo ready; cat"]).trim().to_owned();
+                place.run(&["wait", &id, "ready"]);
+                id
+            }
+            plain => plain.to_owned(),
+        });
+    }
+    all
+}
+
+fn output(place: &Place, arguments: &[impl AsRef<str>], stdout: Option<Stdio>) -> Output {
+    let arguments: Vec<&str> = arguments.iter().map(AsRef::as_ref).collect();
+    let mut command = place.patterm(&arguments);
+    command.stdin(Stdio::null());
+    if let Some(stdout) = stdout {
+        command.stdout(stdout).stderr(Stdio::piped());
+        return command.spawn().unwrap().wait_with_output().unwrap();
+    }
+    command.output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    assert!(!bytes.contains(&0x1b), "no colours where there is no terminal");
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn the_table_has_every_verb() {
+    let help = Place::new().run(&["--help"]);
+    let commands = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let mut listed: Vec<_> =
+        commands.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
+    let mut known: Vec<_> = VERBS.iter().map(|verb| verb.name).collect();
+    listed.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(listed, known);
+    assert!(
+        help.contains("Exit codes: 0 done, 1 failed") && help.contains("An ID may be"),
+        "{help}"
+    );
+}
+
+#[test]
+fn every_verb_has_help_and_knows_wrong_usage() {
+    let place = Place::new();
+    for verb in VERBS {
+        let Output { status, stdout, stderr } = output(&place, &[verb.name, "--help"], None);
+        let help = text(&stdout);
+        assert_eq!((status.code(), &*stderr), (Some(0), &b""[..]), "{}", verb.name);
+        assert!(help.contains(&format!("Usage: patterm {}", verb.name)), "{help}");
+        assert_eq!(help.contains("--json"), verb.json.is_some(), "{help}");
+        assert_eq!(
+            help.contains("<ID>") || verb.name == "attach",
+            verb.id.is_some() || verb.name == "attach",
+            "{help}"
+        );
+        for wrong in [&["--nonsense"][..], verb.wrong] {
+            let arguments = [&[verb.name], wrong].concat();
+            let Output { status, stdout, stderr } = output(&place, &arguments, None);
+            let said = text(&stderr);
+            assert_eq!((status.code(), &*stdout), (Some(2), &b""[..]), "{arguments:?}: {said}");
+            assert!(said.starts_with("error: ") && said.contains("--help"), "{said}");
+        }
+    }
+    assert!(!place.path("run/patterm").exists(), "nothing was started");
+}
+
+#[test]
+fn json_is_one_value_of_a_known_shape() {
+    let place = prepared();
+    for verb in VERBS {
+        let Some((arguments, shape)) = verb.json else { continue };
+        let mut arguments = with_id(&place, verb, arguments);
+        arguments.insert(1, "--json".to_owned());
+        let Output { status, stdout, stderr } = output(&place, &arguments, None);
+        let said = text(&stderr);
+        assert_eq!((status.code(), said.as_str()), (Some(0), ""), "{arguments:?}");
+        let value: Value = serde_json::from_slice(&stdout).unwrap();
+        let found = if value.is_array() { Json::List } else { Json::Object };
+        assert_eq!(found, shape, "{arguments:?}: {value}");
+        assert_eq!(text(&stdout).lines().count(), 1, "one line, for whoever reads lines");
+    }
+}
+
+#[test]
+fn an_id_means_the_same_to_every_verb() {
+    let place = Place::new();
+    for name in ["web", "website"] {
+        place.run(&["run", "--name", name, "--", "sh", "-c", "echo ready; cat"]);
+    }
+    let expected = BTreeMap::from([
+        ("nope", "patterm: there is no process `nope`; there are p1 (web), p2 (website)\n"),
+        ("we", "patterm: `we` may mean p1 (web), p2 (website); use its id\n"),
+        ("", "patterm: an empty ID names no process; `patterm ps` lists them\n"),
+    ]);
+    for verb in VERBS {
+        let Some(after) = verb.id else { continue };
+        for (id, words) in &expected {
+            let arguments = [&[verb.name, id], after].concat();
+            let Output { status, stdout, stderr } = output(&place, &arguments, None);
+            assert_eq!((status.code(), text(&stderr).as_str()), (Some(1), *words), "{arguments:?}");
+            assert_eq!(stdout, b"", "{arguments:?}");
+        }
+    }
+    for id in ["p1", "web", "p2", "website", "webs"] {
+        place.run(&["status", id]);
+    }
+}
+
+#[test]
+fn a_reader_that_had_enough_is_no_failure_and_a_full_disk_is() {
+    let place = prepared();
+    for verb in VERBS {
+        let Some(arguments) = verb.normal else { continue };
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let arguments_now = with_id(&place, verb, arguments);
+        let Output { status, stderr, .. } = output(&place, &arguments_now, Some(writer.into()));
+        assert_eq!((status.code(), text(&stderr).as_str()), (Some(0), ""), "{arguments_now:?}");
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let arguments_now = with_id(&place, verb, arguments);
+        let Output { status, stderr, .. } = output(&place, &arguments_now, Some(full.into()));
+        let said = text(&stderr);
+        assert_eq!(status.code(), Some(1), "{arguments_now:?}: {said}");
+        assert!(said.starts_with("patterm: cannot write to standard output: "), "{said}");
+    }
+}
+
+#[test]
+fn what_needs_a_terminal_says_so_before_it_does_anything() {
+    let place = prepared();
+    for arguments in [
+        &["attach"][..],
+        &["attach", "p1"],
+        &["run", "--attach", "--", "cat"],
+        &["shell", "--attach"],
+        &["agent", "parrot", "--attach"],
+    ] {
+        let Output { status, stderr, .. } = output(&place, arguments, None);
+        let said = text(&stderr);
+        assert_eq!(status.code(), Some(1), "{arguments:?}");
+        assert!(said.contains("no terminal") && said.contains("`patterm screen ID`"), "{said}");
+    }
+    assert_eq!(place.run(&["ps", "--json"]), "[]\n");
+}
+
+#[test]
+fn refusals_speak_of_verbs_and_not_of_tools() {
+    let place = Place::new();
+    place.run(&["run", "--name", "web", "--", "cat"]);
+    place.run(&["stop", "web"]);
+    for (arguments, words) in [
+        (&["stop", "web"][..], "`patterm restart` starts it"),
+        (&["message", "web", "hi"], "which is no agent; use `patterm send`"),
+        (&["agent", "nope"], "PRESET names no preset"),
+        (&["run", "--", ""], "COMMAND names no program"),
+    ] {
+        let said = super::fails(&place, arguments);
+        assert!(said.contains(words), "{arguments:?}: {said}");
+    }
+}
+
+/// Where nothing can be written, every verb that needs a server says why, once, and what to do.
+#[test]
+fn without_a_folder_to_write_to_that_is_said() {
+    let mut place = Place::new();
+    place.set("XDG_STATE_HOME", "/proc/nowhere");
+    for arguments in [&["ps"][..], &["run", "--", "cat"], &["pads"]] {
+        let said = super::fails(&place, arguments);
+        assert!(said.contains("cannot make /proc/nowhere/patterm"), "{said}");
+        assert!(said.ends_with("; `patterm doctor` checks the set-up\n"), "{said}");
+        assert_eq!(said.matches("os error 2").count(), 1, "{said}");
+    }
+}
