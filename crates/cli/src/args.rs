@@ -276,6 +276,7 @@ pub(crate) struct Stop {
 }
 
 #[derive(Debug, Args)]
+<<<<<<< HEAD
 pub(crate) struct Restart {
     /// An id, a name, or the start of one
     #[arg(required_unless_present = "bring_back")]
@@ -290,6 +291,8 @@ pub(crate) struct Restart {
 }
 
 #[derive(Debug, Args)]
+=======
+>>>>>>> a651ff023288e7855c8cf5a533c7e84db3fa686a
 pub(crate) struct One {
     /// An id, a unique name, or the start of one
     #[arg(value_name = "ID")]

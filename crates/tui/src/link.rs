@@ -101,7 +101,7 @@ fn refusal(error: &str) -> String {
 #[derive(Debug)]
 pub(crate) enum Told {
     /// The project as it is now.
-    Seen(Seen),
+    Seen(Box<Seen>),
     /// It was ended for good.
     Ended,
     /// Why it will not be followed.
@@ -152,7 +152,7 @@ impl Follow {
             };
             newest = serde_json::from_str(seen).ok().or(newest);
         }
-        Ok(newest.map(Told::Seen))
+        Ok(newest.map(|seen| Told::Seen(Box::new(seen))))
     }
 }
 

@@ -32,7 +32,7 @@ impl Tui {
         match follow.read() {
             Ok(Some(Told::Seen(seen))) => {
                 self.looking = None;
-                self.happen(Event::Seen(seen));
+                self.happen(Event::Seen(*seen));
             }
             Ok(Some(Told::Ended)) => self.happen(Event::GaveUp),
             Ok(Some(Told::Refused(why))) => return Err(Error::Server(why)),
