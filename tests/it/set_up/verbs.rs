@@ -154,12 +154,8 @@ fn the_table_has_every_verb() {
     let mut listed: Vec<_> =
         commands.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
     let mut known: Vec<_> = VERBS.iter().map(|verb| verb.name).collect();
-<<<<<<< HEAD
-    (listed.sort_unstable(), known.sort_unstable());
-=======
     listed.sort_unstable();
     known.sort_unstable();
->>>>>>> a651ff023288e7855c8cf5a533c7e84db3fa686a
     assert_eq!(listed, known);
     assert!(
         help.contains("Exit codes: 0 done, 1 failed") && help.contains("An ID may be"),
