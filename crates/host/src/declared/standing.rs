@@ -170,6 +170,8 @@ impl Host {
         state.version += 1;
         drop(state);
         declared.ring();
+        // What can be brought back depends on it.
+        self.processes.ring();
     }
 
     /// Trusts the content with this hash, which must be what the file holds now.

@@ -55,7 +55,7 @@ pub(super) fn draw(model: &Model, chosen: usize, left_out: &BTreeSet<String>, ca
         let happened = offered.first().map(|(.., offer)| happened(offer, model.now));
         let text = happened.unwrap_or_default();
         canvas.put_cut(inner.x + 1, inner.y, inner.right(), &text, &look::plain());
-        let keys = "enter brings back   space leaves out   n never   esc later";
+        let keys = "enter brings back   space leaves out   esc later   N never";
         canvas.put_cut(inner.x + 1, inner.bottom() - 1, inner.right(), keys, &look::accent());
     }
     let first = first_shown(chosen, rows.height, offered.len());
