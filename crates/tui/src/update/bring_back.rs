@@ -136,8 +136,11 @@ pub(super) fn done(model: &mut Model, answer: Value, effects: &mut Vec<Effect>) 
         1 => "1 is back".to_owned(),
         count => format!("{count} are back"),
     };
-    tell(model, &text, false);
-    if processes.iter().any(|back| back.reason.is_some()) {
+    let anew = back.iter().filter(|back| back.how == How::Anew).count();
+    let more = if anew > 0 { format!(", {anew} with a new conversation") } else { String::new() };
+    tell(model, &format!("{text}{more}"), false);
+    // That an agent would begin anew was said before.
+    if processes.iter().any(|back| back.reason.is_some() && back.how != How::Anew) {
         let lines: Vec<String> = processes.iter().map(Back::to_string).collect();
         let (title, text) = ("brought back".to_owned(), lines.join("\n"));
         model.mode = Mode::Text { title, text, top: 0 };

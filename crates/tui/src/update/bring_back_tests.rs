@@ -96,4 +96,18 @@ fn what_is_back_is_shown() {
     let effects = sample.happen(Event::Answer(Asked::BringBack, Ok(answer))).to_vec();
     assert!(matches!(&effects[..], [Effect::Attach { process, .. }] if process == "p1"));
     assert_eq!(sample.model.notice.as_ref().unwrap().text, "1 is back");
+    let anew = json!({"processes": [
+        {"process_id": "p1", "name": "lead", "how": "resumed"},
+        {"process_id": "p2", "name": "helper", "how": "anew", "reason": "so"},
+    ]});
+    sample.happen(Event::Answer(Asked::BringBack, Ok(anew)));
+    let text = &sample.model.notice.as_ref().unwrap().text;
+    assert_eq!(text, "2 are back, 1 with a new conversation");
+    assert_eq!(sample.model.mode, Mode::Typing, "as it was said before");
+    let failed = json!({"processes": [
+        {"process_id": "p2", "name": "helper", "how": "not", "reason": "so"},
+    ]});
+    sample.happen(Event::Answer(Asked::BringBack, Ok(failed)));
+    let sheet = |mode: &Mode| matches!(mode, Mode::Text { text, .. } if text.contains("so"));
+    assert!(sheet(&sample.model.mode), "{:?}", sample.model.mode);
 }
