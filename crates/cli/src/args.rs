@@ -276,10 +276,9 @@ pub(crate) struct Stop {
 }
 
 #[derive(Debug, Args)]
-<<<<<<< HEAD
 pub(crate) struct Restart {
-    /// An id, a name, or the start of one
-    #[arg(required_unless_present = "bring_back")]
+    /// An id, a unique name, or the start of one
+    #[arg(value_name = "ID", required_unless_present = "bring_back")]
     pub(crate) process: Option<String>,
     /// Bring back all that ran when the server was ended or the machine was restarted; agents go on
     /// with their conversations where they can
@@ -291,8 +290,6 @@ pub(crate) struct Restart {
 }
 
 #[derive(Debug, Args)]
-=======
->>>>>>> a651ff023288e7855c8cf5a533c7e84db3fa686a
 pub(crate) struct One {
     /// An id, a unique name, or the start of one
     #[arg(value_name = "ID")]

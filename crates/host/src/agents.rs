@@ -141,9 +141,13 @@ impl Host {
 
     /// Whether an agent that ended would go on where it was; if not, why. An error says why it could
     /// not be started at all.
-    pub(crate) fn would_resume(&self, agent: &AgentEntry) -> Result<Option<String>, ToolError> {
-        let (preset, _) = self.usable_preset(&agent.preset)?;
-        Ok(going_on(agent, &preset).why_anew())
+    pub(crate) fn would_resume(
+        &self,
+        agent: &AgentEntry,
+        catalogue: &Catalogue,
+    ) -> Result<Option<String>, ToolError> {
+        let (preset, _) = self.usable(&agent.preset, catalogue)?;
+        Ok(going_on(agent, preset).why_anew())
     }
 
     fn prepare_anew(
@@ -278,14 +282,24 @@ impl Host {
 
     /// A preset that can be used, and where its program is.
     fn usable_preset(&self, name: &str) -> Result<(Preset, PathBuf), ToolError> {
-        let mut catalogue = self.catalogue();
-        let Some(Known { preset, .. }) = catalogue.presets.remove(name) else {
+        let catalogue = self.catalogue();
+        self.usable(name, &catalogue).map(|(preset, program)| (preset.clone(), program))
+    }
+
+    fn usable<'a>(
+        &self,
+        name: &str,
+        catalogue: &'a Catalogue,
+    ) -> Result<(&'a Preset, PathBuf), ToolError> {
+        let Some(Known { preset, .. }) = catalogue.presets.get(name) else {
             let known: Vec<_> = catalogue.presets.keys().map(String::as_str).collect();
-            let fault = catalogue.fault.map(|fault| format!(" ({fault})")).unwrap_or_default();
+            let fault = catalogue.fault.as_ref();
+            let fault = fault.map(|fault| format!(" ({fault})")).unwrap_or_default();
             let why = format!("names no preset: `{name}`; there are {}{fault}", known.join(", "));
             return Err(ToolError::invalid("agent", why));
         };
         let unavailable = |message: String| ToolError::new(ErrorKind::Unavailable, message);
+        let preset = preset.as_ref();
         let preset =
             preset.map_err(|why| unavailable(format!("the preset {name} is wrong: {why}")))?;
         let path = self.environment.get("PATH").map_or("", String::as_str);

@@ -8,6 +8,7 @@ use patterm_wire::bring_back::{Back, EndCause, How, Offer};
 
 use crate::activity;
 use crate::host::{Host, now_ms};
+use crate::presets::Catalogue;
 use crate::process::{Cause, Exit, Interruption, Kind, Process, ProcessId, Status};
 use crate::tools::ToolError;
 
@@ -37,11 +38,12 @@ impl Host {
 
     /// What can be brought back, oldest first.
     pub(crate) fn offers(&self) -> Vec<Offer> {
-        let all = self.processes.all();
-        all.iter()
-            .filter(|process| self.is_offered(process))
-            .filter_map(|p| self.offer(p))
-            .collect()
+        let offered = self.chosen(None);
+        // Read once for all of them, and not at all at most times.
+        let agents = offered.iter().any(|process| process.agent.is_some());
+        let catalogue = agents.then(|| self.catalogue());
+        let offer = |process| self.offer(process, catalogue.as_ref());
+        offered.iter().filter_map(offer).collect()
     }
 
     /// Whether a person is asked about a process: not about one that the project file does not let
@@ -50,9 +52,10 @@ impl Host {
         process.awaits_decision() && self.is_left_to_people(process)
     }
 
-    fn offer(&self, process: &Process) -> Option<Offer> {
+    fn offer(&self, process: &Process, catalogue: Option<&Catalogue>) -> Option<Offer> {
         let Interruption { cause, at } = process.interrupted?;
-        let (how, reason) = match process.agent.as_ref().map(|agent| self.would_resume(agent)) {
+        let agent = process.agent.as_ref().zip(catalogue);
+        let (how, reason) = match agent.map(|(agent, known)| self.would_resume(agent, known)) {
             None => (How::Again, None),
             Some(Ok(None)) => (How::Resumed, None),
             Some(Ok(why @ Some(_))) => (How::Anew, why),

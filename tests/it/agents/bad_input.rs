@@ -33,6 +33,15 @@ fn presets_that_cannot_be_started_are_named_and_leave_nothing_behind() {
     );
 }
 
+/// An agent that takes turns only at rest counts as working until it has its first instructions: they
+/// waited for themselves.
+#[test]
+fn first_instructions_do_not_wait_for_themselves() {
+    let mut fake = Fake::new();
+    fake.desk.ok("spawn_agent", json!({"agent": "fake", "agent_instructions": "begin"}));
+    assert_eq!(fake.until_turns(1), ["begin"]);
+}
+
 #[test]
 fn an_agent_that_ends_at_once_is_told_with_its_instructions() {
     let mut fake = Fake::new();

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 pub(crate) use facts::Facts;
 pub(crate) use glimpse::Glimpse;
 pub(crate) use judge::seen_now;
-pub(crate) use observer::{ended, observe};
+pub(crate) use observer::{awaits_instructions, ended, observe};
 pub(crate) use verdict::{Standing, State, Verdict};
 
 use crate::process::ProcessId;

@@ -24,6 +24,14 @@ const AGENT_PAUSE: Duration = Duration::from_millis(50);
 /// And at other programs, of which less is to be seen.
 const PROGRAM_PAUSE: Duration = Duration::from_millis(500);
 
+/// Why an agent that shows its prompt counts as working all the same.
+const NOT_INSTRUCTED: &str = "its first instructions are not taken yet";
+
+/// Whether an agent works only in so far as it has not got its first instructions.
+pub(crate) fn awaits_instructions(verdict: &Verdict) -> bool {
+    verdict.state == State::Working && verdict.reason == NOT_INSTRUCTED
+}
+
 /// One life under observation.
 struct Observer {
     host: Arc<Host>,
@@ -146,7 +154,7 @@ impl Observer {
         if matches!(verdict.state, State::Idle | State::Unknown)
             && self.host.deliveries.first_prompt_is_open(&self.live.id)
         {
-            verdict = Verdict::new(State::Working, "its first instructions are not taken yet");
+            verdict = Verdict::new(State::Working, NOT_INSTRUCTED);
         }
         // What depends on time alone is looked at again when that time has come.
         let quiet = preset.input.quiet_ms.and_then(|quiet| quiet.checked_sub(evidence.quiet));

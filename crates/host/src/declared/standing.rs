@@ -188,6 +188,8 @@ impl Host {
         drop(state);
         declared.changes.send_modify(|count| *count += 1);
         declared.ring();
+        // What can be brought back depends on it.
+        self.processes.ring();
     }
 
     /// Trusts the content with this hash, which must be what the file holds now.

@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 use super::gate::{self, Before, Shut};
 use super::receipt::{Receipt, ReceiptState};
 use super::record::{Delivery, Stage};
-use crate::activity::{Facts, Glimpse, State};
+use crate::activity::{Facts, Glimpse, State, awaits_instructions};
 use crate::host::Host;
 use crate::plane::Live;
 use crate::presets::Preset;
@@ -208,7 +208,12 @@ impl Target {
     fn gate(&self) -> Result<(), Shut> {
         let now = Instant::now();
         let glimpse = self.glimpse();
-        let standing = self.host.activities.get(&self.live.id);
+        let mut standing = self.host.activities.get(&self.live.id);
+        let shows_its_prompt = self.preset.as_ref().is_some_and(|preset| preset.composer.is_some());
+        if shows_its_prompt && awaits_instructions(&standing.verdict) {
+            // They would wait for themselves.
+            standing.verdict.state = State::Idle;
+        }
         let hand = self.live.hand();
         let before = Before {
             glimpse: &glimpse,

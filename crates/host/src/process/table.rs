@@ -217,7 +217,8 @@ impl Processes {
         self.ring();
     }
 
-    fn ring(&self) {
+    /// Tells whoever follows that something is different.
+    pub(crate) fn ring(&self) {
         self.changes.send_modify(|count| *count += 1);
     }
 

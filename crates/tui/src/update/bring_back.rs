@@ -8,6 +8,7 @@ use patterm_wire::bring_back::{Answer, Back, How, METHOD, Wish};
 use serde_json::{Value, json};
 
 use super::{Asked, Effect, panes, tell};
+use crate::action::typed;
 use crate::input::MouseEvent;
 use crate::model::{Mode, Model, is_alive};
 use crate::view;
@@ -49,10 +50,11 @@ pub(super) fn key(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
     let last = model.offered().len().saturating_sub(1);
     let Mode::BringBack { chosen, .. } = &mut model.mode else { return };
     match key.code {
-        KeyCode::Escape => later(model),
+        // Nobody types it by accident, as one may who expects a shell.
+        KeyCode::Char(character) if typed(character, key.shift) == 'N' => never(model, effects),
+        KeyCode::Escape | KeyCode::Char('n') => later(model),
         KeyCode::Char('c') if key.ctrl => later(model),
         KeyCode::Enter | KeyCode::Char('y') => accept(model, effects),
-        KeyCode::Char('n') => never(model, effects),
         KeyCode::Char(' ') => {
             let at = *chosen;
             toggle(model, at);
@@ -134,8 +136,11 @@ pub(super) fn done(model: &mut Model, answer: Value, effects: &mut Vec<Effect>) 
         1 => "1 is back".to_owned(),
         count => format!("{count} are back"),
     };
-    tell(model, &text, false);
-    if processes.iter().any(|back| back.reason.is_some()) {
+    let anew = back.iter().filter(|back| back.how == How::Anew).count();
+    let more = if anew > 0 { format!(", {anew} with a new conversation") } else { String::new() };
+    tell(model, &format!("{text}{more}"), false);
+    // That an agent would begin anew was said before.
+    if processes.iter().any(|back| back.reason.is_some() && back.how != How::Anew) {
         let lines: Vec<String> = processes.iter().map(Back::to_string).collect();
         let (title, text) = ("brought back".to_owned(), lines.join("\n"));
         model.mode = Mode::Text { title, text, top: 0 };

@@ -47,10 +47,14 @@ fn what_is_left_out_is_not_asked_about_again() {
 fn never_declines_all_and_later_nothing() {
     let mut sample = Sample::after_the_end(80, 24);
     let wish = json!({"ids": ["p1", "p2", "p3", "p5"], "decline": true});
-    assert_eq!(asked(sample.type_in("n")), [wish]);
+    assert_eq!(asked(sample.type_in("N")), [wish]);
+    for key in ["n", "\x1b", "\x03"] {
+        let mut sample = Sample::after_the_end(80, 24);
+        assert_eq!(asked(sample.type_in(key)), [Value::Null; 0]);
+        assert_eq!(sample.model.mode, Mode::Typing);
+    }
     let mut sample = Sample::after_the_end(80, 24);
-    assert_eq!(asked(sample.type_in("\x1b")), [Value::Null; 0]);
-    assert_eq!(sample.model.mode, Mode::Typing);
+    sample.type_in("n");
     sample.happen(Event::Lost);
     sample.happen(Event::Seen(ended()));
     assert!(!is_open(&sample), "the same server's next life does not ask again");
@@ -92,4 +96,18 @@ fn what_is_back_is_shown() {
     let effects = sample.happen(Event::Answer(Asked::BringBack, Ok(answer))).to_vec();
     assert!(matches!(&effects[..], [Effect::Attach { process, .. }] if process == "p1"));
     assert_eq!(sample.model.notice.as_ref().unwrap().text, "1 is back");
+    let anew = json!({"processes": [
+        {"process_id": "p1", "name": "lead", "how": "resumed"},
+        {"process_id": "p2", "name": "helper", "how": "anew", "reason": "so"},
+    ]});
+    sample.happen(Event::Answer(Asked::BringBack, Ok(anew)));
+    let text = &sample.model.notice.as_ref().unwrap().text;
+    assert_eq!(text, "2 are back, 1 with a new conversation");
+    assert_eq!(sample.model.mode, Mode::Typing, "as it was said before");
+    let failed = json!({"processes": [
+        {"process_id": "p2", "name": "helper", "how": "not", "reason": "so"},
+    ]});
+    sample.happen(Event::Answer(Asked::BringBack, Ok(failed)));
+    let sheet = |mode: &Mode| matches!(mode, Mode::Text { text, .. } if text.contains("so"));
+    assert!(sheet(&sample.model.mode), "{:?}", sample.model.mode);
 }

@@ -51,10 +51,13 @@ pub(super) fn draw(model: &Model, chosen: usize, left_out: &BTreeSet<String>, ca
     let (inner, rows) = (room.inner(), rows(model));
     let offered = model.offered();
     if rows.y > inner.y {
-        let happened = offered.first().map(|(.., offer)| happened(offer, model.now));
+        // The last end of everything: some of it may be left from one before.
+        let last = offered.iter().map(|(.., offer)| offer);
+        let last = last.max_by_key(|offer| offer.at.unwrap_or(u64::MAX));
+        let happened = last.map(|offer| happened(offer, model.now));
         let text = happened.unwrap_or_default();
         canvas.put_cut(inner.x + 1, inner.y, inner.right(), &text, &model.theme().text);
-        let keys = "enter brings back   space leaves out   n never   esc later";
+        let keys = "enter brings back   space leaves out   esc later   N never";
         canvas.put_cut(inner.x + 1, inner.bottom() - 1, inner.right(), keys, &model.theme().accent);
     }
     let first = first_shown(chosen, rows.height, offered.len());
