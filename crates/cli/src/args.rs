@@ -386,6 +386,7 @@ pub(crate) struct Completions {
 #[derive(Debug, Args)]
 pub(crate) struct Man {
     /// Where to; it is made if need be
+    #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
 }
 

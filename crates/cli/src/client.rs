@@ -56,7 +56,7 @@ impl Client {
 
     /// An agent that runs a verb in its own project is served as itself; others greet as they say.
     fn greet(otherwise: &str) -> anyhow::Result<Self> {
-        let project = Project::of(&std::env::current_dir()?)?;
+        let project = start::project_here()?;
         let inside = std::env::var("PATTERM_PROJECT_KEY").is_ok_and(|key| key == project.key());
         let own = match inside {
             true => Identity::find(None).greeting(Some(project.key())),
@@ -72,7 +72,7 @@ impl Client {
 
     /// A connection on which nothing is said yet.
     pub(crate) fn open_here() -> anyhow::Result<Self> {
-        Self::open(&Project::of(&std::env::current_dir()?)?)
+        Self::open(&start::project_here()?)
     }
 
     fn open(project: &Project) -> anyhow::Result<Self> {
@@ -190,7 +190,9 @@ fn pick(words: &str, processes: &[(String, String)]) -> anyhow::Result<String> {
     };
     match starting.as_slice() {
         [(id, _)] => Ok(id.clone()),
-        [] if processes.is_empty() => anyhow::bail!("there is no process `{words}`: none runs"),
+        [] if processes.is_empty() => anyhow::bail!(
+            "there is no process `{words}`; there are none, and `patterm run -- COMMAND` starts one"
+        ),
         [] => {
             let all: Vec<_> = processes.iter().collect();
             anyhow::bail!("there is no process `{words}`; there are {}", list(&all))

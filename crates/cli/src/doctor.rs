@@ -105,7 +105,7 @@ fn report(findings: &[Finding]) -> String {
 }
 
 fn examine() -> anyhow::Result<Vec<Finding>> {
-    let project = Project::of(&std::env::current_dir()?)?;
+    let project = start::project_here()?;
     let mut findings = vec![good("patterm", VERSION), runtime_folder(), state_folder(&project)];
     let mut server = None;
     match start::find_or_start(&project) {

@@ -4,10 +4,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::time::Duration;
 
 use anyhow::Context;
+use patterm_host::SHUTDOWN_METHOD;
 use patterm_host::registry::{self, Entry};
 use patterm_host::runtime::RuntimeDir;
 use patterm_host::state::StateDir;
-use patterm_host::{Project, SHUTDOWN_METHOD};
 use patterm_wire::{Framing, Id, reply};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -26,7 +26,7 @@ pub(crate) fn run(options: &Kill) -> anyhow::Result<()> {
         }
         return Ok(());
     }
-    let project = Project::of(&std::env::current_dir()?)?;
+    let project = start::project_here()?;
     let state = StateDir::from_env(project.key()).ok();
     if end_all(&registry::find(project.key(), &folders, state.as_ref()))? > 0 {
         return Ok(());

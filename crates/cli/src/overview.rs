@@ -1,7 +1,7 @@
 //! `patterm` without a verb: shows the project; where there is no terminal, makes sure that it has a
 //! server and says where that is.
 
-use patterm_host::{Project, VERSION};
+use patterm_host::VERSION;
 
 use crate::{say, start, tui};
 
@@ -9,7 +9,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     if tui::has_terminal() {
         return tui::run(None);
     }
-    let project = Project::of(&std::env::current_dir()?)?;
+    let project = start::project_here()?;
     let (entry, _) = start::find_or_start(&project)?;
     say(&format!(
         "patterm {VERSION}\n\

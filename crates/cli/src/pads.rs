@@ -6,7 +6,6 @@ use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use patterm_host::Project;
 use patterm_host::pads::{self, PadName};
 use patterm_host::state::StateDir;
 use serde_json::{Value, json};
@@ -15,6 +14,7 @@ use crate::args::{Pad, Pads};
 use crate::client::{Client, text};
 use crate::ls::duration;
 use crate::said::{say, say_bytes};
+use crate::start;
 
 pub(crate) fn list(options: &Pads) -> anyhow::Result<()> {
     let answer = Client::connect()?.look("scratchpad_list", &json!({}))?;
@@ -96,7 +96,7 @@ pub(crate) fn edit_named(name: &str) -> anyhow::Result<()> {
 
 /// Opens the file itself in the person's editor; then lets the server see what came of it.
 fn edit(name: &PadName) -> anyhow::Result<()> {
-    let project = Project::of(&std::env::current_dir()?)?;
+    let project = start::project_here()?;
     let state = StateDir::from_env(project.key())?;
     let file = pads::file_for_editing(&state, name)?;
     let set = |variable| std::env::var(variable).ok().filter(|editor| !editor.trim().is_empty());

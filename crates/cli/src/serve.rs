@@ -3,8 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use anyhow::Context;
-use patterm_host::{Project, Server, Settings, StartError, log};
+use patterm_host::{Server, Settings, StartError, log};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::Serve;
@@ -15,7 +14,7 @@ use crate::start::{self, Report};
 const LIMITS_VARIABLE: &str = "PATTERM_LIMITS";
 
 pub(crate) fn run(options: &Serve) -> anyhow::Result<()> {
-    let project = Project::of(&std::env::current_dir().context("cannot tell the current folder")?)?;
+    let project = start::project_here()?;
     let mut settings = Settings::from_env(project)?;
     settings.limits.message_bytes =
         options.limits.given()?.unwrap_or(settings.limits.message_bytes);

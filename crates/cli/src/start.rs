@@ -3,7 +3,7 @@
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use anyhow::Context;
@@ -26,6 +26,17 @@ pub(crate) enum Report {
     /// It could not start.
     #[serde(rename = "failed")]
     Failed(String),
+}
+
+/// The current folder.
+pub(crate) fn here() -> anyhow::Result<PathBuf> {
+    std::env::current_dir()
+        .context("cannot tell the current folder; if it is gone, change to another")
+}
+
+/// The project of the current folder.
+pub(crate) fn project_here() -> anyhow::Result<Project> {
+    Ok(Project::of(&here()?)?)
 }
 
 /// Connects to a server of our own user; `None` if nobody listens there.

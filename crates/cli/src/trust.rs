@@ -2,14 +2,14 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 
+use patterm_host::TRUST_METHOD;
 use patterm_host::project_file::{Content, ProjectFile, Trust, TrustError, describe, visible};
 use patterm_host::state::StateDir;
-use patterm_host::{Project, TRUST_METHOD};
 use serde_json::json;
 
 use crate::args;
 use crate::client::Client;
-use crate::say;
+use crate::{say, start};
 
 /// Variables by which an agent is known: what it runs is no person's word.
 const AGENTS_VARIABLES: [&str; 2] = ["PATTERM_IDENTITY", "PATTERM_IDENTITY_FILE"];
@@ -17,7 +17,7 @@ const AGENTS_VARIABLES: [&str; 2] = ["PATTERM_IDENTITY", "PATTERM_IDENTITY_FILE"
 pub(crate) fn run(options: &args::Trust) -> anyhow::Result<()> {
     let by_agent = AGENTS_VARIABLES.iter().any(|name| std::env::var_os(name).is_some());
     anyhow::ensure!(!by_agent, "only a person trusts a project file; ask for attention instead");
-    let project = Project::of(&std::env::current_dir()?)?;
+    let project = start::project_here()?;
     let content = Content::read(project.root())?.ok_or(TrustError::Absent)?;
     let name = visible(&content.path.to_string_lossy());
     let file = ProjectFile::parse(&content.text).map_err(|faults| {

@@ -28,7 +28,7 @@ pub(crate) fn must_have_terminal() -> anyhow::Result<()> {
 
 /// Shows the project, with this process in front.
 pub(crate) fn run(process: Option<String>) -> anyhow::Result<()> {
-    let project = Project::of(&std::env::current_dir()?)?;
+    let project = start::project_here()?;
     // It would show itself in itself without end.
     let pane = std::env::var(PANE_VARIABLE).unwrap_or_default();
     if let Some((key, id)) = pane.split_once('/') {

@@ -4,13 +4,13 @@
 use patterm_host::registry;
 use patterm_host::runtime::RuntimeDir;
 use patterm_host::state::StateDir;
-use patterm_host::{HANDOVER_METHOD, Project, Settings, VERSION};
+use patterm_host::{HANDOVER_METHOD, Settings, VERSION};
 
 use crate::start::{self, Report};
 use crate::{kill, say};
 
 pub(crate) fn run() -> anyhow::Result<()> {
-    let project = Project::of(&std::env::current_dir()?)?;
+    let project = start::project_here()?;
     let state = StateDir::from_env(project.key()).ok();
     let entries = registry::find(project.key(), &RuntimeDir::candidates(None), state.as_ref());
     let mut replaced = None;

@@ -10,6 +10,7 @@ use crate::args::{
 use crate::bring_back;
 use crate::client::{Client, text};
 use crate::said::{say, say_bytes};
+use crate::start;
 use crate::tui;
 
 /// How much of the output is asked for at once.
@@ -19,7 +20,7 @@ const LOG_BYTES: u64 = 256 << 10;
 const FOLLOW_SECONDS: u64 = 3_600;
 
 pub(crate) fn run(options: &Run) -> anyhow::Result<()> {
-    let here = std::env::current_dir()?;
+    let here = start::here()?;
     let mut arguments = json!({"argv": options.command, "working_dir": here});
     if let Some(name) = &options.name {
         arguments["name"] = json!(name);
@@ -28,7 +29,7 @@ pub(crate) fn run(options: &Run) -> anyhow::Result<()> {
 }
 
 pub(crate) fn shell(options: &Shell) -> anyhow::Result<()> {
-    let here = std::env::current_dir()?;
+    let here = start::here()?;
     let arguments = json!({"kind": "terminal", "working_dir": here});
     start("spawn_process", &arguments, options.json, options.attach)
 }

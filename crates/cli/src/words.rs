@@ -1,13 +1,16 @@
 //! The server speaks to agents, of tools and their fields. Who types a verb knows verbs.
 
 /// What a word of the server's is to people.
-const WORDS: [(&str, &str); 20] = [
+const WORDS: [(&str, &str); 32] = [
     ("agent", "PRESET"),
     ("argv", "COMMAND"),
     ("close_process", "`patterm close`"),
+    ("expected_revision", "--revision"),
     ("get_process_output", "`patterm screen`"),
+    ("get_process_raw_output", "`patterm logs --raw`"),
     ("get_process_status", "`patterm status`"),
     ("key", "KEY"),
+    ("limit", "--limit"),
     ("list_agents", "`patterm agents`"),
     ("list_processes", "`patterm ps`"),
     ("message", "TEXT"),
@@ -15,13 +18,22 @@ const WORDS: [(&str, &str); 20] = [
     ("pattern", "REGEX"),
     ("process_id", "ID"),
     ("restart_process", "`patterm restart`"),
+    ("scratchpad_append", "`patterm pad --append`"),
     ("scratchpad_list", "`patterm pads`"),
+    ("scratchpad_read", "`patterm pad`"),
+    ("scratchpad_write", "`patterm pad --write`"),
+    ("search_output", "`patterm search`"),
     ("send_input", "`patterm send`"),
+    ("send_message", "`patterm message`"),
     ("signal", "--signal"),
+    ("spawn_agent", "`patterm agent`"),
     ("spawn_process", "`patterm run`"),
     ("start_process", "`patterm restart`"),
     ("stop_process", "`patterm stop`"),
     ("target_process_id", "ID"),
+    ("timeout_seconds", "--timeout"),
+    ("timer_list", "`patterm timers`"),
+    ("wait_for_pattern", "`patterm wait`"),
 ];
 
 /// A refusal as people are told it: names of tools wherever they stand, names of fields where they

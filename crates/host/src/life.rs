@@ -432,6 +432,19 @@ pub(crate) fn no_such_process(id: &str, host: &Host) -> ToolError {
     ToolError::new(ErrorKind::NotFound, message)
 }
 
+/// The error for a process that has, or had, no life to look at; it says why, where that is known.
+pub(crate) fn no_output(process: &Process, host: &Host) -> ToolError {
+    let seen = host.declared_seen(process).unwrap_or_default();
+    let why = match (seen.problem, seen.waits_for.as_slice()) {
+        (Some(problem), _) => problem,
+        (None, [_, ..]) => format!("it waits for {}", seen.waits_for.join(", ")),
+        (None, []) if process.runs == 0 => "it was not started yet".to_owned(),
+        (None, []) => "it was lost, or never started".to_owned(),
+    };
+    let message = format!("{} ({}) has no output: {why}", process.id, process.name);
+    ToolError::new(ErrorKind::Unavailable, message)
+}
+
 /// What stands for an entry that was closed while somebody waited for its end.
 fn unknown(id: &ProcessId) -> Process {
     Process {

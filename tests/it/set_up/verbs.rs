@@ -272,14 +272,34 @@ fn refusals_speak_of_verbs_and_not_of_tools() {
     let place = Place::new();
     place.run(&["run", "--name", "web", "--", "cat"]);
     place.run(&["stop", "web"]);
+    place.run(&["call", "scratchpad_write", r#"{"name": "plan", "content": "first this"}"#]);
     for (arguments, words) in [
         (&["stop", "web"][..], "`patterm restart` starts it"),
         (&["message", "web", "hi"], "which is no agent; use `patterm send`"),
         (&["agent", "nope"], "PRESET names no preset"),
         (&["run", "--", ""], "COMMAND names no program"),
+        (
+            &["pad", "plan", "--write"],
+            "write with its revision as --revision; to add to it, use `patterm pad --append`",
+        ),
     ] {
         let said = super::fails(&place, arguments);
         assert!(said.contains(words), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn in_a_folder_that_is_gone_that_is_said() {
+    let place = Place::new();
+    let gone = place.folder("gone");
+    let script = "rmdir \"$PWD\"; exec \"$0\" \"$1\"";
+    for verb in ["ps", "shell", "init", "kill", "doctor"] {
+        std::fs::create_dir_all(&gone).unwrap();
+        let mut command = place.command(std::path::Path::new("sh"));
+        command.args(["-c", script]).arg(place.binary()).arg(verb).current_dir(&gone);
+        let Output { status, stderr, .. } = command.output().unwrap();
+        assert_eq!(status.code(), Some(1), "{verb}");
+        assert!(text(&stderr).starts_with("patterm: cannot tell the current folder; "), "{verb}");
     }
 }
 

@@ -103,9 +103,11 @@ fn a_project_file_with_mistakes_says_which_and_is_trusted_once_mended() {
     screen.lead("T");
     let shown = screen.until("a\\u{1b}[2J");
     assert!(shown.contains("Nothing of it takes effect before they are mended"), "{shown}");
-    std::fs::write(&file, "[processes.a]\ncommand = \"cat\"\n").unwrap();
+    let mended = "[processes.a]\ncommand = \"cat\"\nautostart = true\ndirectory = \"nowhere\"\n";
+    std::fs::write(&file, mended).unwrap();
     screen.until("t trusts exactly this");
     screen.type_in("y");
     screen.until("patterm.toml is trusted");
-    screen.until("$ a");
+    // It cannot run, and its pane says why.
+    screen.until_it(|shown| shown.contains("$ a") && shown.contains("has no output: the working"));
 }

@@ -7,14 +7,13 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 
 use anyhow::Context;
-use patterm_host::Project;
 use patterm_host::project::PROJECT_FILE;
 use patterm_host::project_file::ProjectFile;
 
-use crate::say;
+use crate::{say, start};
 
 pub(crate) fn run() -> anyhow::Result<()> {
-    let project = Project::of(&std::env::current_dir()?)?;
+    let project = start::project_here()?;
     let path = project.root().join(PROJECT_FILE);
     let suggestions = found::in_folder(project.root());
     let text = write::project_file(&suggestions);

@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::net::UnixStream;
 
 use crate::host::Host;
-use crate::life::no_such_process;
+use crate::life::{no_output, no_such_process};
 use crate::plane::Live;
 use crate::process::ProcessId;
 use crate::tools::{ErrorKind, ToolError};
@@ -95,7 +95,9 @@ impl Wish {
             return Err(ToolError::new(ErrorKind::Unavailable, message).into_rpc());
         }
         let Ok(id) = params.process_id.parse::<ProcessId>();
-        let live = host.live(&id).ok_or_else(|| no_such_process(id.as_str(), host).into_rpc())?;
+        let process = host.processes.get(&id);
+        let process = process.ok_or_else(|| no_such_process(id.as_str(), host).into_rpc())?;
+        let live = host.live(&id).ok_or_else(|| no_output(&process, host).into_rpc())?;
         let size = params.rows.zip(params.columns).map(|(rows, columns)| Size::new(rows, columns));
         Ok((live, size))
     }

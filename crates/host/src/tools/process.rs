@@ -9,7 +9,7 @@ use super::error::{ErrorKind, ToolError};
 use super::tool::Call;
 use crate::activity::Verdict;
 use crate::host::Host;
-use crate::life::no_such_process;
+use crate::life::{no_output, no_such_process};
 use crate::plane::Live;
 use crate::process::{Attention, Exit, Kind, Process, ProcessId, Status};
 use std::sync::Arc;
@@ -89,10 +89,7 @@ impl DeclaredAnswer {
 /// The present or last life of a process, whose output can be looked at.
 pub(super) fn life(call: &Call, id: &str) -> Result<(Process, Arc<Live>), ToolError> {
     let process = find(call, id)?;
-    let live = call.host.live(&process.id).ok_or_else(|| {
-        let message = format!("{id} has no output: it was lost, or never started");
-        ToolError::new(ErrorKind::Unavailable, message)
-    })?;
+    let live = call.host.live(&process.id).ok_or_else(|| no_output(&process, &call.host))?;
     Ok((process, live))
 }
 

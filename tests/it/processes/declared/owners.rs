@@ -62,4 +62,6 @@ fn what_it_says_of_folder_and_environment_holds() {
     assert!(said.contains("nowhere"), "{said}");
     let lost = id(&mut desk, "lost");
     assert_eq!(desk.status(&lost)["status"], "failed");
+    let said = desk.refused("unavailable", "get_process_output", json!({"process_id": lost}));
+    assert!(said.starts_with(&format!("{lost} (lost) has no output: ")), "{said}");
 }
