@@ -225,7 +225,7 @@ impl Target {
         match &self.preset {
             // A CLI that is about to take its first turn may change all it shows, and lose what is
             // put in meanwhile.
-            Some(_) if self.host.deliveries.first_prompt_is_open(&self.live.id) => {
+            Some(_) if self.host.deliveries.first_prompt_is_given(&self.live.id) => {
                 Err(Shut::new("its first instructions are not taken yet"))
             }
             Some(preset) => gate::agent(preset, before),

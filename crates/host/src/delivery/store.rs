@@ -117,6 +117,11 @@ impl Deliveries {
         self.table().deliveries.iter().filter(given).cloned().collect()
     }
 
+    /// Whether a process was given such a one.
+    pub(crate) fn first_prompt_is_given(&self, id: &ProcessId) -> bool {
+        self.first_prompts_given().iter().any(|given| given.to == *id)
+    }
+
     /// Whether a text is half put in.
     pub(crate) fn is_putting_in(&self) -> bool {
         !self.begun().is_empty()
