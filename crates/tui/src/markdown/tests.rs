@@ -126,7 +126,7 @@ fn no_text_makes_it_panic_or_be_wider_than_the_page() {
         let mut markdown = String::new();
         let width = u.int_in_range(1..=40)?;
         while !u.is_empty() {
-            markdown.push_str(*u.choose(&PIECES)?);
+            markdown.push_str(u.choose(&PIECES)?);
             if u.ratio(1, 8)? {
                 markdown.push(u.arbitrary()?);
             }
