@@ -121,7 +121,7 @@ const PIECES: [&str; 24] = [
 ];
 
 #[test]
-fn no_text_makes_it_panic_or_be_wider_than_the_page() {
+fn no_text_makes_it_panic_or_passes_a_control_character_on() {
     arbtest::arbtest(|u| {
         let mut markdown = String::new();
         let width = u.int_in_range(1..=40)?;

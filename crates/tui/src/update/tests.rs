@@ -263,6 +263,29 @@ fn a_resize_tells_every_pane_its_room() {
     assert_eq!(sample.model.tree_columns(), 0, "the pane needs the room");
 }
 
+#[test]
+fn a_text_is_moved_by_keys_and_wheel_to_its_end_and_no_further() {
+    let mut sample = Sample::new(80, 24);
+    let content: String = (1..=60).map(|n| format!("{n}. line\n")).collect();
+    let pad = json!({"content": content});
+    sample.happen(Event::Answer(Asked::Pad("plan".to_owned()), Ok(pad)));
+    let shows = |sample: &Sample, words: &str| {
+        let text = crate::view::view(&sample.model).text();
+        assert!(text.contains(words), "no {words} in\n{text}");
+    };
+    shows(&sample, "39 more ↓");
+    sample.type_in("\x1b[<65;40;10M");
+    shows(&sample, "36 more ↓");
+    sample.type_in("G");
+    shows(&sample, "60. line");
+    sample.type_in("\x1b[B\x1b[B\x1b[A");
+    shows(&sample, "1 more ↓");
+    sample.type_in("g");
+    shows(&sample, "39 more ↓");
+    sample.type_in("q");
+    assert_eq!(sample.model.mode, Mode::Typing);
+}
+
 /// What a person, a terminal and programs may do, in any order.
 const PIECES: [&str; 32] = [
     "\x02",
