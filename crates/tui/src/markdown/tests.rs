@@ -140,6 +140,15 @@ fn no_text_makes_it_panic_or_passes_a_control_character_on() {
 }
 
 #[test]
+fn a_table_without_end_is_bounded() {
+    let columns = TEXT_BYTES / 8;
+    let wide = format!("{}\n{}\n", "|a".repeat(columns), "|-".repeat(columns));
+    let rows = rows(&format!("{wide}{}", "|\n".repeat(columns)), 100, &Theme::default());
+    assert!(rows.len() < columns * 2);
+    assert!(rows.iter().map(Vec::len).sum::<usize>() < 1 << 20);
+}
+
+#[test]
 fn nothing_nested_takes_long_or_leaves_no_room() {
     for mark in ["> ", "- ", "* * ", "[", "**a ", "`", "1. > "] {
         let deep = format!("{}end", mark.repeat(5_000));
