@@ -44,8 +44,15 @@ impl View {
     }
 
     pub(crate) fn attach_at(socket: &Path, id: &str, rows: u16, columns: u16) -> Self {
-        let params =
-            json!({"version": view::VERSION, "process_id": id, "rows": rows, "columns": columns});
+        Self::attach_with(socket, id, Size::new(rows, columns), "smallest")
+    }
+
+    fn attach_with(socket: &Path, id: &str, size: Size, sizes: &str) -> Self {
+        let (rows, columns) = (size.rows, size.columns);
+        let params = json!({
+            "version": view::VERSION, "process_id": id, "rows": rows, "columns": columns,
+            "sizes": sizes,
+        });
         let (answer, stream) = Self::ask(socket, &params);
         assert_eq!(answer["result"]["version"], view::VERSION, "{answer}");
         Self {
@@ -157,6 +164,24 @@ fn the_smallest_view_decides_the_size_and_the_program_is_told() {
     large.until(|view| view.screen.size() == Size::new(50, 120));
     let size = grid(&mut peer, &id)["size"].take();
     assert_eq!(size, json!({"rows": 50, "columns": 120}));
+}
+
+#[test]
+fn the_size_follows_who_types_where_that_is_wanted() {
+    let place = Place::new();
+    let server = place.serve_in_process();
+    let mut peer = server.connect(SOCKET);
+    let id = spawn(&mut peer, &["sh", "-c", "echo up; cat"]);
+    wait(&mut peer, &id, "up");
+    let (large, small) = (Size::new(50, 120), Size::new(30, 100));
+    let mut one = View::attach_with(server.socket(), &id, large, "last");
+    one.until(|view| view.screen.size() == large);
+    let mut other = View::attach_with(server.socket(), &id, small, "last");
+    one.until(|view| view.screen.size() == small);
+    one.say(&FromView::Input(b"x".to_vec()));
+    other.until(|view| view.screen.size() == large);
+    other.say(&FromView::Input(b"y".to_vec()));
+    one.until(|view| view.screen.size() == small);
 }
 
 #[test]

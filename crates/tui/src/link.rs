@@ -13,6 +13,7 @@ use patterm_wire::{Decoder, Frame, Framing, Id, Incoming, Message, reply};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::settings::Sizes;
 use crate::update::Asked;
 
 /// Bytes read in one go.
@@ -245,11 +246,16 @@ pub(crate) struct PaneLink {
 }
 
 impl PaneLink {
-    pub(crate) fn begin(stream: UnixStream, process: &str, size: Size) -> Result<Self, Broken> {
+    pub(crate) fn begin(
+        stream: UnixStream,
+        process: &str,
+        size: Size,
+        sizes: Sizes,
+    ) -> Result<Self, Broken> {
         let mut pipe = Pipe::new(stream)?;
         let params = json!({
             "version": view::VERSION, "process_id": process,
-            "rows": size.rows, "columns": size.columns,
+            "rows": size.rows, "columns": size.columns, "sizes": sizes.name(),
         });
         pipe.request(1, view::METHOD, &params)?;
         Ok(Self { pipe, decoder: ViewDecoder::default(), answer: Some(Vec::new()) })

@@ -1,13 +1,15 @@
 //! What the person's terminal is set to: always ours, and the keyboard as the program with the focus
-//! wants it, so that its keys come in its own form.
+//! wants it, so that its keys come in its own form. And what it is told: a title, notifications.
 
 use patterm_screen::Mouse;
 
 use crate::model::{Mode, Model};
 
-/// A screen of its own, its title put by, mouse, focus, marked pastes, and a place for the keyboard's flags.
+/// A screen of its own, the title put by, mouse, focus, marked pastes, and a place for the keyboard's
+/// flags.
 pub(crate) const ENTER: &[u8] =
-    b"\x1b[?1049h\x1b[22;0;0t\x1b[?7l\x1b[?1002h\x1b[?1006h\x1b[?1004h\x1b[?2004h\x1b[>0u\x1b[2J";
+    b"\x1b[?1049h\x1b[22;0;0t\x1b[?7l\x1b[?1002h\x1b[?1006h\x1b[?1004h\x1b[?2004h\x1b[>0u\
+    \x1b[2J";
 
 /// All of it undone, and whatever a program may have had switched on.
 pub(crate) const LEAVE: &[u8] = b"\x1b[?2026l\x1b[<1u\x1b[>4;0m\x1b>\x1b[?1003l\x1b[?1002l\

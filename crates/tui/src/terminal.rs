@@ -122,6 +122,8 @@ impl Terminal {
     }
 
     fn give_back(&mut self) {
+        // Before anything is seen of it: what is typed from then on must not be taken as it was for us.
+        let _ = tcsetattr(&self.file, OptionalActions::Now, &self.before);
         // Whatever was on its way is drawn over; a sequence that was cut is ended first.
         let cut = self.is_behind();
         self.outbox.clear();
@@ -138,7 +140,6 @@ impl Terminal {
                 break;
             }
         }
-        let _ = tcsetattr(&self.file, OptionalActions::Now, &self.before);
     }
 }
 

@@ -70,10 +70,10 @@ fn a_signal_ends_it_and_the_terminal_is_as_it_was() {
 fn a_terminal_left_raw_by_a_killed_one_is_mended_by_the_next() {
     let place = Place::new();
     let mut screen = Screen::new(&place, 80, 24);
-    screen.patterm("; stty raw -echo; echo so");
+    screen.patterm("; stty raw -echo; clear; echo so$((1 + 1))");
     screen.until("Nothing runs in this project yet.");
     Running::of(screen.front_pid("patterm")).signal(Signal::KILL);
-    screen.until("so");
+    screen.until("so2");
     // Enter is no line's end there.
     screen.type_in(&place.binary().display().to_string());
     screen.press(&["C-j"]);

@@ -25,6 +25,7 @@ fn keys_and_colours_are_taken_when_the_file_is_saved() {
     let shown = screen.until("ctrl+a and then");
     assert!(shown.contains("h   help") && !shown.contains("ctrl+b"), "{shown}");
     screen.press(&["Escape"]);
+    screen.until_it(|shown| !shown.contains("ctrl+a and then"));
     set(&place, "leader = \"x\"\n");
     screen.until("✗ tui.toml:1:10: `x` alone would be lost to programs");
     screen.line("echo still$((1 + 1))");
@@ -33,6 +34,7 @@ fn keys_and_colours_are_taken_when_the_file_is_saved() {
     screen.press(&["C-a", "h"]);
     screen.until("Everything typed goes to the pane, except after ctrl+a:");
     screen.press(&["Escape"]);
+    screen.until_it(|shown| !shown.contains("Everything typed"));
     std::fs::remove_file(place.path("home").join(".config/patterm/tui.toml")).unwrap();
     screen.until("tui.toml is in effect");
     screen.lead("d");
@@ -67,8 +69,12 @@ fn the_panes_are_as_they_were_left() {
     let mut screen = Screen::with_patterm(&place, 60, 12);
     screen.until("right2");
     screen.until("p2 sh-2");
-    std::fs::write(place.state().file("layout.json"), "{garbage").unwrap();
     screen.lead("d");
+    screen.until("left; what runs goes on");
+    std::fs::write(place.state().file("layout.json"), "{garbage").unwrap();
+    screen.line("clear");
+    screen.patterm("");
+    screen.until("p2 sh-2");
 }
 
 #[test]

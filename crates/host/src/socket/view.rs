@@ -40,6 +40,17 @@ struct Params {
     process_id: String,
     rows: Option<u16>,
     columns: Option<u16>,
+    #[serde(default)]
+    sizes: Sizes,
+}
+
+/// Which size a process has where several look at it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Sizes {
+    #[default]
+    Smallest,
+    Last,
 }
 
 impl Wish {
@@ -65,10 +76,10 @@ impl Wish {
     ) -> io::Result<()> {
         let mut line = Vec::new();
         match self.check(&host) {
-            Ok((live, size)) => {
+            Ok((live, size, sizes)) => {
                 let result = json!({"version": view::VERSION, "process_id": live.id}).to_string();
                 Framing::Newline.encode(&reply::result(&self.id, &result), &mut line);
-                let mut attached = Attached::new(stream, host, live, line);
+                let mut attached = Attached::new(stream, host, live, line, sizes);
                 attached.resize(size);
                 attached.decoder.feed(&rest);
                 attached.run().await
@@ -81,7 +92,7 @@ impl Wish {
         }
     }
 
-    fn check(&self, host: &Host) -> Result<(Arc<Live>, Option<Size>), ErrorObject> {
+    fn check(&self, host: &Host) -> Result<(Arc<Live>, Option<Size>, Sizes), ErrorObject> {
         let params = self.params.as_ref().map_err(|why| {
             ErrorObject::invalid_params(format!("`params` take version and process_id: {why}"))
         })?;
@@ -99,7 +110,7 @@ impl Wish {
         let process = process.ok_or_else(|| no_such_process(id.as_str(), host).into_rpc())?;
         let live = host.live(&id).ok_or_else(|| no_output(&process, host).into_rpc())?;
         let size = params.rows.zip(params.columns).map(|(rows, columns)| Size::new(rows, columns));
-        Ok((live, size))
+        Ok((live, size, params.sizes))
     }
 }
 
@@ -121,8 +132,14 @@ struct Attached {
 }
 
 impl Attached {
-    fn new(stream: UnixStream, host: Arc<Host>, live: Arc<Live>, outbox: Vec<u8>) -> Self {
-        let number = live.views().enter();
+    fn new(
+        stream: UnixStream,
+        host: Arc<Host>,
+        live: Arc<Live>,
+        outbox: Vec<u8>,
+        sizes: Sizes,
+    ) -> Self {
+        let number = live.views().enter(sizes == Sizes::Last);
         host.looked_at(&live.id);
         host.looks.send_replace(Some(live.id.clone()));
         Self {
@@ -177,6 +194,10 @@ impl Attached {
             match self.decoder.next_from_view() {
                 Ok(Some(FromView::Input(bytes))) => {
                     self.host.looked_at(&self.live.id);
+                    let agreed = self.live.views().typed(self.number);
+                    if agreed.is_some() {
+                        self.take_size(agreed);
+                    }
                     // A program that does not read loses what is typed into it, as on any terminal.
                     if self.live.type_in(bytes).is_ok() {
                         self.host.plane.write(&self.live);
@@ -193,6 +214,10 @@ impl Attached {
 
     fn resize(&self, size: Option<Size>) {
         let agreed = self.live.views().set(self.number, size);
+        self.take_size(agreed);
+    }
+
+    fn take_size(&self, agreed: Option<Size>) {
         self.live.resize(agreed);
         self.host.note_size(&self.live.id, agreed);
     }
@@ -265,8 +290,7 @@ impl Drop for Attached {
     fn drop(&mut self) {
         let seen = self.live.watch().borrow().parsed;
         let agreed = self.live.views().leave(self.number, seen);
-        self.live.resize(agreed);
-        self.host.note_size(&self.live.id, agreed);
+        self.take_size(agreed);
         self.host.looks.send_modify(|_| ());
     }
 }

@@ -17,8 +17,8 @@ use table::Table;
 /// One row.
 pub(crate) type Row = Vec<Run>;
 
-/// Bytes that are shown: hours of reading. An editor shows the rest.
-const TEXT_BYTES: usize = 256 << 10;
+/// Bytes that are shown: hours of reading, laid out anew for every frame. An editor shows the rest.
+const TEXT_BYTES: usize = 128 << 10;
 
 /// Lists and quotes within each other that are still set in.
 const DEPTH: usize = 8;

@@ -11,6 +11,9 @@ use crate::settings::Theme;
 /// A column that is narrower than this says nothing.
 const COLUMN: usize = 3;
 
+/// More columns than this no page has room for; a table of thousands would have no end.
+const COLUMNS: usize = 32;
+
 /// Between two columns.
 const BETWEEN: &str = " │ ";
 
@@ -53,8 +56,9 @@ impl Table {
     fn columns(&self, width: usize) -> Vec<usize> {
         let widest =
             |at: usize| self.rows.iter().filter_map(move |row| row.get(at)).map(Flow::width);
-        let mut columns: Vec<usize> =
-            (0..self.alignments.len()).map(|at| widest(at).max().unwrap_or(0).max(1)).collect();
+        let mut columns: Vec<usize> = (0..self.alignments.len().min(COLUMNS))
+            .map(|at| widest(at).max().unwrap_or(0).max(1))
+            .collect();
         let between = BETWEEN.chars().count() * columns.len().saturating_sub(1);
         let room = width.saturating_sub(between);
         let mut over = columns.iter().sum::<usize>().saturating_sub(room);
@@ -84,7 +88,7 @@ impl Table {
         let height = wrapped.iter().map(Vec::len).max().unwrap_or(0).max(1);
         for line in 0..height {
             let mut row = Vec::new();
-            for (at, width) in columns.iter().enumerate() {
+            for (at, width) in columns.iter().take(cells.len()).enumerate() {
                 if at > 0 {
                     row.push(run(BETWEEN, &theme.dim));
                 }

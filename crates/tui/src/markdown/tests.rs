@@ -121,12 +121,12 @@ const PIECES: [&str; 24] = [
 ];
 
 #[test]
-fn no_text_makes_it_panic_or_be_wider_than_the_page() {
+fn no_text_makes_it_panic_or_passes_a_control_character_on() {
     arbtest::arbtest(|u| {
         let mut markdown = String::new();
         let width = u.int_in_range(1..=40)?;
         while !u.is_empty() {
-            markdown.push_str(*u.choose(&PIECES)?);
+            markdown.push_str(u.choose(&PIECES)?);
             if u.ratio(1, 8)? {
                 markdown.push(u.arbitrary()?);
             }
@@ -137,6 +137,15 @@ fn no_text_makes_it_panic_or_be_wider_than_the_page() {
         }
         Ok(())
     });
+}
+
+#[test]
+fn a_table_without_end_is_bounded() {
+    let columns = TEXT_BYTES / 8;
+    let wide = format!("{}\n{}\n", "|a".repeat(columns), "|-".repeat(columns));
+    let rows = rows(&format!("{wide}{}", "|\n".repeat(columns)), 100, &Theme::default());
+    assert!(rows.len() < columns * 2);
+    assert!(rows.iter().map(Vec::len).sum::<usize>() < 1 << 20);
 }
 
 #[test]

@@ -17,7 +17,8 @@ impl Tui {
             Effect::Attach { pane, process, size } => {
                 self.panes.remove(&pane);
                 let stream = self.door.open().ok().flatten();
-                let link = stream.and_then(|s| PaneLink::begin(s, &process, size).ok());
+                let sizes = self.model.settings.sizes;
+                let link = stream.and_then(|s| PaneLink::begin(s, &process, size, sizes).ok());
                 if let Some(link) = link {
                     self.panes.insert(pane, link);
                     let unsent = self.unsent.remove(&pane).unwrap_or_default();

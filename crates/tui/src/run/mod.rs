@@ -161,8 +161,11 @@ impl Tui {
 
     fn run(mut self) -> Result<(), Error> {
         let over = self.go_on();
-        if let Some(kept) = Kept::of(&self.model) {
-            self.door.keep(&kept);
+        // The terminal first: a slow disk keeps nobody waiting.
+        let Self { terminal, door, model, .. } = self;
+        drop(terminal);
+        if let Some(kept) = Kept::of(&model) {
+            door.keep(&kept);
         }
         over
     }

@@ -83,9 +83,11 @@ fn add(fd: &OwnedFd, file: &Path) -> io::Result<()> {
         inotify::add_watch(fd, folder, all)?;
         return Ok(());
     }
-    let above = folder.ancestors().find(|above| above.is_dir());
-    inotify::add_watch(fd, above.unwrap_or(Path::new("/")), coming)?;
-    Ok(())
+    let nearest = || folder.ancestors().find(|above| above.is_dir()).unwrap_or(Path::new("/"));
+    let above = nearest();
+    inotify::add_watch(fd, above, coming)?;
+    // One that came just before it was watched for would be missed.
+    if nearest() == above { Ok(()) } else { add(fd, file) }
 }
 
 #[cfg(test)]

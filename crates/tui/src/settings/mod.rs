@@ -24,6 +24,26 @@ use reading::Reading;
 pub(crate) struct Settings {
     pub(crate) keys: Keymap,
     pub(crate) theme: Theme,
+    pub(crate) sizes: Sizes,
+}
+
+/// Which size a process has where several people look at it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Sizes {
+    /// One that suits all.
+    #[default]
+    Smallest,
+    /// That of whoever was active last.
+    Last,
+}
+
+impl Sizes {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Smallest => "smallest",
+            Self::Last => "last",
+        }
+    }
 }
 
 /// A mistake, and where it stands.
@@ -50,7 +70,7 @@ impl fmt::Display for Fault {
 }
 
 /// What may stand at the top of the file.
-const TOP: [&str; 4] = ["leader", "keys", "direct", "theme"];
+const TOP: [&str; 5] = ["leader", "sizes", "keys", "direct", "theme"];
 
 impl Settings {
     /// Reads a file's text; every mistake, or all of it.
@@ -63,6 +83,20 @@ impl Settings {
         reading.refuse_unknown(top, "", &TOP);
         let keys = keys::read(&mut reading, top);
         let theme = theme::read(&mut reading, top);
-        reading.done(Self { keys, theme })
+        let sizes = sizes(&mut reading, top);
+        reading.done(Self { keys, theme, sizes })
+    }
+}
+
+fn sizes(reading: &mut Reading<'_>, top: &DeTable<'_>) -> Sizes {
+    const TAKES: &str = "\"smallest\" or \"last\"";
+    let Some(value) = top.get("sizes") else { return Sizes::default() };
+    match reading.text(value, TAKES) {
+        Some("last") => Sizes::Last,
+        Some("smallest") | None => Sizes::Smallest,
+        Some(_) => {
+            reading.fault(&value.span(), format!("this takes {TAKES}"));
+            Sizes::Smallest
+        }
     }
 }

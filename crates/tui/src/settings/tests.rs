@@ -99,11 +99,19 @@ fn a_key_that_is_given_away_must_not_leave_an_action_without_one() {
 }
 
 #[test]
+fn sizes_follow_the_smallest_or_the_last() {
+    assert_eq!(read("sizes = \"smallest\"").sizes, Sizes::Smallest);
+    assert_eq!(read("sizes = \"last\"").sizes, Sizes::Last);
+    check("sizes = \"x\"", &["tui.toml:1:9: this takes \"smallest\" or \"last\""]);
+    check("sizes = 1", &["tui.toml:1:9: this takes \"smallest\" or \"last\""]);
+}
+
+#[test]
 fn mistakes_are_told_with_their_place_and_with_what_is_allowed() {
     check("leader = \"ctrl+b", &["tui.toml:1:17: invalid basic string, expected `\"`"]);
     check(
         "lead = 1",
-        &["tui.toml:1:1: `lead` is nothing here; there are leader, keys, direct, theme"],
+        &["tui.toml:1:1: `lead` is nothing here; there are leader, sizes, keys, direct, theme"],
     );
     let names: Vec<_> = ACTIONS.iter().map(|entry| entry.name).collect();
     let no_action = format!("there is no action `zom`; there are {}", names.join(", "));
@@ -170,7 +178,7 @@ fn no_text_makes_it_panic() {
     arbtest::arbtest(|u| {
         let mut text = String::new();
         while !u.is_empty() {
-            text.push_str(*u.choose(&PIECES)?);
+            text.push_str(u.choose(&PIECES)?);
             if u.ratio(1, 4)? {
                 text.push(u.arbitrary()?);
             }

@@ -15,6 +15,8 @@ mod settings;
 #[cfg(test)]
 mod tests;
 mod trust;
+#[cfg(test)]
+mod yours;
 
 use patterm_screen::{Notice as Told, Screen, Size};
 use patterm_wire::follow::Seen;
@@ -126,7 +128,7 @@ pub(crate) fn update(model: &mut Model, event: Event) -> Vec<Effect> {
             }
         }
         Event::Answer(asked, answer) => answers::take(model, asked, answer, &mut effects),
-        Event::Settings(text) => settings::take(model, text),
+        Event::Settings(text) => settings::take(model, text, &mut effects),
         Event::GaveUp => {
             let why = "the server has ended; `patterm` starts it again";
             effects.push(Effect::Quit(Some(why.to_owned())));

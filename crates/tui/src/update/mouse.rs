@@ -191,6 +191,12 @@ fn over(model: &mut Model, event: MouseEvent, effects: &mut Vec<Effect>) {
     if matches!(model.mode, Mode::Trust(_)) {
         return trust::wheel(model, event.wheel().unwrap_or(0));
     }
+    if let Some(rows) = event.wheel() {
+        let last = view::last_top(model);
+        if let Mode::Text { top, .. } | Mode::Help { top } = &mut model.mode {
+            *top = top.saturating_add_signed(rows as isize).min(last);
+        }
+    }
     let Mode::List { listed, chosen, filter } = &model.mode else {
         if event.pressed_left() && !matches!(model.mode, Mode::Line { .. }) {
             model.mode = Mode::Typing;

@@ -184,6 +184,15 @@ fn attach(model: &mut Model, id: PaneId, effects: &mut Vec<Effect>) {
     }
 }
 
+/// Attaches every pane that is attached, anew.
+pub(super) fn attach_all(model: &mut Model, effects: &mut Vec<Effect>) {
+    let attached: Vec<PaneId> =
+        model.panes.iter().filter(|(_, pane)| pane.run > 0).map(|(id, _)| *id).collect();
+    for id in attached {
+        attach(model, id, effects);
+    }
+}
+
 /// Tells every pane how much room it has, where that changed.
 pub(super) fn fit(model: &mut Model, effects: &mut Vec<Effect>) {
     for (id, room) in model.places().0 {

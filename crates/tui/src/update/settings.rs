@@ -1,11 +1,11 @@
 //! What the person has set, as it is now.
 
-use super::tell;
+use super::{Effect, panes, tell};
 use crate::model::Model;
 use crate::settings::Settings;
 
 /// Takes the file of settings: whole, or not at all.
-pub(super) fn take(model: &mut Model, text: Result<String, String>) {
+pub(super) fn take(model: &mut Model, text: Result<String, String>, effects: &mut Vec<Effect>) {
     let read = text.and_then(|text| {
         Settings::read(&text).map_err(|faults| {
             let more = match faults.len() {
@@ -22,7 +22,11 @@ pub(super) fn take(model: &mut Model, text: Result<String, String>) {
             if model.settings_fault.take().is_some() {
                 tell(model, "tui.toml is in effect", false);
             }
+            let resized = settings.sizes != model.settings.sizes;
             model.settings = settings;
+            if resized {
+                panes::attach_all(model, effects);
+            }
         }
         Err(fault) => {
             tell(model, &fault, true);

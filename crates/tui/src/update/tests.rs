@@ -10,7 +10,7 @@ use crate::sample::{Sample, project};
 /// The leader.
 const LEAD: &str = "\x02";
 
-fn attached(effects: &[Effect]) -> Vec<&str> {
+pub(super) fn attached(effects: &[Effect]) -> Vec<&str> {
     let processes = effects.iter().filter_map(|effect| match effect {
         Effect::Attach { process, .. } => Some(process.as_str()),
         _ => None,
@@ -18,7 +18,7 @@ fn attached(effects: &[Effect]) -> Vec<&str> {
     processes.collect()
 }
 
-fn sent(effects: &[Effect]) -> String {
+pub(super) fn sent(effects: &[Effect]) -> String {
     let bytes = effects.iter().filter_map(|effect| match effect {
         Effect::Send(_, bytes) => Some(bytes.as_slice()),
         _ => None,
@@ -34,7 +34,7 @@ fn called(effects: &[Effect]) -> Vec<(&str, Value)> {
     calls.collect()
 }
 
-fn selected(sample: &Sample) -> &str {
+pub(super) fn selected(sample: &Sample) -> &str {
     &sample.model.selected().unwrap().id
 }
 
@@ -263,164 +263,27 @@ fn a_resize_tells_every_pane_its_room() {
     assert_eq!(sample.model.tree_columns(), 0, "the pane needs the room");
 }
 
-fn prints(sample: &mut Sample, pane: PaneId, bytes: &[u8]) -> Vec<Effect> {
-    let frame = ToView::Output { offset: 0, bytes: bytes.to_vec() };
-    sample.happen(Event::Frame(pane, frame)).to_vec()
-}
-
 #[test]
-fn the_bell_of_the_pane_with_the_focus_is_rung_and_others_are_marked() {
-    let mut sample = Sample::new(120, 40);
-    let first = sample.model.focus;
-    assert_eq!(prints(&mut sample, first, b"a\x07\x07"), [Effect::Ring]);
-    assert_eq!(prints(&mut sample, first, b"\x07"), [], "not too often");
-    sample.model.now += 1_000;
-    assert_eq!(prints(&mut sample, first, b"\x07"), [Effect::Ring]);
-    sample.show(first, "\x07");
-    assert_eq!(sample.effects, [], "a picture of what was is silent");
-    sample.type_in("\x02|");
-    sample.model.now += 1_000;
-    assert_eq!(prints(&mut sample, first, b"\x07"), []);
-    assert!(crate::view::view(&sample.model).text().contains("1*● @ lead"));
-    sample.type_in("\x02O");
-    assert!(crate::view::view(&sample.model).text().contains("1 ● @ lead"));
-}
-
-#[test]
-fn programs_notify_only_where_nobody_looks_by_their_name_and_not_too_often() {
+fn a_text_is_moved_by_keys_and_wheel_to_its_end_and_no_further() {
     let mut sample = Sample::new(80, 24);
-    let pane = sample.model.focus;
-    let asks = b"\x1b]9;tests are green\x07\x1b]777;notify;cargo;done\x07\x1b]52;c;eA==\x07\x1b[6n";
-    assert_eq!(prints(&mut sample, pane, asks), []);
-    sample.type_in("\x1b[O");
-    let told = Effect::Notify("lead: tests are green".to_owned());
-    assert_eq!(prints(&mut sample, pane, asks), [told], "and the clipboard stays as it is");
-    sample.model.now += 5_000;
-    let told = Effect::Notify("lead: cargo: done".to_owned());
-    assert_eq!(prints(&mut sample, pane, &asks[20..]), [told]);
-}
-
-#[test]
-fn who_begins_to_wait_is_told_of_once() {
-    let mut sample = Sample::new(80, 24);
-    sample.type_in("\x1b[O");
-    let mut next = project();
-    next.processes[1].activity = patterm_wire::follow::SeenActivity::Blocked;
-    next.processes[2].attention = None;
-    let told = [Effect::Notify("helper: waits for you".to_owned())];
-    assert_eq!(sample.happen(Event::Seen(next.clone())), told);
-    assert_eq!(sample.happen(Event::Seen(next)), []);
-}
-
-/// The same project at another visit.
-fn come_back(kept: &str, size: (u16, u16), seen: Seen) -> (Sample, Vec<String>) {
-    let mut sample = Sample::empty(size.0, size.1);
-    sample.model.kept = serde_json::from_str(kept).ok();
-    let effects = sample.happen(Event::Seen(seen)).to_vec();
-    let processes = attached(&effects).into_iter().map(str::to_owned).collect();
-    (sample, processes)
-}
-
-#[test]
-fn the_layout_of_the_last_visit_comes_back_at_any_size() {
-    let mut sample = Sample::new(120, 40);
-    sample.type_in("\x02|\x02-");
-    let line = sample.model.places().1[0].line;
-    let (x, y) = (line.x + 1, line.y + 3);
-    sample.type_in(&format!("\x1b[<0;{x};{y}M\x1b[<32;{};{y}M\x1b[<0;{};{y}m", x + 10, x + 10));
-    sample.type_in("\x02O\x02z");
-    let kept = crate::kept::Kept::of(&sample.model).unwrap();
-    let text = serde_json::to_string(&kept).unwrap();
-    for size in [(120, 40), (20, 5), (300, 100)] {
-        let (mut back, processes) = come_back(&text, size, project());
-        assert_eq!(processes, ["p1", "p2", "p3"]);
-        assert_eq!(selected(&back), "p2");
-        assert!(back.model.zoomed);
-        assert_eq!(crate::kept::Kept::of(&back.model).unwrap(), kept, "and is kept again");
-        back.type_in("\x02z");
-        crate::view::view(&back.model);
-    }
-    let (mut back, _) = come_back(&text, (120, 40), project());
-    back.type_in("\x02z");
-    sample.type_in("\x02z");
-    assert_eq!(back.model.places().0, sample.model.places().0);
-}
-
-#[test]
-fn what_is_gone_meanwhile_leaves_its_room_to_the_rest() {
-    let mut sample = Sample::new(120, 40);
-    sample.type_in("\x02|\x02-");
-    let kept = serde_json::to_string(&crate::kept::Kept::of(&sample.model)).unwrap();
-    let mut seen = project();
-    seen.processes.remove(2);
-    let (back, processes) = come_back(&kept, (120, 40), seen);
-    assert_eq!(processes, ["p1", "p2"]);
-    assert_eq!(selected(&back), "p1", "the focus is gone with its process");
-    let (back, _) = come_back(&kept, (120, 40), Seen::default());
-    assert!(back.model.layout.is_none());
-    let seen = Seen { processes: vec![project().processes.remove(4)], ..project() };
-    assert_eq!(come_back(&kept, (120, 40), seen).1, ["p5"], "nothing of it is left");
-}
-
-#[test]
-fn a_kept_layout_that_makes_no_sense_is_ignored() {
-    let twice = r#"{"panes":{"below":true,"share":60000,"parts":[{"process":"p1"},{"process":"p1"}]},
-        "focus":"p9","zoomed":true,"tree_width":65535}"#;
-    let (back, processes) = come_back(twice, (80, 24), project());
-    assert_eq!(processes, ["p1"]);
-    assert!(!back.model.zoomed);
-    for text in ["", "null", "[]", r#"{"panes":7}"#, r#"{"panes":{"below":1}}"#, "{}"] {
-        let (back, processes) = come_back(text, (80, 24), project());
-        assert_eq!(processes, ["p5"], "{text}");
-        crate::view::view(&back.model);
-    }
-}
-
-#[test]
-fn what_is_asked_for_comes_into_the_kept_layout() {
-    let mut sample = Sample::new(120, 40);
-    sample.type_in("\x02|");
-    let kept = serde_json::to_string(&crate::kept::Kept::of(&sample.model)).unwrap();
-    let mut back = Sample::empty(120, 40);
-    back.model.kept = serde_json::from_str(&kept).unwrap();
-    back.model.wanted = Some("p5".to_owned());
-    back.happen(Event::Seen(project()));
-    assert_eq!(selected(&back), "p5");
-    assert_eq!(back.model.panes.len(), 2);
-}
-
-#[test]
-fn keys_that_are_set_count_at_once_and_are_shown() {
-    let mut sample = Sample::new(80, 24);
-    let text = "leader = \"ctrl+a\"\n[keys]\nzoom = \"f\"\n[direct]\nf5 = \"split-right\"\n";
-    sample.happen(Event::Settings(Ok(text.to_owned())));
-    assert_eq!(sent(sample.type_in("\x02d")), "\x02d", "what led before does no more");
-    assert_eq!(attached(sample.type_in("\x1b[15~")), ["p2"]);
-    sample.type_in("\x01f");
-    assert!(sample.model.zoomed);
-    assert_eq!(sent(sample.type_in("\x01\x01")), "\x01");
-    sample.type_in("\x01");
-    let shown = crate::view::view(&sample.model).text();
-    assert!(shown.contains("ctrl+a and then") && shown.contains(" f   zoom"), "{shown}");
-    assert!(!shown.contains("ctrl+b"), "{shown}");
-    assert_eq!(sample.type_in("d"), [Effect::Quit(None)]);
-}
-
-#[test]
-fn a_faulty_file_changes_nothing_and_is_told_of() {
-    let mut sample = Sample::new(80, 24);
-    sample.happen(Event::Settings(Ok("leader = \"ctrl+a\"".to_owned())));
-    sample.happen(Event::Settings(Ok("leader = \"ctrl+x\"\n[keys]\nzoom = 1\nx = 1".to_owned())));
-    let notice = sample.model.notice.clone().unwrap();
-    assert!(notice.bad && notice.text.starts_with("tui.toml:3:8: `zoom` takes a key"));
-    assert!(notice.text.ends_with("(and 1 more mistake)"), "{}", notice.text);
-    assert_eq!(sample.model.settings.keys.leader_name(), "ctrl+a");
-    assert!(crate::view::view(&sample.model).text().contains("a list of keys, or false"));
-    sample.type_in("x");
-    assert!(crate::view::view(&sample.model).text().contains("✗ tui.toml"));
-    sample.happen(Event::Settings(Ok(String::new())));
-    assert_eq!(sample.model.notice.as_ref().unwrap().text, "tui.toml is in effect");
-    assert_eq!(sample.model.settings.keys.leader_name(), "ctrl+b");
+    let content: String = (1..=60).map(|n| format!("{n}. line\n")).collect();
+    let pad = json!({"content": content});
+    sample.happen(Event::Answer(Asked::Pad("plan".to_owned()), Ok(pad)));
+    let shows = |sample: &Sample, words: &str| {
+        let text = crate::view::view(&sample.model).text();
+        assert!(text.contains(words), "no {words} in\n{text}");
+    };
+    shows(&sample, "39 more ↓");
+    sample.type_in("\x1b[<65;40;10M");
+    shows(&sample, "36 more ↓");
+    sample.type_in("G");
+    shows(&sample, "60. line");
+    sample.type_in("\x1b[B\x1b[B\x1b[A");
+    shows(&sample, "1 more ↓");
+    sample.type_in("g");
+    shows(&sample, "39 more ↓");
+    sample.type_in("q");
+    assert_eq!(sample.model.mode, Mode::Typing);
 }
 
 /// What a person, a terminal and programs may do, in any order.

@@ -84,16 +84,21 @@ fn every_view_is_of_use_on_the_smallest_terminal_and_on_the_largest() {
 
 #[test]
 fn every_view_lives_through_every_size() {
-    for (keys, _) in VIEWS {
-        let mut sample = opened(keys, 80, 24);
+    let typed = VIEWS.iter().map(|(keys, _)| opened(keys, 80, 24));
+    let mut help = opened("\x02?", 80, 24);
+    help.happen(Event::Settings(Err("漢字, which is a fault".repeat(9))));
+    let told = told(80, 24).into_iter().map(|(_, sample)| sample);
+    for mut sample in typed.chain(told).chain([help]) {
         let sizes = (1..=60).map(|n| (n * 4 % 131 + 1, n * 7 % 53 + 1));
-        for (width, height) in sizes.chain([(1, 1), (2, 2), (61, 3), (7, 60), (500, 200)]) {
+        for (width, height) in
+            sizes.chain([(1, 1), (2, 2), (3, 9), (4, 4), (5, 30), (61, 3), (7, 60), (500, 200)])
+        {
             sample.happen(Event::Resized(width, height));
             let frame = view(&sample.model);
             assert_eq!((frame.width, frame.height), (width, height));
         }
         sample.happen(Event::Seen(project()));
-        sample.type_in("\x1b[<0;3;3M\x1b[<64;40;3M");
+        sample.type_in("\x1b[<65;40;3M\x1b[<0;3;3M\x1b[<64;40;3M");
     }
 }
 

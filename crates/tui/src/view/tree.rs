@@ -3,7 +3,7 @@
 use patterm_wire::follow::{SeenKind, SeenProcess};
 
 use super::look;
-use crate::canvas::{Canvas, Rect, text_width};
+use crate::canvas::{Canvas, Rect, text_width, width_of};
 use crate::model::Model;
 
 /// Rows above the first process: the project's name.
@@ -128,6 +128,14 @@ fn draw_reason(model: &Model, canvas: &mut Canvas, area: Rect) {
     }
 }
 
+/// Bytes of a word that fit; at least one character, so that there is an end.
+fn fitting(word: &str, width: usize) -> usize {
+    let over = word.char_indices().skip(1).find(|(at, character)| {
+        text_width(&word[..*at]) + usize::from(width_of(*character)) > width
+    });
+    over.map_or(word.len(), |(at, _)| at)
+}
+
 /// Cuts a text into lines at blanks.
 pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
@@ -138,9 +146,8 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
             if !line.is_empty() && text_width(&line) + 1 + text_width(&word) > width {
                 lines.push(std::mem::take(&mut line));
             }
-            while text_width(&word) > width {
-                let cut = word.char_indices().nth(width).map_or(word.len(), |(at, _)| at);
-                let rest = word.split_off(cut);
+            while fitting(&word, width) < word.len() {
+                let rest = word.split_off(fitting(&word, width));
                 lines.push(std::mem::replace(&mut word, rest));
             }
             if !line.is_empty() {
@@ -151,4 +158,18 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
         lines.push(line);
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrap;
+
+    #[test]
+    fn lines_are_cut_at_blanks_and_words_where_they_must() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("abcdefgh ij", 3), ["abc", "def", "gh", "ij"]);
+        assert_eq!(wrap("漢字漢字", 5), ["漢字", "漢字"]);
+        assert_eq!(wrap("漢字", 0), ["漢", "字"], "there is an end");
+        assert_eq!(wrap("a\nb", 9), ["a", "b"]);
+    }
 }
