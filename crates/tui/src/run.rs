@@ -1,5 +1,6 @@
 //! The rim: one loop over the terminal, the connections and the clock. It carries events to the
-//! core and effects back, and draws when something changed, no more than sixty times a second.
+//! core and effects back, and draws when something changed: no more than sixty times a second, and
+//! once more for each key, whose echo waits for no frame.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -23,7 +24,7 @@ use crate::update::{Asked, Effect, Event, update};
 use crate::view::view;
 
 /// The time of one frame: sixty a second.
-const FRAME: Duration = Duration::from_millis(16);
+const FRAME: Duration = Duration::from_micros(16_667);
 
 /// How long an escape may be the beginning of something: longer than a terminal needs for the rest
 /// over a slow line, shorter than a person notices.
@@ -129,7 +130,19 @@ struct Tui {
     drawn: Instant,
     /// Since when some program says that it is drawing.
     drawing: Option<Instant>,
+    echo: Echo,
     quit: Option<Option<String>>,
+}
+
+/// What a key that went to the program in front has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Echo {
+    /// None is on its way.
+    None,
+    /// The program has not printed anything since.
+    Awaited,
+    /// It has, and that is not drawn yet.
+    Due,
 }
 
 /// Which of them has something.
@@ -166,6 +179,7 @@ impl Tui {
             dirty: Some(now),
             drawn: now.checked_sub(FRAME).unwrap_or(now),
             drawing: None,
+            echo: Echo::None,
             quit: None,
         })
     }
@@ -379,6 +393,9 @@ impl Tui {
         if !self.is_unseen(&event) {
             self.dirty.get_or_insert_with(Instant::now);
         }
+        if self.echo == Echo::Awaited && self.is_in_front(&event) {
+            self.echo = Echo::Due;
+        }
         let effects = update(&mut self.model, event);
         self.note_drawing();
         for effect in effects {
@@ -390,6 +407,11 @@ impl Tui {
     fn is_unseen(&self, event: &Event) -> bool {
         let Event::Frame(pane, _) = event else { return false };
         self.model.zoomed && *pane != self.model.focus
+    }
+
+    /// Output of the pane with the focus.
+    fn is_in_front(&self, event: &Event) -> bool {
+        matches!(event, Event::Frame(pane, _) if *pane == self.model.focus)
     }
 
     fn note_time(&mut self) {
@@ -413,7 +435,12 @@ impl Tui {
                 self.panes.remove(&pane);
                 self.unsent.remove(&pane);
             }
-            Effect::Send(pane, bytes) => self.send(pane, bytes),
+            Effect::Send(pane, bytes) => {
+                if pane == self.model.focus && self.echo == Echo::None {
+                    self.echo = Echo::Awaited;
+                }
+                self.send(pane, bytes);
+            }
             Effect::Size(pane, size) => self.tell_pane(pane, |pane| pane.resize(size)),
             Effect::Call { tool, arguments, asked } => self.call(tool, &arguments, asked),
             Effect::Copy(text) => self.terminal.push(&outer::copy(&text)),
@@ -474,10 +501,10 @@ impl Tui {
         }
     }
 
-    /// When the next picture is due: not while a program that is shown says that it is drawing, as
-    /// long as that is believed.
+    /// When the next picture is due: an echo at once; and not while a program that is shown says
+    /// that it is drawing, as long as that is believed.
     fn draw_at(&self) -> Instant {
-        let due = self.drawn + FRAME;
+        let due = if self.echo == Echo::Due { self.drawn } else { self.drawn + FRAME };
         self.drawing.map_or(due, |since| due.max(since + DRAWING))
     }
 
@@ -506,6 +533,9 @@ impl Tui {
         self.shown = Some(next);
         self.dirty = None;
         self.drawn = Instant::now();
+        if self.echo == Echo::Due {
+            self.echo = Echo::None;
+        }
         Ok(())
     }
 }

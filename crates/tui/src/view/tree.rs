@@ -73,14 +73,14 @@ fn draw_process(
     let name_look = if is_shown { look::bold() } else { look::plain() };
     let digit = if number < 10 { number.to_string() } else { " ".to_owned() };
     canvas.put(room.x, room.y, edge, &digit, &look::dim());
-    let mark = if process.attention.is_some() {
-        "!"
+    let (mark, mark_look) = if process.attention.is_some() {
+        ("!", look::bad())
     } else if process.unread {
-        "•"
+        ("•", look::accent())
     } else {
-        " "
+        // A colour would be seen where the row is shown inverse.
+        (" ", look::plain())
     };
-    let mark_look = if process.attention.is_some() { look::bad() } else { look::accent() };
     canvas.put(room.x + 1, room.y, edge, mark, &mark_look);
     let x = room.x + 2 + 2 * depth.min(4) as u16;
     let x = canvas.put(x, room.y, edge, sign, &style);
