@@ -66,9 +66,9 @@ pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The same with a client attached on each side.
+/// The same with a client on a terminal that is read as fast as it draws.
 pub(crate) fn measure_attached() -> anyhow::Result<Vec<Row>> {
-    let what = "cat of 100 MB, attached: throughput";
+    let what = "cat of 100 MB, shown: throughput";
     let bar = Bar::AtLeast(1.5);
     if !Keeper::Tmux.is_installed() {
         return Ok(vec![Row::missing(what, Keeper::Tmux.name(), bar)]);
@@ -97,7 +97,7 @@ pub(crate) fn measure_attached() -> anyhow::Result<Vec<Row>> {
     };
     Ok(vec![
         row(what, ours, tmux, "MB/s", bar),
-        row("the same: processor time of the server", our_time, tmux_time, "s", Bar::None),
+        row("the same: processor time of client and server", our_time, tmux_time, "s", Bar::None),
     ])
 }
 
@@ -130,7 +130,7 @@ impl<'a> Cat<'a> {
     }
 
     /// Prints the file once, `prepare` being called before; MB/s as the program sees it, and the
-    /// server's processor time until it is idle again.
+    /// processor time of server and client until they are idle again.
     pub(crate) fn once(
         &self,
         keeper: Keeper,
@@ -154,13 +154,15 @@ impl<'a> Cat<'a> {
         }
         let client = running.client(place).filter(|_| audience == Audience::One);
         let viewer = client.map(|line| Viewer::start(place, &line)).transpose()?;
-        let before = proc::cpu(running.server)?;
+        let counted: Vec<u32> =
+            [running.server].into_iter().chain(viewer.iter().map(|viewer| viewer.pid)).collect();
+        let before = cpu(&counted)?;
         // Opening waits until the program in the terminal has opened its end.
         std::fs::write(&self.go, "x\n")?;
         let start = Instant::now();
         std::fs::read(&self.done)?;
         let rate = self.bytes / 1e6 / start.elapsed().as_secs_f64();
-        let cpu = idle_cpu(running.server)?.saturating_sub(before);
+        let cpu = idle_cpu(&counted)?.saturating_sub(before);
         drop(viewer);
         std::fs::write(&self.go, "x\n")?;
         running.end(place)?;
@@ -168,13 +170,17 @@ impl<'a> Cat<'a> {
     }
 }
 
-/// The processor time of a process once it does nothing more.
-fn idle_cpu(pid: u32) -> anyhow::Result<Duration> {
-    let mut last = proc::cpu(pid)?;
+fn cpu(pids: &[u32]) -> anyhow::Result<Duration> {
+    pids.iter().map(|pid| proc::cpu(*pid)).sum()
+}
+
+/// The processor time of some processes once they do nothing more.
+fn idle_cpu(pids: &[u32]) -> anyhow::Result<Duration> {
+    let mut last = cpu(pids)?;
     loop {
         // Longer than the tick in which time is counted.
         proc::pause(Duration::from_millis(50));
-        let now = proc::cpu(pid)?;
+        let now = cpu(pids)?;
         if now == last {
             return Ok(now);
         }

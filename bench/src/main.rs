@@ -2,7 +2,9 @@
 //! turns, so that a busy machine slows both. Arguments name the rows to run; all by default.
 
 mod cat;
+mod echo;
 mod flood;
+mod frames;
 mod idle;
 mod peers;
 mod proc;
@@ -12,6 +14,7 @@ mod row;
 mod search;
 mod session;
 mod text;
+mod tmux;
 mod viewer;
 mod waiters;
 
@@ -20,12 +23,14 @@ use row::Row;
 type Measure = fn() -> anyhow::Result<Vec<Row>>;
 
 /// Rows by the name of what makes them.
-const FAMILIES: [(&str, Measure); 8] = [
+const FAMILIES: [(&str, Measure); 10] = [
     ("proxy_call", proxy_call::measure),
     ("proxy_start", proxy_start::measure),
     ("cat", cat::measure),
     ("cat_attached", cat::measure_attached),
+    ("echo_flood", echo::measure),
     ("flood", flood::measure),
+    ("frames", frames::measure),
     ("idle", idle::measure),
     ("search", search::measure),
     ("waiters", waiters::measure),

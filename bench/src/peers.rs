@@ -96,9 +96,9 @@ impl Running {
         match (&self.pane, &self.tmux) {
             (Some((_, id)), _) => {
                 let patterm = place.patterm(&[]);
-                Some(format!("{} attach {id} --raw", patterm.get_program().to_string_lossy()))
+                Some(format!("{} attach {id}", patterm.get_program().to_string_lossy()))
             }
-            (None, Some(socket)) => Some(format!("tmux -S {} attach", socket.display())),
+            (None, Some(socket)) => Some(format!("tmux -u -S {} attach", socket.display())),
             (None, None) => None,
         }
     }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 /// What was measured, against what, and the bar.
-#[derive(Debug)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Row {
     pub(crate) what: String,
     /// What patterm took or gave.
@@ -18,11 +18,12 @@ pub(crate) struct Row {
 }
 
 /// What is to be reached.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) enum Bar {
     AtMost(f64),
     AtLeast(f64),
     /// Only said.
+    #[default]
     None,
 }
 
@@ -89,7 +90,7 @@ impl fmt::Display for Row {
     }
 }
 
-fn short(time: Duration) -> String {
+pub(crate) fn short(time: Duration) -> String {
     let micros = time.as_secs_f64() * 1e6;
     match micros < 10_000.0 {
         true => format!("{micros:.1} µs"),

@@ -66,6 +66,7 @@ impl Place {
         command
             .env("XDG_RUNTIME_DIR", self.top.path())
             .env("XDG_STATE_HOME", self.top.path())
+            .env("LANG", "C.UTF-8")
             .current_dir(self.top.path());
         command
     }

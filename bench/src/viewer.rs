@@ -1,51 +1,113 @@
 //! Somebody who looks: a client of a multiplexer on a terminal of its own, whose output is read as
 //! fast as it comes.
 
-use std::io::Read;
 use std::path::Path;
-use std::process::{Child, ChildStdin, Stdio};
-use std::sync::mpsc::sync_channel;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use patterm_bench::terminal::Terminal;
+use patterm_screen::{Screen, Size};
 
 use crate::session::Place;
 
-/// How long a client may take to draw its first picture.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a client may take to draw what is waited for.
+const PATIENCE: Duration = Duration::from_secs(20);
 
+/// How often the reader looks whether it is still wanted.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// What begins each picture of a program that draws in synchronized updates.
+const FRAME: &[u8] = b"\x1b[?2026h";
+
+/// Runs a client's command line on a terminal, and waits until a text is on it.
+pub(crate) fn open(
+    place: &Place,
+    line: &str,
+    size: Size,
+    text: &str,
+) -> anyhow::Result<(Terminal, Screen)> {
+    let mut terminal =
+        Terminal::start(place.command(Path::new("setsid")), &format!("exec {line}"), size)?;
+    let mut screen = Screen::new(size);
+    until(&mut terminal, &mut screen, text)?;
+    Ok((terminal, screen))
+}
+
+/// Waits until a text is on the terminal.
+pub(crate) fn until(
+    terminal: &mut Terminal,
+    screen: &mut Screen,
+    text: &str,
+) -> anyhow::Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    while !screen.rows().join("\n").contains(text) {
+        let bytes = terminal.read(deadline).with_context(|| screen.rows().join("\n"))?;
+        anyhow::ensure!(!bytes.is_empty(), "no `{text}` on it:\n{}", screen.rows().join("\n"));
+        screen.feed(bytes);
+    }
+    Ok(())
+}
+
+/// A client that is read by a thread until this is dropped.
 pub(crate) struct Viewer {
-    child: Child,
-    /// Held open: its end would be a detach.
-    _input: ChildStdin,
+    /// The client's process.
+    pub(crate) pid: u32,
+    counts: Arc<Counts>,
+    reader: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Counts {
+    over: AtomicBool,
+    bytes: AtomicU64,
+    frames: AtomicU64,
 }
 
 impl Viewer {
     /// Runs a client's command line on a terminal of 24 rows and 80 columns, and waits until it has
     /// drawn something.
     pub(crate) fn start(place: &Place, line: &str) -> anyhow::Result<Self> {
-        let line = format!("stty rows 24 cols 80; exec {line}");
-        let mut script = place.command(Path::new("script"));
-        script.args(["-qfc", &line, "/dev/null"]).env("TERM", "xterm-256color");
-        script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = script.spawn()?;
-        let input = child.stdin.take().context("no input")?;
-        let mut output = child.stdout.take().context("no output")?;
-        let (first, drawn) = sync_channel(1);
-        std::thread::spawn(move || {
-            let mut buffer = vec![0; 64 << 10];
-            while output.read(&mut buffer).is_ok_and(|bytes| bytes > 0) {
-                let _ = first.try_send(());
+        let (terminal, _) = open(place, line, Size::DEFAULT, "")?;
+        Self::read(terminal)
+    }
+
+    /// Reads a client on from here.
+    pub(crate) fn read(mut terminal: Terminal) -> anyhow::Result<Self> {
+        anyhow::ensure!(
+            !terminal.read(Instant::now() + PATIENCE)?.is_empty(),
+            "the client draws nothing"
+        );
+        let (pid, counts) = (terminal.pid(), Arc::<Counts>::default());
+        let told = counts.clone();
+        let reader = std::thread::spawn(move || {
+            let mut last: Vec<u8> = Vec::new();
+            while !told.over.load(Ordering::Relaxed) {
+                let Ok(bytes) = terminal.read(Instant::now() + LOOK) else { return };
+                told.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                // One that is cut by the end of what was read is found with the next.
+                last.extend_from_slice(bytes);
+                let frames = last.windows(FRAME.len()).filter(|window| *window == FRAME).count();
+                told.frames.fetch_add(frames as u64, Ordering::Relaxed);
+                last.drain(..last.len().saturating_sub(FRAME.len() - 1));
             }
         });
-        drawn.recv_timeout(PATIENCE).context("the client draws nothing")?;
-        Ok(Self { child, _input: input })
+        Ok(Self { pid, counts, reader: Some(reader) })
+    }
+
+    /// Bytes and frames drawn so far.
+    pub(crate) fn drawn(&self) -> (u64, u64) {
+        (self.counts.bytes.load(Ordering::Relaxed), self.counts.frames.load(Ordering::Relaxed))
     }
 }
 
 impl Drop for Viewer {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.counts.over.store(true, Ordering::Relaxed);
+        if let Some(reader) = self.reader.take() {
+            let _ = reader.join();
+        }
     }
 }

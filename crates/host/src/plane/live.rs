@@ -67,6 +67,8 @@ pub(crate) struct Live {
     pub(super) released: AtomicU64,
     /// The reader's number for it; 0 as long as it has none.
     pub(super) token: AtomicU64,
+    /// A person typed into it and waits for what it prints.
+    pub(super) awaited: AtomicBool,
     /// In the parser's line already.
     pub(super) queued: AtomicBool,
     /// The reader waits for the parser.
@@ -103,6 +105,7 @@ impl Live {
             parsed: AtomicU64::new(parsed),
             released: AtomicU64::new(parsed),
             token: AtomicU64::new(0),
+            awaited: AtomicBool::new(false),
             queued: AtomicBool::new(false),
             held: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
@@ -197,6 +200,7 @@ impl Live {
     /// What a person types.
     pub(crate) fn type_in(&self, bytes: Vec<u8>) -> Result<(), InputFull> {
         lock(&self.hand).type_in(&bytes);
+        self.awaited.store(true, Ordering::Release);
         self.push(vec![bytes])
     }
 

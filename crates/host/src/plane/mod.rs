@@ -32,7 +32,8 @@ use crate::process::{Exit, ProcessId};
 /// Events on their way to the control plane: one or two for each life of a process.
 const EVENTS: usize = 1024;
 
-/// How much less than the control plane these threads insist on their turn.
+/// How much less than the others the matcher insists on its turn. Reader and parser do not stand
+/// back: the echo of a key passes through both, and on a busy machine it would come late.
 const NICENESS: i32 = 5;
 
 /// What the control plane must know of a process.
@@ -65,7 +66,11 @@ impl Plane {
         let to_run = parser.clone();
         thread("patterm-parse", move || to_run.run())?;
         let to_match = matcher.clone();
-        thread("patterm-match", move || to_match.run())?;
+        thread("patterm-match", move || {
+            // As a process without the right to it would be told no, and runs as it is.
+            let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICENESS);
+            to_match.run();
+        })?;
         Ok((Self { reader, parser, matcher }, receiver))
     }
 
@@ -125,10 +130,5 @@ impl Drop for Keyboard {
 }
 
 fn thread(name: &str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    let nice = move || {
-        // As a process without the right to it would be told no, and runs as it is.
-        let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICENESS);
-        body();
-    };
-    std::thread::Builder::new().name(name.to_owned()).spawn(nice).map(drop)
+    std::thread::Builder::new().name(name.to_owned()).spawn(body).map(drop)
 }

@@ -1,4 +1,5 @@
-//! The thread that turns logs into screens: every pane with something new gets its turn, in order.
+//! The thread that turns logs into screens: every pane with something new gets its turn, in order;
+//! one that a person just typed into goes first.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -73,7 +74,10 @@ impl Parser {
 
     /// Puts a pane in line, once.
     pub(super) fn push(&self, live: &Arc<Live>) {
-        self.turns.push(live);
+        match live.awaited.swap(false, Ordering::AcqRel) {
+            true => self.turns.push_first(live),
+            false => self.turns.push(live),
+        }
     }
 
     pub(super) fn run(&self) {

@@ -22,6 +22,10 @@ use super::parser::Parser;
 /// shell.
 const TURN_BYTES: u64 = 16 << 10;
 
+/// How often a pane that a person typed into is looked at between the turns of others, until it has
+/// printed something: as long as a flood of them lasts for one key.
+const LOOKS: u32 = 1024;
+
 /// Bytes asked for at once: more than a terminal ever gives.
 const READ_BYTES: usize = 16 << 10;
 
@@ -70,6 +74,9 @@ impl Reading {
 
 type Panes = HashMap<u64, Reading>;
 
+/// Panes that a person typed into, and how often they are looked at yet.
+type Awaited = Vec<(u64, u32)>;
+
 impl Reader {
     pub(super) fn new() -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -110,7 +117,7 @@ impl Reader {
 
     pub(super) fn run(&self, parser: &Parser, events: &mpsc::Sender<Event>) {
         let mut panes = Panes::new();
-        let mut last = 0;
+        let (mut last, mut awaited) = (0, Awaited::new());
         let mut ready = Vec::with_capacity(256);
         while !events.is_closed() {
             let stalled = panes.values().any(|reading| reading.stalled);
@@ -125,9 +132,14 @@ impl Reader {
             }
             for event in &ready {
                 match event.data.u64() {
-                    BELL => self.obey(&mut panes, &mut last, parser),
+                    BELL => self.obey(&mut panes, &mut last, &mut awaited, parser),
                     token => self.serve(token, event.flags, &mut panes, parser),
                 }
+                // A key and its echo wait for one other pane, not for all of them.
+                if !lock(&self.commands).is_empty() {
+                    self.obey(&mut panes, &mut last, &mut awaited, parser);
+                }
+                self.look(&mut awaited, &mut panes, parser);
             }
             if stalled {
                 self.retry(&mut panes);
@@ -135,7 +147,21 @@ impl Reader {
         }
     }
 
-    fn obey(&self, panes: &mut Panes, last: &mut u64, parser: &Parser) {
+    /// Looks whether those that were typed into have printed something.
+    fn look(&self, awaited: &mut Awaited, panes: &mut Panes, parser: &Parser) {
+        awaited.retain_mut(|(token, looks)| {
+            *looks -= 1;
+            let Some(reading) = panes.get(token) else { return false };
+            let (before, held) = (reading.log.end(), reading.is_held());
+            if !held && !reading.over && !reading.stalled {
+                self.serve(*token * 2, EventFlags::IN, panes, parser);
+            }
+            let after = panes.get(token).map_or(before, |reading| reading.log.end());
+            after == before && !held && *looks > 0
+        });
+    }
+
+    fn obey(&self, panes: &mut Panes, last: &mut u64, awaited: &mut Awaited, parser: &Parser) {
         let mut count = [0; 8];
         let _ = rustix::io::read(&self.bell, &mut count);
         for command in std::mem::take(&mut *lock(&self.commands)) {
@@ -161,6 +187,10 @@ impl Reader {
                 Command::Write(live) => {
                     if let Some((token, reading)) = find(panes, &live) {
                         self.flush(token, reading);
+                        let known = awaited.iter().any(|(other, _)| *other == token);
+                        if live.awaited.load(Ordering::Acquire) && !known {
+                            awaited.push((token, LOOKS));
+                        }
                     }
                 }
                 Command::Resume(live) => {
@@ -196,12 +226,14 @@ impl Reader {
         if flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
             // One read brings 4 KiB at the most, and asking whether there is more costs as much as
             // reading it.
-            let turn = reading.log.end() + TURN_BYTES;
+            let before = reading.log.end();
             while self.read(event / 2, reading, parser)
-                && reading.log.end() < turn
+                && reading.log.end() < before + TURN_BYTES
                 && !reading.is_held()
             {}
-            parser.push(&reading.live);
+            if reading.log.end() > before {
+                parser.push(&reading.live);
+            }
         }
     }
 

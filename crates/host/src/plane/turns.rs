@@ -28,6 +28,14 @@ impl Turns {
         }
     }
 
+    /// Lets it go before all others, unless it is in line already.
+    pub(super) fn push_first(&self, live: &Arc<Live>) {
+        if !(self.flag)(live).swap(true, Ordering::AcqRel) {
+            lock(&self.line).push_front(live.clone());
+            self.came.notify_one();
+        }
+    }
+
     /// Waits for the next one. What comes from now on puts it in line again.
     pub(super) fn next(&self) -> Arc<Live> {
         let mut line = lock(&self.line);

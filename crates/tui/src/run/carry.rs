@@ -2,7 +2,7 @@
 
 use patterm_wire::view::FromView;
 
-use super::Tui;
+use super::{Echo, Tui};
 use crate::layout::PaneId;
 use crate::link::{Broken, Calls, PaneLink};
 use crate::outer::{self, Outer};
@@ -29,7 +29,12 @@ impl Tui {
                 self.panes.remove(&pane);
                 self.unsent.remove(&pane);
             }
-            Effect::Send(pane, bytes) => self.send(pane, bytes),
+            Effect::Send(pane, bytes) => {
+                if pane == self.model.focus && self.echo == Echo::None {
+                    self.echo = Echo::Awaited;
+                }
+                self.send(pane, bytes);
+            }
             Effect::Size(pane, size) => self.tell_pane(pane, |pane| pane.resize(size)),
             Effect::Call { tool, arguments, asked } => self.call(tool, &arguments, asked),
             Effect::Copy(text) => self.terminal.push(&outer::copy(&text)),

@@ -2,22 +2,22 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Error, Tui};
+use super::{Echo, Error, Tui};
 use crate::outer::{self, Outer};
 use crate::paint::paint;
 use crate::view::view;
 
 /// The time of one frame: sixty a second.
-pub(super) const FRAME: Duration = Duration::from_millis(16);
+pub(super) const FRAME: Duration = Duration::from_micros(16_667);
 
 /// A program that says it is drawing is believed for so long.
 const DRAWING: Duration = Duration::from_millis(100);
 
 impl Tui {
-    /// When the next picture is due: not while a program that is shown says that it is drawing, as
-    /// long as that is believed.
+    /// When the next picture is due: an echo at once; and not while a program that is shown says
+    /// that it is drawing, as long as that is believed.
     pub(super) fn draw_at(&self) -> Instant {
-        let due = self.drawn + FRAME;
+        let due = if self.echo == Echo::Due { self.drawn } else { self.drawn + FRAME };
         self.drawing.map_or(due, |since| due.max(since + DRAWING))
     }
 
@@ -51,6 +51,9 @@ impl Tui {
         self.shown = Some(next);
         self.dirty = None;
         self.drawn = Instant::now();
+        if self.echo == Echo::Due {
+            self.echo = Echo::None;
+        }
         Ok(())
     }
 }

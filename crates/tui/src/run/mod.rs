@@ -1,5 +1,6 @@
 //! The rim: one loop over the terminal, the connections and the clock. It carries events to the
-//! core and effects back, and draws when something changed, no more than sixty times a second.
+//! core and effects back, and draws when something changed: no more than sixty times a second, and
+//! once more for each key, whose echo waits for no frame.
 
 mod carry;
 mod draw;
@@ -120,7 +121,19 @@ struct Tui {
     drawn: Instant,
     /// Since when some program says that it is drawing.
     drawing: Option<Instant>,
+    echo: Echo,
     quit: Option<Option<String>>,
+}
+
+/// What a key that went to the program in front has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Echo {
+    /// None is on its way.
+    None,
+    /// The program has not printed anything since.
+    Awaited,
+    /// It has, and that is not drawn yet.
+    Due,
 }
 
 impl Tui {
@@ -153,6 +166,7 @@ impl Tui {
             dirty: Some(now),
             drawn: now.checked_sub(FRAME).unwrap_or(now),
             drawing: None,
+            echo: Echo::None,
             quit: None,
         };
         tui.look_at_settings();
@@ -220,6 +234,9 @@ impl Tui {
     fn happen(&mut self, event: Event) {
         self.note_time();
         let (unseen, bells) = (self.is_unseen(&event), self.model.bells.len());
+        if self.echo == Echo::Awaited && self.is_in_front(&event) {
+            self.echo = Echo::Due;
+        }
         let effects = update(&mut self.model, event);
         if !unseen || self.model.bells.len() != bells {
             self.dirty.get_or_insert_with(Instant::now);
@@ -234,6 +251,11 @@ impl Tui {
     fn is_unseen(&self, event: &Event) -> bool {
         let Event::Frame(pane, _) = event else { return false };
         self.model.zoomed && *pane != self.model.focus
+    }
+
+    /// Output of the pane with the focus.
+    fn is_in_front(&self, event: &Event) -> bool {
+        matches!(event, Event::Frame(pane, _) if *pane == self.model.focus)
     }
 
     fn note_time(&mut self) {

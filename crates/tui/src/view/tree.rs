@@ -72,17 +72,16 @@ fn draw_process(
     let name_look = if is_shown { &model.theme().strong } else { &model.theme().text };
     let digit = if number < 10 { number.to_string() } else { " ".to_owned() };
     canvas.put(room.x, room.y, edge, &digit, &model.theme().dim);
-    let mark = if process.attention.is_some() {
-        "!"
+    let (mark, mark_look) = if process.attention.is_some() {
+        ("!", &model.theme().bad)
     } else if model.bells.contains(&process.id) {
-        "*"
+        ("*", &model.theme().accent)
     } else if process.unread {
-        "•"
+        ("•", &model.theme().accent)
     } else {
-        " "
+        // A colour would be seen where the row is shown inverse.
+        (" ", &model.theme().text)
     };
-    let mark_look =
-        if process.attention.is_some() { &model.theme().bad } else { &model.theme().accent };
     canvas.put(room.x + 1, room.y, edge, mark, mark_look);
     let x = room.x + 2 + 2 * depth.min(4) as u16;
     let x = canvas.put(x, room.y, edge, sign, style);

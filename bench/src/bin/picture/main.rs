@@ -1,0 +1,144 @@
+//! The picture and the recording in the documents: a real run of patterm with real agents' CLIs and
+//! a scripted model. `scripts/picture` starts it.
+
+mod recorder;
+mod shapes;
+mod stage;
+mod svg;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use patterm_screen::Size;
+
+use recorder::Recorder;
+use stage::Stage;
+
+/// The window.
+const SIZE: Size = Size { rows: 34, columns: 124 };
+
+/// What the lead is told.
+const PROMPT: &str = "Invoices are off by a cent. Fix it, and have it reviewed.";
+
+fn main() -> anyhow::Result<()> {
+    let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
+    let clients = arguments.next().context("where are the agents' CLIs?")?;
+    let docs = arguments.next().context("where do the documents lie?")?;
+    let stage = Stage::new(&clients)?;
+    let person = Recorder::start(stage.command("setsid"), "exec bash", SIZE)?;
+    let mut tour = Tour { person, frames: Vec::new(), picture: String::new() };
+    let taken = tour.take();
+    if let Err(why) = taken {
+        anyhow::bail!("{why:#}\n{}", tour.person.text());
+    }
+    tour.write(&docs, &stage)
+}
+
+/// What is done, and what is seen of it.
+struct Tour {
+    person: Recorder,
+    /// What happened, and what was shown then.
+    frames: Vec<(String, String)>,
+    picture: String,
+}
+
+impl Tour {
+    fn take(&mut self) -> anyhow::Result<()> {
+        self.begin()?;
+        self.team()?;
+        self.attention()?;
+        self.leave()
+    }
+
+    /// The first start, and an agent from the list.
+    fn begin(&mut self) -> anyhow::Result<()> {
+        self.person.until("$")?;
+        self.person.write("patterm\r")?;
+        self.person.until("ctrl+b: keys")?;
+        self.person.pause(800)?;
+        self.frame("`patterm` in a project where nothing runs yet.");
+        self.person.lead("a")?;
+        self.person.until("● Claude Code")?;
+        self.person.pause(800)?;
+        self.frame("`ctrl+b a`: the agents that can be started here.");
+        self.person.write("\r")?;
+        self.person.until("to do first")?;
+        self.person.write(PROMPT)?;
+        self.person.pause(500)?;
+        self.person.write("\r")?;
+        Ok(())
+    }
+
+    /// A shell, from which a server and the tests are started; then all side by side.
+    fn team(&mut self) -> anyhow::Result<()> {
+        self.person.until("checker")?;
+        self.person.lead("c")?;
+        self.person.until("~/shop $")?;
+        self.person.write("patterm run --name dev -- npm run dev\r")?;
+        self.person.write("patterm run --name tests -- npm test\r")?;
+        self.person.until("tests")?;
+        self.person.lead("1")?;
+        self.person.lead("|")?;
+        self.person.lead("-")?;
+        self.person.lead("5")?;
+        self.person.until("do not drift")?;
+        self.person.lead("o")?;
+        Ok(())
+    }
+
+    fn attention(&mut self) -> anyhow::Result<()> {
+        self.person.until("◆ blocked")?;
+        self.person.pause(1_000)?;
+        self.picture = svg::draw(&self.person.screen);
+        self.frame("Three panes. codex, which claude started, asks before it pushes.");
+        self.person.lead("!")?;
+        self.person.pause(800)?;
+        self.person.write("\r")?;
+        self.person.until("Nothing is left to do")?;
+        self.frame("`ctrl+b !` goes to who asks; enter says yes, and the lead is told.");
+        Ok(())
+    }
+
+    fn leave(&mut self) -> anyhow::Result<()> {
+        self.person.lead(":")?;
+        self.person.write("deta")?;
+        self.person.pause(800)?;
+        self.frame("`ctrl+b :` finds any action by typing.");
+        self.person.write("\r")?;
+        self.person.until("what runs goes on")?;
+        self.person.write("patterm ps\r")?;
+        self.person.pause(1_500)?;
+        self.frame("Left. Everything goes on, with nobody looking.");
+        self.person.write("patterm\r")?;
+        self.person.until("ctrl+b: keys")?;
+        self.person.pause(1_500)?;
+        self.frame("`patterm` again: everything still runs.");
+        Ok(())
+    }
+
+    fn frame(&mut self, what: &str) {
+        self.frames.push((what.to_owned(), self.person.text()));
+    }
+
+    fn write(self, docs: &Path, stage: &Stage) -> anyhow::Result<()> {
+        let mut told = "# A few minutes in patterm\n\n\
+            Recorded by `scripts/picture` from a real run: patterm, Claude Code and Codex as they are, with a\n\
+            scripted model. `asciinema play docs/recordings/tui.cast` shows it moving.\n"
+            .to_owned();
+        for (number, (what, shown)) in self.frames.iter().enumerate() {
+            write!(told, "\n## {}. {what}\n\n```text\n{shown}\n```\n", number + 1)?;
+        }
+        let cast = self.person.cast();
+        let here = stage.home().to_string_lossy().into_owned();
+        for (name, text) in [
+            ("picture.svg", self.picture),
+            ("recordings/tui.cast", cast),
+            ("recordings/tui.md", told),
+        ] {
+            anyhow::ensure!(!text.contains(&here), "{name} names {here}");
+            std::fs::write(docs.join(name), text)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,42 @@
+// The model of the agents in the picture: each prompt has its script, in the language of
+// tests/agents/mock-model.
+
+import { directed } from "../../../../tests/agents/mock/script.mjs";
+import { startMock } from "../../../../tests/agents/mock/server.mjs";
+
+const scripts = [
+  [
+    "[sub-agent:checker]",
+    `mock: say The fix is reviewed and on the branch \`vat-once\`. Nothing is left to do.`,
+  ],
+  [
+    "Invoices are off by a cent",
+    `mock: call get_process_output ${JSON.stringify({ process_id: "tests" })}` +
+      ` ;; call spawn_agent ${JSON.stringify({
+        agent: "codex",
+        name: "checker",
+        agent_instructions: "Review the fix in src/vat.mjs and run the tests. If all is well, push it.",
+      })}` +
+      ` ;; say VAT is rounded on every line, so long invoices drift. It belongs on the total, once.\\n\\n` +
+      `The tests pass with it. **checker** (codex) reviews the change; I am told when it is done.`,
+  ],
+  [
+    "Review the fix in src/vat.mjs",
+    `mock: say The rounding is right: once, on the total. All tests pass. ;; call exec_command ${JSON.stringify({
+      cmd: "git push origin vat-once",
+      sandbox_permissions: "require_escalated",
+      justification: "The fix is reviewed. May I push it?",
+    })}` +
+      ` ;; call send_message ${JSON.stringify({ target_process_id: "p1", message: "vat-once is reviewed and pushed." })}` +
+      ` ;; say Pushed, and the lead knows.`,
+  ],
+];
+
+const follow = directed();
+const mock = await startMock((turn) => {
+  const [, script] = scripts.find(([prompt]) => turn.text.includes(prompt)) ?? [null, "mock: say Done."];
+  return follow({ ...turn, text: script });
+});
+console.log(JSON.stringify({ url: mock.url }));
+process.stdin.on("data", () => {});
+process.stdin.on("close", () => process.exit());

@@ -1,0 +1,180 @@
+//! Where the picture is taken: a small project in a home of its own, agents' CLIs that find
+//! themselves at home there, and the model that they talk to.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+/// A key of nothing; claude wants it to be known.
+const KEY: &str = "sk-mock-0123456789-abcdefghij";
+
+/// The project's files.
+const FILES: [(&str, &str); 6] = [
+    (
+        "package.json",
+        "{\n  \"name\": \"shop\",\n  \"type\": \"module\",\n  \"scripts\": {\n    \"dev\": \"node \
+         server.mjs\",\n    \"test\": \"node --test --watch\"\n  }\n}\n",
+    ),
+    (
+        "src/vat.mjs",
+        "export const cents = (price) => Math.round(price * 100);\n\n\
+         // Rounded once, on the total.\n\
+         export const gross = (lines, rate) =>\n  \
+         Math.round(lines.reduce((sum, net) => sum + cents(net), 0) * (1 + rate));\n",
+    ),
+    (
+        "test/vat.test.mjs",
+        "import assert from \"node:assert\";\nimport test from \"node:test\";\n\
+         import { cents, gross } from \"../src/vat.mjs\";\n\n\
+         test(\"prices become cents\", () => assert.equal(cents(9.99), 999));\n\
+         test(\"an empty invoice costs nothing\", () => assert.equal(gross([], 0.19), 0));\n\
+         test(\"one line\", () => assert.equal(gross([1], 0.19), 119));\n\
+         test(\"a thousand lines do not drift\", () =>\n  \
+         assert.equal(gross(Array(1000).fill(0.99), 0.19), 117810));\n",
+    ),
+    (
+        "server.mjs",
+        "import { createServer } from \"node:http\";\n\
+         const server = createServer((request, response) => response.end(\"shop\"));\n\
+         server.listen(0, \"127.0.0.1\", () =>\n  \
+         console.log(`\\n  shop is ready: http://localhost:${server.address().port}/\\n`));\n",
+    ),
+    ("README.md", "# shop\n"),
+    (".gitignore", "node_modules\n"),
+];
+
+/// The folders, and the model. Both go with this value.
+pub(crate) struct Stage {
+    top: tempfile::TempDir,
+    path: std::ffi::OsString,
+    url: String,
+    model: Child,
+}
+
+impl Stage {
+    /// `clients` is where the agents' CLIs are installed.
+    pub(crate) fn new(clients: &Path) -> anyhow::Result<Self> {
+        let top = tempfile::tempdir()?;
+        let programs = std::env::current_exe()?.parent().context("no folder")?.to_owned();
+        let system = std::env::var_os("PATH").unwrap_or_default();
+        let first = [clients.join("node_modules/.bin"), programs];
+        let folders = first.into_iter().chain(std::env::split_paths(&system));
+        let (model, url) = start_model()?;
+        let stage = Self { top, path: std::env::join_paths(folders)?, url, model };
+        stage.settle(clients)?;
+        Ok(stage)
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.top.path().join("home")
+    }
+
+    pub(crate) fn project(&self) -> PathBuf {
+        self.home().join("shop")
+    }
+
+    /// A program in the project, in an environment of which nothing is this machine's.
+    #[expect(clippy::disallowed_methods, reason = "what is pictured must be started")]
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        let url = self.url.as_str();
+        command.env_clear().current_dir(self.project()).env("PATH", &self.path);
+        command.env("HOME", self.home()).env("XDG_RUNTIME_DIR", self.top.path().join("run"));
+        command.envs([
+            ("SHELL", "/bin/bash"),
+            ("LANG", "C.UTF-8"),
+            ("COLORTERM", "truecolor"),
+            ("HTTP_PROXY", url),
+            ("HTTPS_PROXY", url),
+            ("NO_PROXY", "127.0.0.1,localhost"),
+            ("ANTHROPIC_BASE_URL", url),
+            ("ANTHROPIC_API_KEY", KEY),
+            ("ENABLE_TOOL_SEARCH", "false"),
+            ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+            ("DISABLE_AUTOUPDATER", "1"),
+            ("MOCK_KEY", "none"),
+        ]);
+        command
+    }
+
+    fn settle(&self, clients: &Path) -> anyhow::Result<()> {
+        use std::os::unix::fs::PermissionsExt;
+        let project = self.project().to_str().context("an odd folder")?.to_owned();
+        for (name, text) in FILES {
+            self.write(&format!("shop/{name}"), text)?;
+        }
+        self.write(".bashrc", "PS1='\\w $ '\n")?;
+        let package = clients.join("node_modules/@anthropic-ai/claude-code/package.json");
+        let package: Value = serde_json::from_slice(&std::fs::read(package)?)?;
+        let claude = json!({
+            "hasCompletedOnboarding": true,
+            "numStartups": 5,
+            "lastReleaseNotesSeen": package["version"],
+            "hasSeenAutoDefaultNotice": true,
+            "customApiKeyResponses": {"approved": [&KEY[KEY.len() - 20..]], "rejected": []},
+            "projects": {&project: {"hasTrustDialogAccepted": true}},
+            "officialMarketplaceAutoInstallAttempted": true,
+            "officialMarketplaceAutoInstalled": true,
+        });
+        self.write(".claude.json", &claude.to_string())?;
+        let codex = format!(
+            "model = \"mock-model\"\nmodel_provider = \"mock\"\n\
+             check_for_update_on_startup = false\n[analytics]\nenabled = false\n[feedback]\n\
+             enabled = false\n[features]\napps = false\nplugins = false\n\
+             [model_providers.mock]\nname = \"mock\"\nbase_url = \"{}/v1\"\n\
+             env_key = \"MOCK_KEY\"\nwire_api = \"responses\"\n[projects.\"{project}\"]\n\
+             trust_level = \"trusted\"\n",
+            self.url
+        );
+        self.write(".codex/config.toml", &codex)?;
+        let run = self.top.path().join("run");
+        std::fs::create_dir(&run)?;
+        std::fs::set_permissions(&run, PermissionsExt::from_mode(0o700))?;
+        self.git()
+    }
+
+    /// A history, and somewhere to push it.
+    fn git(&self) -> anyhow::Result<()> {
+        for words in [
+            "init --quiet --bare ../shop.git",
+            "init --quiet --initial-branch vat-once .",
+            "config user.name you",
+            "config user.email you@shop.example",
+            "remote add origin ../shop.git",
+            "add .",
+            "commit --quiet --message vat:once",
+        ] {
+            let done = self.command("git").args(words.split(' ')).status()?;
+            anyhow::ensure!(done.success(), "git {words}: {done}");
+        }
+        Ok(())
+    }
+
+    fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        let path = self.home().join(name);
+        std::fs::create_dir_all(path.parent().context("no folder")?)?;
+        Ok(std::fs::write(path, text)?)
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let _ = self.command("patterm").arg("kill").stdout(Stdio::null()).status();
+        drop(self.model.stdin.take());
+        let _ = self.model.wait();
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "what is pictured must be started")]
+fn start_model() -> anyhow::Result<(Child, String)> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/bin/picture/model.mjs");
+    let mut command = Command::new("node");
+    let mut model = command.arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    let mut line = String::new();
+    BufReader::new(model.stdout.take().context("no output")?).read_line(&mut line)?;
+    let told: Value = serde_json::from_str(&line)?;
+    Ok((model, told["url"].as_str().context("no address")?.to_owned()))
+}
