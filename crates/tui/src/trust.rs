@@ -16,6 +16,9 @@ pub(crate) struct Sheet {
     pub(crate) top: usize,
     /// It became another one while it was looked at.
     pub(crate) anew: bool,
+    /// It was not asked for: it came by itself, and so may stand under a finger that meant
+    /// something else. Nothing is trusted before this time, in milliseconds since 1970.
+    pub(crate) not_before: u64,
 }
 
 /// One row.

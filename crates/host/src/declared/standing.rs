@@ -205,7 +205,12 @@ impl Host {
             }
             Standing::Untrusted { .. } | Standing::Trusted { .. } => {}
         }
-        self.declared.trust.add(hash)?;
+        {
+            // Two who say yes at once must not write at once.
+            let reading = self.declared.reading.lock();
+            let _reading = reading.unwrap_or_else(PoisonError::into_inner);
+            self.declared.trust.add(hash)?;
+        }
         self.read_project_file();
         Ok(())
     }

@@ -13,6 +13,10 @@ use crate::view;
 /// Rows that a page moves less than the sheet is high, so that the eye finds its place again.
 const OVERLAP: usize = 2;
 
+/// How long a sheet that came by itself is shown before a key can trust it: who types on sees it by
+/// then.
+const LOOK_MS: u64 = 1_000;
+
 /// Opens the sheet, or says why there is nothing to decide.
 pub(super) fn open(model: &mut Model, effects: &mut Vec<Effect>) {
     match model.seen.project_file.state {
@@ -43,7 +47,10 @@ pub(super) fn seen(model: &mut Model, before: Option<&SeenFile>, effects: &mut V
     }
     match (before.map(|before| before.state), now.state) {
         // Whoever opens the project has typed nothing into it yet: no key is taken from a program.
-        (None, SeenFileState::Untrusted) if model.mode == Mode::Typing => open(model, effects),
+        (None, SeenFileState::Untrusted) if model.mode == Mode::Typing => {
+            model.mode = Mode::Trust(Sheet { not_before: u64::MAX, ..Sheet::default() });
+            ask(effects);
+        }
         (Some(SeenFileState::Trusted), SeenFileState::Untrusted) => {
             let text = "patterm.toml changed and is not trusted any more; what it said before stays \
                 in effect";
@@ -63,7 +70,8 @@ pub(super) fn seen(model: &mut Model, before: Option<&SeenFile>, effects: &mut V
 fn seen_while_open(model: &mut Model, now: SeenFileState, effects: &mut Vec<Effect>) {
     match now {
         SeenFileState::Untrusted | SeenFileState::Faulty => {
-            model.mode = Mode::Trust(Sheet { anew: true, ..Sheet::default() });
+            let not_before = u64::MAX;
+            model.mode = Mode::Trust(Sheet { anew: true, not_before, ..Sheet::default() });
             ask(effects);
         }
         SeenFileState::Trusted => {
@@ -88,6 +96,9 @@ pub(super) fn answered(model: &mut Model, file: &Value) {
         None => faults.map(str::to_owned).collect(),
     };
     sheet.top = 0;
+    if sheet.not_before > 0 {
+        sheet.not_before = model.now.saturating_add(LOOK_MS);
+    }
     // Only what is shown can be trusted.
     sheet.hash = text("hash").filter(|_| would.is_some());
 }
@@ -133,6 +144,9 @@ fn trust(model: &mut Model, sheet: &Sheet, effects: &mut Vec<Effect>) {
     let Some(hash) = &sheet.hash else { return };
     if !sheet.shows_end(view::trust_body(model)) {
         return tell(model, "there is more of it below: go to its end first", true);
+    }
+    if model.now < sheet.not_before {
+        return tell(model, "it has only just appeared: look at it first", true);
     }
     let (tool, arguments) = ("patterm/trust", json!({"hash": hash}));
     effects.push(Effect::Call { tool, arguments, asked: Asked::Nothing });
@@ -186,6 +200,10 @@ mod tests {
         // What is not shown yet cannot be trusted.
         assert_eq!(sample.type_in("t"), []);
         declares(&mut sample, "h1", 3);
+        // Nor by who typed on.
+        assert_eq!(sample.type_in("test"), []);
+        assert!(sample.model.notice.as_ref().unwrap().text.contains("only just appeared"));
+        sample.model.now += LOOK_MS;
         assert_eq!(sample.type_in("t"), trusts("h1"));
         assert!(is_open(&sample), "until the server says that it is trusted");
         sample.happen(file(SeenFileState::Trusted, "h1"));
@@ -221,6 +239,8 @@ mod tests {
         assert!(matches!(&effects[..], [Effect::Call { asked: Asked::ProjectFile, .. }]));
         assert_eq!(sample.type_in("t"), [], "neither the old one nor one that is not shown");
         declares(&mut sample, "h2", 1);
+        assert_eq!(sample.type_in("t"), [], "the finger was on its way to the old one");
+        sample.model.now += LOOK_MS;
         assert_eq!(sample.type_in("t"), trusts("h2"));
         sample.happen(file(SeenFileState::Faulty, "h3"));
         let answer = json!({"project_file": {"hash": "h3", "faults": ["1:1: no"]}});
