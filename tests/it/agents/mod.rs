@@ -8,6 +8,7 @@ mod fake;
 mod mock;
 mod recording;
 mod report;
+mod seen;
 mod team;
 mod truth;
 

@@ -10,4 +10,4 @@ mod survival;
 mod trust;
 mod yours;
 
-use screen::Screen;
+pub(crate) use screen::Screen;

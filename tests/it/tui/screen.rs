@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use crate::support::Place;
 
 /// A tmux of its own with one window. What happens on it is heard through a second client.
-pub(super) struct Screen<'a> {
+pub(crate) struct Screen<'a> {
     place: &'a Place,
     socket: String,
     listener: Child,
@@ -15,7 +15,7 @@ pub(super) struct Screen<'a> {
 
 impl<'a> Screen<'a> {
     /// A terminal of this size with a shell on it.
-    pub(super) fn new(place: &'a Place, columns: u16, rows: u16) -> Self {
+    pub(crate) fn new(place: &'a Place, columns: u16, rows: u16) -> Self {
         let free = (1..).map(|n: u32| place.path(&format!("tmux{n}"))).find(|path| !path.exists());
         let socket = free.unwrap().to_str().unwrap().to_owned();
         let (columns, rows) = (columns.to_string(), rows.to_string());
@@ -38,7 +38,7 @@ impl<'a> Screen<'a> {
     }
 
     /// The same with patterm on it.
-    pub(super) fn with_patterm(place: &'a Place, columns: u16, rows: u16) -> Self {
+    pub(crate) fn with_patterm(place: &'a Place, columns: u16, rows: u16) -> Self {
         let mut screen = Self::new(place, columns, rows);
         screen.patterm("");
         screen.until("ctrl+b: keys");
@@ -46,7 +46,7 @@ impl<'a> Screen<'a> {
     }
 
     /// Types the command that starts patterm.
-    pub(super) fn patterm(&mut self, verb: &str) {
+    pub(crate) fn patterm(&mut self, verb: &str) {
         let binary = self.place.binary();
         self.line(&format!("{} {verb}", binary.display()));
     }
@@ -62,57 +62,57 @@ impl<'a> Screen<'a> {
     }
 
     /// Presses keys, by tmux's names for them.
-    pub(super) fn press(&mut self, keys: &[&str]) {
+    pub(crate) fn press(&mut self, keys: &[&str]) {
         self.ask(&[&["send-keys", "-t", "w"], keys].concat());
     }
 
     /// Types a text.
-    pub(super) fn type_in(&mut self, text: &str) {
+    pub(crate) fn type_in(&mut self, text: &str) {
         self.ask(&["send-keys", "-t", "w", "-l", text]);
     }
 
     /// Sends bytes as they are.
-    pub(super) fn send(&mut self, bytes: &[u8]) {
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
         let hex: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let hex: Vec<&str> = hex.iter().map(String::as_str).collect();
         self.ask(&[&["send-keys", "-t", "w", "-H"], hex.as_slice()].concat());
     }
 
     /// Types a line.
-    pub(super) fn line(&mut self, text: &str) {
+    pub(crate) fn line(&mut self, text: &str) {
         self.type_in(text);
         self.press(&["Enter"]);
     }
 
     /// The leader, and a key after it.
-    pub(super) fn lead(&mut self, key: &str) {
+    pub(crate) fn lead(&mut self, key: &str) {
         self.press(&["C-b", key]);
     }
 
     /// What is shown now.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.ask(&["capture-pane", "-p", "-t", "w"])
     }
 
     /// What is shown now, with how it looks.
-    pub(super) fn styled(&self) -> String {
+    pub(crate) fn styled(&self) -> String {
         self.ask(&["capture-pane", "-p", "-e", "-t", "w"])
     }
 
     /// The terminal's title.
-    pub(super) fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         self.ask(&["display-message", "-p", "-t", "w", "#{pane_title}"]).trim_end().to_owned()
     }
 
     /// Waits until something is shown.
     #[track_caller]
-    pub(super) fn until(&mut self, text: &str) -> String {
+    pub(crate) fn until(&mut self, text: &str) -> String {
         self.until_it(|shown| shown.contains(text))
     }
 
     /// Waits until what is shown is as wanted: looks again at everything that happens.
     #[track_caller]
-    pub(super) fn until_it(&mut self, wanted: impl Fn(&str) -> bool) -> String {
+    pub(crate) fn until_it(&mut self, wanted: impl Fn(&str) -> bool) -> String {
         loop {
             let shown = self.text();
             if wanted(&shown) {
@@ -125,18 +125,18 @@ impl<'a> Screen<'a> {
     }
 
     /// What was last copied.
-    pub(super) fn clipboard(&self) -> String {
+    pub(crate) fn clipboard(&self) -> String {
         self.ask(&["show-buffer"])
     }
 
     /// Gives the terminal another size.
-    pub(super) fn resize(&mut self, columns: u16, rows: u16) {
+    pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
         let (columns, rows) = (columns.to_string(), rows.to_string());
         self.ask(&["resize-window", "-t", "w", "-x", &columns, "-y", &rows]);
     }
 
     /// The process id of what runs on it in front.
-    pub(super) fn front_pid(&self, name: &str) -> u32 {
+    pub(crate) fn front_pid(&self, name: &str) -> u32 {
         let shell = self.ask(&["display-message", "-p", "-t", "w", "#{pane_pid}"]);
         let is_it = |pid: &u32| {
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

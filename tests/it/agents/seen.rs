@@ -1,0 +1,49 @@
+//! A real CLI as the person has it in the TUI: started from the list, typed into, left, and brought
+//! back with its conversation.
+
+use super::bench::Bench;
+use super::cli;
+use crate::tui::Screen;
+
+#[test]
+fn a_person_starts_an_agent_types_to_it_leaves_and_brings_it_back() {
+    let bench = Bench::new(cli::CLAUDE);
+    let mut screen = Screen::with_patterm(&bench.place, 110, 32);
+    screen.until("Claude Code");
+    screen.press(&["a"]);
+    screen.until("● Claude Code");
+    screen.type_in("claude");
+    screen.until_it(|shown| !shown.contains("Codex"));
+    screen.press(&["Enter"]);
+    screen.until("what claude is to do first");
+    screen.line("mock: say the model was here");
+    screen.until("● the model was here");
+    screen.until("○ @ claude");
+    // What is typed goes to it, as to any program.
+    tell(&mut screen, "mock: say typed by a person");
+    screen.until("● typed by a person");
+    screen.until("○ @ claude");
+    screen.lead("d");
+    screen.until("prompt$");
+    screen.patterm("kill");
+    screen.until("ended the server");
+    screen.patterm("");
+    screen.until("goes on with its conversation");
+    screen.press(&["Enter"]);
+    // Its own word, which it did not say before its end.
+    screen.until("idle: it reports");
+    screen.until("● typed by a person");
+    tell(&mut screen, "mock: say after the end");
+    screen.until("● after the end");
+    let said = bench.arrived();
+    let wanted = ["the model was here", "typed by a person", "after the end"];
+    assert_eq!(said, wanted.map(|text| format!("mock: say {text}")), "each came once");
+}
+
+/// Types a turn into its prompt and enters it.
+fn tell(screen: &mut Screen<'_>, text: &str) {
+    let in_prompt = |line: &str| line.contains('❯') && line.contains(text);
+    screen.type_in(text);
+    screen.until_it(|shown| shown.lines().any(in_prompt));
+    screen.press(&["Enter"]);
+}
