@@ -63,6 +63,8 @@ impl Pipe {
                 Ok(bytes) => drop(self.outbox.drain(..bytes)),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                // It is gone; what it said before is still to be read, and then its end is.
+                Err(e) if e.kind() == io::ErrorKind::BrokenPipe => self.outbox.clear(),
                 Err(_) => return Err(Broken),
             }
         }
@@ -314,5 +316,24 @@ fn refused(answer: &[u8]) -> Option<String> {
             Some(refusal(error.get()))
         }
         _ => Some("the server does not know views; it is older than this patterm".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_said_before_the_end_is_read_though_keys_were_on_their_way() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let size = Size::new(24, 80);
+        let mut pane = PaneLink::begin(ours, "p1", size, Sizes::default()).unwrap();
+        let refusal = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no folder"}}"#;
+        (&theirs).write_all(format!("{refusal}\n").as_bytes()).unwrap();
+        drop(theirs);
+        pane.say(&FromView::Input(b"t".to_vec())).unwrap();
+        let came = pane.serve().unwrap();
+        assert!(matches!(&came[..], [FromPane::Refused(why)] if why == "no folder"));
+        assert!(pane.serve().is_err());
     }
 }
