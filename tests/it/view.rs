@@ -48,11 +48,15 @@ impl View {
     }
 
     fn attach_with(socket: &Path, id: &str, size: Size, sizes: &str) -> Self {
+        let more = json!({"sizes": sizes});
+        Self::attach_as(socket, id, size, more)
+    }
+
+    fn attach_as(socket: &Path, id: &str, size: Size, mut params: Value) -> Self {
         let (rows, columns) = (size.rows, size.columns);
-        let params = json!({
-            "version": view::VERSION, "process_id": id, "rows": rows, "columns": columns,
-            "sizes": sizes,
-        });
+        params["version"] = view::VERSION.into();
+        params["process_id"] = id.into();
+        (params["rows"], params["columns"]) = (rows.into(), columns.into());
         let (answer, stream) = Self::ask(socket, &params);
         assert_eq!(answer["result"]["version"], view::VERSION, "{answer}");
         Self {
@@ -219,6 +223,24 @@ fn a_view_that_does_not_read_is_no_burden_and_begins_anew_when_it_does() {
     lazy.until(|view| view.shows("the end"));
     assert_eq!(lazy.screen.rows(), keen.screen.rows());
     assert!(lazy.snapshots >= 2, "{} pictures", lazy.snapshots);
+}
+
+#[test]
+fn a_view_of_pictures_shows_the_last_of_a_flood_and_what_comes_after_it() {
+    let place = Place::new();
+    let server = place.serve_in_process();
+    let mut peer = Peer::connect(SOCKET, server.socket());
+    let script = "stty -echo; read go; seq 1 400000; echo all; cat";
+    let id = spawn(&mut peer, &["sh", "-c", script]);
+    let size = Size::new(24, 80);
+    let mut view = View::attach_as(server.socket(), &id, size, json!({"pictures": true}));
+    view.say(&FromView::Input(b"\n".to_vec()));
+    view.until(|view| view.shows("all"));
+    assert_eq!(view.screen.rows(), rows(&grid(&mut peer, &id)));
+    let pictures = view.snapshots;
+    view.say(&FromView::Input(b"a little\n".to_vec()));
+    view.until(|view| view.shows("a little"));
+    assert_eq!(view.snapshots, pictures, "a little is sent as it is");
 }
 
 #[test]

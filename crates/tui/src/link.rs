@@ -257,7 +257,7 @@ impl PaneLink {
         let mut pipe = Pipe::new(stream)?;
         let params = json!({
             "version": view::VERSION, "process_id": process,
-            "rows": size.rows, "columns": size.columns, "sizes": sizes.name(),
+            "rows": size.rows, "columns": size.columns, "sizes": sizes.name(), "pictures": true,
         });
         pipe.request(1, view::METHOD, &params)?;
         Ok(Self { pipe, decoder: ViewDecoder::default(), answer: Some(Vec::new()) })

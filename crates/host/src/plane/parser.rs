@@ -21,13 +21,13 @@ const PIECE_BYTES: usize = 16 << 10;
 
 /// Bytes read ahead of the parser, over all panes: above it a pane is not read, the rest waits in
 /// the kernel, and the program with it. They count as memory of the server.
-const LAG_ALL_BYTES: i64 = 16 << 20;
+const LAG_ALL_BYTES: i64 = 4 << 20;
 
 /// And of one pane: what is printed while the parser waits for a processor on a busy machine.
 const LAG_MOST_BYTES: u64 = 1 << 20;
 
 /// A pane that is less behind is read however far the others are.
-const LAG_LEAST_BYTES: u64 = 64 << 10;
+const LAG_LEAST_BYTES: u64 = 32 << 10;
 
 #[derive(Debug)]
 pub(super) struct Parser {

@@ -4,6 +4,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use patterm_screen::Size;
 use patterm_wire::view::{self, FromView, ToView, ViewDecoder, ViewSize};
@@ -11,6 +12,7 @@ use patterm_wire::{ErrorObject, Framing, Id, Incoming, Message, reply};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::net::UnixStream;
+use tokio::time::{Instant, sleep_until};
 
 use crate::host::Host;
 use crate::life::{no_output, no_such_process};
@@ -23,6 +25,12 @@ const OUTPUT_BYTES: usize = 64 << 10;
 
 /// A view this far behind is better served by a picture of the screen than by what led to it.
 const LAG_BYTES: u64 = 256 << 10;
+
+/// The same for a view that draws pictures anyway: what is more than this is not parsed twice.
+const PICTURE_BYTES: u64 = 32 << 10;
+
+/// Such a view gets a picture no sooner than this after the last: it would not be drawn.
+const PICTURE_PAUSE: Duration = Duration::from_millis(16);
 
 /// Bytes read from a view in one go.
 const READ_BYTES: usize = 16 << 10;
@@ -42,6 +50,9 @@ struct Params {
     columns: Option<u16>,
     #[serde(default)]
     sizes: Sizes,
+    /// It draws pictures, and needs no more than leads to the next.
+    #[serde(default)]
+    pictures: bool,
 }
 
 /// Which size a process has where several look at it.
@@ -76,10 +87,13 @@ impl Wish {
     ) -> io::Result<()> {
         let mut line = Vec::new();
         match self.check(&host) {
-            Ok((live, size, sizes)) => {
+            Ok((live, size)) => {
                 let result = json!({"version": view::VERSION, "process_id": live.id}).to_string();
                 Framing::Newline.encode(&reply::result(&self.id, &result), &mut line);
-                let mut attached = Attached::new(stream, host, live, line, sizes);
+                let params = self.params.as_ref().ok();
+                let last = params.is_some_and(|params| params.sizes == Sizes::Last);
+                let mut attached = Attached::new(stream, host, live, line, last);
+                attached.pictures = params.is_some_and(|params| params.pictures);
                 attached.resize(size);
                 attached.decoder.feed(&rest);
                 attached.run().await
@@ -92,7 +106,7 @@ impl Wish {
         }
     }
 
-    fn check(&self, host: &Host) -> Result<(Arc<Live>, Option<Size>, Sizes), ErrorObject> {
+    fn check(&self, host: &Host) -> Result<(Arc<Live>, Option<Size>), ErrorObject> {
         let params = self.params.as_ref().map_err(|why| {
             ErrorObject::invalid_params(format!("`params` take version and process_id: {why}"))
         })?;
@@ -110,7 +124,7 @@ impl Wish {
         let process = process.ok_or_else(|| no_such_process(id.as_str(), host).into_rpc())?;
         let live = host.live(&id).ok_or_else(|| no_output(&process, host).into_rpc())?;
         let size = params.rows.zip(params.columns).map(|(rows, columns)| Size::new(rows, columns));
-        Ok((live, size, params.sizes))
+        Ok((live, size))
     }
 }
 
@@ -129,6 +143,11 @@ struct Attached {
     told_end: bool,
     /// Its number among the views of this process.
     number: u64,
+    pictures: bool,
+    /// When it last got a picture.
+    pictured: Instant,
+    /// Much came, and the time of the next picture has not.
+    waits: bool,
 }
 
 impl Attached {
@@ -137,9 +156,9 @@ impl Attached {
         host: Arc<Host>,
         live: Arc<Live>,
         outbox: Vec<u8>,
-        sizes: Sizes,
+        sizes_last: bool,
     ) -> Self {
-        let number = live.views().enter(sizes == Sizes::Last);
+        let number = live.views().enter(sizes_last);
         host.looked_at(&live.id);
         host.looks.send_replace(Some(live.id.clone()));
         Self {
@@ -153,6 +172,9 @@ impl Attached {
             shown: None,
             told_end: false,
             number,
+            pictures: false,
+            pictured: Instant::now(),
+            waits: false,
         }
     }
 
@@ -168,7 +190,7 @@ impl Attached {
                 tokio::task::consume_budget().await;
                 continue;
             }
-            let idle = self.outbox.is_empty();
+            let idle = self.outbox.is_empty() && !self.waits;
             tokio::select! {
                 biased;
                 ready = self.stream.readable() => {
@@ -180,7 +202,8 @@ impl Attached {
                         Err(e) => return Err(e),
                     }
                 }
-                ready = self.stream.writable(), if !idle => ready?,
+                ready = self.stream.writable(), if !self.outbox.is_empty() => ready?,
+                () = sleep_until(self.pictured + PICTURE_PAUSE), if self.waits => {}
                 changed = progress.changed(), if idle => drop(changed),
                 changed = sizes.changed(), if idle => drop(changed),
                 () = shutdown.cancelled() => return Ok(()),
@@ -227,7 +250,13 @@ impl Attached {
         let progress = *self.live.watch().borrow();
         let size = self.live.views().agreed();
         let behind = self.at.map(|at| progress.parsed.saturating_sub(at));
-        let anew = self.shown != size || behind.is_none_or(|behind| behind > LAG_BYTES);
+        let bound = if self.pictures { PICTURE_BYTES } else { LAG_BYTES };
+        let much = behind.is_some_and(|behind| behind > bound);
+        self.waits = much && self.pictures && self.pictured.elapsed() < PICTURE_PAUSE;
+        if self.waits {
+            return false;
+        }
+        let anew = self.shown != size || behind.is_none() || much;
         let frame = match self.at {
             Some(at) if !anew => {
                 let wanted = usize::try_from(progress.parsed.saturating_sub(at)).unwrap_or(0);
@@ -256,6 +285,7 @@ impl Attached {
         drop(screen);
         self.at = Some(offset);
         self.shown = agreed;
+        self.pictured = Instant::now();
         let size = ViewSize { rows: size.rows, columns: size.columns };
         ToView::Snapshot { offset, size, bytes }
     }
