@@ -8,7 +8,7 @@ use patterm_wire::bring_back::{Answer, Back, How, METHOD, Wish};
 use serde_json::{Value, json};
 
 use super::{Asked, Effect, panes, tell};
-use crate::action::typed;
+use crate::action::{Action, typed};
 use crate::input::MouseEvent;
 use crate::model::{Mode, Model, is_alive};
 use crate::view;
@@ -91,7 +91,9 @@ fn toggle(model: &mut Model, at: usize) {
 fn later(model: &mut Model) {
     model.put_off = model.offered().iter().map(|(_, process, _)| process.id.clone()).collect();
     model.mode = Mode::Typing;
-    tell(model, "put off; the palette (ctrl+b :) has it, and `patterm` asks again", false);
+    let palette = model.settings.keys.press(Action::Palette);
+    let text = format!("put off; the palette ({palette}) has it, and `patterm` asks again");
+    tell(model, &text, false);
 }
 
 /// Not at all: everything stays as it is, and nobody asks again.

@@ -274,6 +274,22 @@ fn settings_with_a_mistake() {
 }
 
 #[test]
+fn what_to_press_is_said_by_the_keys_in_effect() {
+    let own = || Event::Settings(Ok("leader = \"alt+a\"\n".to_owned()));
+    let mut sample = Sample::new(120, 24);
+    sample.happen(own());
+    sample.happen(project_file(SeenFileState::Untrusted));
+    sample.model.notice = None;
+    let shown = view(&sample.model).text();
+    assert!(shown.contains("not trusted (alt+a T)"), "{shown}");
+    let mut sample = Sample::after_the_end(120, 24);
+    sample.happen(own());
+    sample.type_in("\x1b");
+    let shown = view(&sample.model).text();
+    assert!(shown.contains("put off; the palette (alt+a :)"), "{shown}");
+}
+
+#[test]
 fn keys_of_ones_own() {
     check("own-keys", |sample| {
         let text = "leader = \"alt+space\"\n[keys]\nzoom = \"f11\"\nstop = false\n\

@@ -3,6 +3,7 @@
 use patterm_wire::follow::SeenFileState;
 
 use super::overlay::above_status;
+use crate::action::Action;
 use crate::canvas::{Canvas, Rect, text_width};
 use crate::model::Model;
 use crate::trust::{GUTTER, Sheet};
@@ -10,11 +11,12 @@ use crate::trust::{GUTTER, Sheet};
 /// What stands in the status line while the file is not in effect.
 pub(super) fn badge(model: &Model) -> Option<String> {
     let words = match model.seen.project_file.state {
-        SeenFileState::Untrusted => "! patterm.toml not trusted (ctrl+b T)",
-        SeenFileState::Faulty => "! patterm.toml has mistakes (ctrl+b T)",
+        SeenFileState::Untrusted => "not trusted",
+        SeenFileState::Faulty => "has mistakes",
         SeenFileState::Absent | SeenFileState::Trusted => return None,
     };
-    Some(words.to_owned())
+    let press = model.settings.keys.press(Action::Trust);
+    Some(format!("! patterm.toml {words} ({press})"))
 }
 
 /// The keys of the sheet.
