@@ -1,6 +1,7 @@
 //! The verbs that are thin over a tool: what they ask, and how they print the answer.
 
 use anyhow::Context;
+use patterm_wire::base64;
 use serde_json::{Value, json};
 
 use crate::args::{
@@ -224,7 +225,7 @@ pub(crate) fn logs(options: &Logs) -> anyhow::Result<()> {
         let begin = answer["offset"].as_u64().unwrap_or(next);
         since = Some(next);
         let printed = match answer["base64"].as_str() {
-            Some(encoded) => decode_base64(encoded),
+            Some(encoded) => base64::decode(encoded),
             None => text(&answer["text"]).into_bytes(),
         };
         match &mut whole {
@@ -259,26 +260,6 @@ pub(crate) fn logs(options: &Logs) -> anyhow::Result<()> {
 fn is_alive(client: &mut Client, id: &str) -> anyhow::Result<bool> {
     let status = client.look("get_process_status", &json!({"process_id": id}))?;
     Ok(matches!(status["status"].as_str(), Some("running" | "starting")))
-}
-
-fn decode_base64(text: &str) -> Vec<u8> {
-    let digit = |byte: u8| match byte {
-        b'A'..=b'Z' => Some(byte - b'A'),
-        b'a'..=b'z' => Some(byte - b'a' + 26),
-        b'0'..=b'9' => Some(byte - b'0' + 52),
-        b'+' => Some(62),
-        b'/' => Some(63),
-        _ => None,
-    };
-    let digits: Vec<u32> = text.bytes().filter_map(digit).map(u32::from).collect();
-    let mut bytes = Vec::with_capacity(digits.len() * 3 / 4);
-    for group in digits.chunks(4) {
-        let bits =
-            group.iter().enumerate().fold(0, |bits, (n, digit)| bits | digit << (18 - 6 * n));
-        let [_, first, second, third] = bits.to_be_bytes();
-        bytes.extend(&[first, second, third][..group.len().saturating_sub(1)]);
-    }
-    bytes
 }
 
 pub(crate) fn search(options: &Search) -> anyhow::Result<()> {
@@ -380,14 +361,6 @@ pub(crate) fn call(Call { tool, arguments }: &Call) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn base64_is_read_as_it_was_written() {
-        for (encoded, plain) in [("", ""), ("Zg==", "f"), ("Zm8=", "fo"), ("Zm9vYmFy", "foobar")] {
-            assert_eq!(decode_base64(encoded), plain.as_bytes());
-        }
-        assert_eq!(decode_base64("//79"), [0xff, 0xfe, 0xfd]);
-    }
 
     #[test]
     fn the_table_of_processes() {

@@ -2,6 +2,7 @@
 //! wants it, so that its keys come in its own form. And what it is told: a title, notifications.
 
 use patterm_screen::Mouse;
+use patterm_wire::base64;
 
 use crate::model::{Mode, Model};
 
@@ -59,7 +60,7 @@ impl Outer {
 
 /// Puts a text into the terminal's clipboard.
 pub(crate) fn copy(text: &str) -> Vec<u8> {
-    format!("\x1b]52;c;{}\x07", base64(text.as_bytes())).into_bytes()
+    format!("\x1b]52;c;{}\x07", base64::encode(text.as_bytes())).into_bytes()
 }
 
 /// Letters of a title: more than any bar shows.
@@ -133,20 +134,6 @@ impl Around {
             false => told.into_bytes(),
         }
     }
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let byte = |n: usize| u32::from(group.get(n).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for n in 0..4 {
-            let digit = DIGITS[(bits >> (18 - 6 * n) & 63) as usize];
-            text.push(if n <= group.len() { digit.into() } else { '=' });
-        }
-    }
-    text
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! JSON-RPC 2.0 messages and the two ways they are framed on a stream, as values: bytes in,
 //! messages out. Nothing here does I/O, reads a clock, or knows what MCP is.
 
+pub mod base64;
 pub mod bring_back;
 pub mod error;
 pub mod follow;

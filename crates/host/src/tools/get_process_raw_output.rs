@@ -1,5 +1,6 @@
 //! `get_process_raw_output`: the bytes as a process printed them.
 
+use patterm_wire::base64;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -60,7 +61,7 @@ impl Tool for GetProcessRawOutput {
         let dropped = copied.offset.saturating_sub(since);
         let (text, base64) = match String::from_utf8(copied.bytes) {
             Ok(text) => (Some(text), None),
-            Err(bytes) => (None, Some(base64(bytes.as_bytes()))),
+            Err(bytes) => (None, Some(base64::encode(bytes.as_bytes()))),
         };
         let dropped = (dropped > 0).then_some(dropped);
         Ok(Answer { text, base64, offset: copied.offset, next_offset, dropped })
@@ -72,34 +73,5 @@ fn whole_characters(bytes: &[u8]) -> usize {
     match std::str::from_utf8(bytes) {
         Err(e) if e.error_len().is_none() && e.valid_up_to() > 0 => e.valid_up_to(),
         Ok(_) | Err(_) => bytes.len(),
-    }
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let byte = |n: usize| u32::from(group.get(n).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for n in 0..4 {
-            let digit = DIGITS[(bits >> (18 - 6 * n) & 63) as usize];
-            text.push(if n <= group.len() { digit.into() } else { '=' });
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn base64_as_the_standard_has_it() {
-        let pairs =
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")];
-        for (plain, encoded) in pairs {
-            assert_eq!(base64(plain.as_bytes()), encoded);
-        }
-        assert_eq!(base64(&[0xff, 0xfe, 0xfd]), "//79");
     }
 }

@@ -1,5 +1,6 @@
 //! What tools answered.
 
+use patterm_wire::base64;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -75,28 +76,9 @@ fn older(model: &mut Model, id: PaneId, answer: &Value) {
     let Some(scroll) = &mut pane.scroll else { return };
     let bytes = match (answer["text"].as_str(), answer["base64"].as_str()) {
         (Some(text), _) => text.as_bytes().to_vec(),
-        (None, Some(base64)) => from_base64(base64),
+        (None, Some(coded)) => base64::decode(coded),
         (None, None) => return,
     };
     let cut = answer["offset"].as_u64().unwrap_or(0) > 0;
     scroll.add_older(&bytes, cut, &pane.screen);
-}
-
-fn from_base64(text: &str) -> Vec<u8> {
-    let digit = |byte: u8| match byte {
-        b'A'..=b'Z' => Some(byte - b'A'),
-        b'a'..=b'z' => Some(byte - b'a' + 26),
-        b'0'..=b'9' => Some(byte - b'0' + 52),
-        b'+' => Some(62),
-        b'/' => Some(63),
-        _ => None,
-    };
-    let digits: Vec<u8> = text.bytes().filter_map(digit).collect();
-    let mut bytes = Vec::with_capacity(digits.len() / 4 * 3);
-    for group in digits.chunks(4) {
-        let bits = group.iter().fold(0u32, |bits, digit| bits << 6 | u32::from(*digit));
-        let bits = bits << (6 * (4 - group.len()));
-        bytes.extend_from_slice(&bits.to_be_bytes()[1..group.len()]);
-    }
-    bytes
 }
