@@ -12,6 +12,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::calls::Calls;
 use super::dispatch::Dispatch;
+use super::wish::Wish as Wanted;
 use super::{follow, view};
 use crate::caller::Caller;
 use crate::greeting::{self, FirstLine};
@@ -46,14 +47,14 @@ pub(super) struct Connection {
 
 /// Something else than a caller.
 enum Wish {
-    View(view::Wish),
-    Follow(follow::Wish),
+    View(Wanted<view::Params>),
+    Follow(Wanted<follow::Params>),
 }
 
 impl Wish {
     fn read(body: &[u8]) -> Option<Self> {
-        let view = view::Wish::read(body).map(Self::View);
-        view.or_else(|| follow::Wish::read(body).map(Self::Follow))
+        let view = Wanted::<view::Params>::read(body).map(Self::View);
+        view.or_else(|| Wanted::<follow::Params>::read(body).map(Self::Follow))
     }
 }
 

@@ -11,12 +11,13 @@ use patterm_wire::follow::{
     self, Seen, SeenActivity, SeenFile, SeenFileState, SeenKind, SeenMessage, SeenProcess,
     SeenStatus, SeenTimer,
 };
-use patterm_wire::{ErrorObject, Framing, Id, Incoming, Message, reply};
+use patterm_wire::{ErrorObject, Framing, Id, reply};
 use serde::Deserialize;
 use tokio::net::UnixStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
+use super::wish::Wish;
 use crate::activity::State;
 use crate::declared::Standing;
 use crate::delivery::{Delivery, ReceiptState};
@@ -32,42 +33,23 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Bytes read from a follower in one go; it has nothing to say.
 const READ_BYTES: usize = 1 << 10;
 
-/// A connection's wish to follow.
-#[derive(Debug)]
-pub(super) struct Wish {
-    id: Id,
-    params: Result<Params, String>,
-}
-
+/// What a follower says of itself.
 #[derive(Debug, Deserialize)]
-struct Params {
+pub(super) struct Params {
     version: u32,
 }
 
-impl Wish {
+impl Wish<Params> {
     /// Whether a message is such a wish.
     pub(super) fn read(body: &[u8]) -> Option<Self> {
-        match Incoming::parse(body) {
-            Ok(Incoming::One(Message::Request { id, method, params }))
-                if method == follow::METHOD =>
-            {
-                let text = params.map_or("{}", |params| params.get());
-                Some(Self { id, params: serde_json::from_str(text).map_err(|e| e.to_string()) })
-            }
-            _ => None,
-        }
+        Self::by(follow::METHOD, body)
     }
 
     /// Serves the follower to its end, or says why not.
     pub(super) async fn serve(self, stream: UnixStream, host: Arc<Host>) -> io::Result<()> {
         match self.check() {
             Ok(()) => Follower::new(stream, host, self.id).run().await,
-            Err(error) => {
-                let mut line = Vec::new();
-                Framing::Newline.encode(&reply::error(Some(&self.id), &error), &mut line);
-                stream.writable().await?;
-                stream.try_write(&line).map(drop)
-            }
+            Err(error) => self.refuse(stream, &error).await,
         }
     }
 

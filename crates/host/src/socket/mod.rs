@@ -6,6 +6,7 @@ mod dispatch;
 mod follow;
 mod listener;
 mod view;
+mod wish;
 
 pub use dispatch::{HANDOVER_METHOD, HOOK_METHOD, SHUTDOWN_METHOD, TRUST_METHOD};
 pub(crate) use listener::Listener;

@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use patterm_screen::Size;
 use patterm_wire::view::{self, FromView, ToView, ViewDecoder, ViewSize};
-use patterm_wire::{ErrorObject, Framing, Id, Incoming, Message, reply};
+use patterm_wire::{ErrorObject, Framing, reply};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep_until};
 
+use super::wish::Wish;
 use crate::host::Host;
 use crate::life::{no_output, no_such_process};
 use crate::plane::Live;
@@ -35,15 +36,9 @@ const PICTURE_PAUSE: Duration = Duration::from_millis(16);
 /// Bytes read from a view in one go.
 const READ_BYTES: usize = 16 << 10;
 
-/// A connection's wish to be a view.
-#[derive(Debug)]
-pub(super) struct Wish {
-    id: Id,
-    params: Result<Params, String>,
-}
-
+/// What a view says of itself.
 #[derive(Debug, Deserialize)]
-struct Params {
+pub(super) struct Params {
     version: u32,
     process_id: String,
     rows: Option<u16>,
@@ -64,18 +59,10 @@ enum Sizes {
     Last,
 }
 
-impl Wish {
+impl Wish<Params> {
     /// Whether a message is such a wish.
     pub(super) fn read(body: &[u8]) -> Option<Self> {
-        match Incoming::parse(body) {
-            Ok(Incoming::One(Message::Request { id, method, params }))
-                if method == view::METHOD =>
-            {
-                let text = params.map_or("{}", |params| params.get());
-                Some(Self { id, params: serde_json::from_str(text).map_err(|e| e.to_string()) })
-            }
-            _ => None,
-        }
+        Self::by(view::METHOD, body)
     }
 
     /// Attaches the view, or says why not, and serves it to its end.
@@ -85,9 +72,9 @@ impl Wish {
         rest: Vec<u8>,
         host: Arc<Host>,
     ) -> io::Result<()> {
-        let mut line = Vec::new();
         match self.check(&host) {
             Ok((live, size)) => {
+                let mut line = Vec::new();
                 let result = json!({"version": view::VERSION, "process_id": live.id}).to_string();
                 Framing::Newline.encode(&reply::result(&self.id, &result), &mut line);
                 let params = self.params.as_ref().ok();
@@ -98,11 +85,7 @@ impl Wish {
                 attached.decoder.feed(&rest);
                 attached.run().await
             }
-            Err(error) => {
-                Framing::Newline.encode(&reply::error(Some(&self.id), &error), &mut line);
-                stream.writable().await?;
-                stream.try_write(&line).map(drop)
-            }
+            Err(error) => self.refuse(stream, &error).await,
         }
     }
 
