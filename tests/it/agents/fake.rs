@@ -74,15 +74,10 @@ impl Fake {
     /// The same with a server that has these limits.
     pub(super) fn with_limits(limits: &str) -> Self {
         let mut place = Place::new();
-        place.set("FAKE_LOG", place.path("fake.log"));
+        settle(&mut place, "");
         if !limits.is_empty() {
             place.set("PATTERM_LIMITS", limits);
         }
-        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("agents/fake-agent");
-        let settings = SETTINGS.replace("{{program}}", program.to_str().unwrap());
-        let folder = place.path("home/.config/patterm");
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("config.toml"), settings).unwrap();
         let server = place.serve();
         let desk = Desk::at(&server.socket());
         Self { place, server, desk }
@@ -124,11 +119,26 @@ impl Fake {
 
     /// The turns that fake agents took.
     pub(super) fn turns(&self) -> Vec<String> {
-        let log = std::fs::read_to_string(self.place.path("fake.log")).unwrap_or_default();
-        log.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        turns(&self.place)
     }
 
     pub(super) fn until_turns(&self, count: usize) -> Vec<String> {
         until(&format!("{count} turns"), || Some(self.turns()).filter(|t| t.len() >= count))
     }
+}
+
+/// Makes the fake agents known in a place, with more settings of their kind.
+pub(crate) fn settle(place: &mut Place, more: &str) {
+    place.set("FAKE_LOG", place.path("fake.log"));
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("agents/fake-agent");
+    let settings = format!("{SETTINGS}{more}").replace("{{program}}", program.to_str().unwrap());
+    let folder = place.path("home/.config/patterm");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("config.toml"), settings).unwrap();
+}
+
+/// The turns that fake agents took there.
+pub(crate) fn turns(place: &Place) -> Vec<String> {
+    let log = std::fs::read_to_string(place.path("fake.log")).unwrap_or_default();
+    log.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

@@ -4,7 +4,7 @@
 mod bad_input;
 mod bench;
 mod cli;
-mod fake;
+pub(crate) mod fake;
 mod mock;
 mod recording;
 mod report;

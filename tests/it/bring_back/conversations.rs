@@ -1,41 +1,16 @@
 //! Agents that come back: with their conversation where their preset can, and never told twice what
 //! they were told first.
 
-use std::path::Path;
-
 use patterm_wire::bring_back::{How, METHOD};
 use serde_json::{Value, json};
 
 use super::{bring_back, offered, offers, serve, status_of};
+use crate::agents::fake::{self, turns};
 use crate::processes::desk::{Desk, id_of, strings, until};
 use crate::support::Place;
 
-/// The fake agent, with and without a way to take a conversation up again.
-const SETTINGS: &str = r#"
-[agents.fake]
-title = "Fake"
-program = "{{program}}"
-[agents.fake.input]
-wants_bracketed_paste = true
-settle_ms = 50
-warm_up_ms = 0
-hold_ms = 500
-while_working = true
-quiet_ms = 60000
-[agents.fake.composer]
-begin = '^> ?'
-more = '^  '
-end = '^-{10,}'
-[agents.fake.rules.rest]
-state = "idle"
-title = '^rest'
-[agents.fake.rules.busy]
-state = "working"
-title = '^busy'
-[agents.fake.rules.question]
-state = "blocked"
-bottom = '^\(y\)'
-
+/// The fake agent, with a way to take a conversation up again.
+const KEEPS: &str = r#"
 [agents.keeps]
 like = "fake"
 [agents.keeps.resume]
@@ -45,18 +20,8 @@ again = ["--again", "{{conversation}}"]
 
 fn place() -> Place {
     let mut place = Place::new();
-    place.set("FAKE_LOG", place.path("fake.log"));
-    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("agents/fake-agent");
-    let folder = place.path("home/.config/patterm");
-    std::fs::create_dir_all(&folder).unwrap();
-    let settings = SETTINGS.replace("{{program}}", program.to_str().unwrap());
-    std::fs::write(folder.join("config.toml"), settings).unwrap();
+    fake::settle(&mut place, KEEPS);
     place
-}
-
-fn turns(place: &Place) -> Vec<String> {
-    let log = std::fs::read_to_string(place.path("fake.log")).unwrap_or_default();
-    log.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[track_caller]
