@@ -1,7 +1,20 @@
 //! Shared MCP servers: each runs once, wherever it runs, and serves all callers at the same time.
 
+pub mod backend;
+mod gateway;
+mod lines;
+mod queue;
 mod raw;
-pub mod refusal;
+mod refusal;
 mod relay;
+mod server;
+mod session;
+mod settings;
+#[cfg(test)]
+mod tests;
 
+pub use gateway::{Caller, Gateway, Line, Wanted};
 pub use refusal::{Refusal, RefusalKind};
+pub use server::ServerStatus;
+pub use session::Told;
+pub use settings::{Bounds, Share};

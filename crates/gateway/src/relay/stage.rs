@@ -66,11 +66,6 @@ impl<R> Relay<R> {
         }
     }
 
-    /// Begins, for those who want to know the server before anybody calls.
-    pub(crate) fn begin(&mut self, era: Era) {
-        self.advance(self.need(era), None);
-    }
-
     /// How writing `notifications/initialized` went: if it failed, only that is repeated.
     pub(crate) fn initialized_written(&mut self, well: bool) {
         if self.stage != Stage::Initialized {
