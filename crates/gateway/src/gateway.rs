@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use patterm_wire::{Id, Message, reply};
+use patterm_wire::{Id, Message};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -209,14 +209,6 @@ impl Line {
                 let message = format!("`{}` did not answer within {patience:?}", self.name);
                 Err(Refusal::new(RefusalKind::Timeout, message))
             }
-        }
-    }
-
-    /// The same, with a refusal as an answer too.
-    pub async fn answer(&self, id: &Id, method: &str, text: String) -> Vec<u8> {
-        match self.ask(id, method, text).await {
-            Ok(body) => body,
-            Err(refusal) => reply::error(Some(id), &refusal.to_error()),
         }
     }
 

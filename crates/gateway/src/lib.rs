@@ -2,6 +2,7 @@
 
 pub mod backend;
 mod gateway;
+pub mod http;
 mod lines;
 mod queue;
 mod raw;

@@ -60,6 +60,11 @@ pub(crate) fn opening(text: &str, object: &Span) -> Option<(Span, &'static str)>
     Some((at..at, comma))
 }
 
+/// Whether an answer is a result and no error.
+pub(crate) fn is_result(body: &[u8]) -> bool {
+    std::str::from_utf8(body).is_ok_and(|text| member(text, "result").is_some())
+}
+
 /// A text as a JSON string.
 pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()

@@ -1,6 +1,6 @@
 //! Why a call did not reach a server, or was not answered by it.
 
-use patterm_wire::ErrorObject;
+use patterm_wire::{ErrorObject, Id, reply};
 use serde_json::json;
 
 /// The code of errors that are the gateway's own.
@@ -48,6 +48,11 @@ impl Refusal {
     /// A refusal.
     pub fn new(kind: RefusalKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
+    }
+
+    /// As an answer.
+    pub fn to_answer(&self, id: &Id) -> Vec<u8> {
+        reply::error(Some(id), &self.to_error())
     }
 
     /// As the `error` of an answer.

@@ -157,7 +157,8 @@ fn call(id: u64, name: &str) -> (Id, String) {
 
 async fn ask(line: &Line, id: u64, name: &str) -> Value {
     let (id, text) = call(id, name);
-    serde_json::from_slice(&line.answer(&id, "tools/call", text).await).unwrap()
+    let answered = line.ask(&id, "tools/call", text).await;
+    serde_json::from_slice(&answered.unwrap_or_else(|refusal| refusal.to_answer(&id))).unwrap()
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use patterm_wire::{ErrorObject, Id, reply};
 use crate::raw;
 use crate::refusal::Refusal;
 use era::Crossing;
-pub(crate) use era::Era;
+pub(crate) use era::{Era, MODERN, REVISIONS};
 use stage::Stage;
 pub(crate) use stage::{Eras, Hello};
 
