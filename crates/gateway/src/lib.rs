@@ -1,9 +1,11 @@
 //! Shared MCP servers: each runs once, wherever it runs, and serves all callers at the same time.
 
 pub mod backend;
+mod catalogue;
 mod gateway;
 pub mod http;
 mod lines;
+mod names;
 mod queue;
 mod raw;
 mod refusal;
@@ -14,6 +16,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
+pub use catalogue::{Catalogue, SharedTool};
 pub use gateway::{Caller, Gateway, Line, Wanted};
 pub use refusal::{Refusal, RefusalKind};
 pub use server::ServerStatus;

@@ -169,7 +169,8 @@ mod tests {
         for origin in ["http://localhost:3000", "https://127.0.0.1", "https://app.example"] {
             assert!(bounds.is_origin(origin), "{origin}");
         }
-        for origin in ["null", "http://evil.example", "http://localhost/x", "file://", "localhost"] {
+        for origin in ["null", "http://evil.example", "http://localhost/x", "file://", "localhost"]
+        {
             assert!(!bounds.is_origin(origin), "{origin}");
         }
     }

@@ -45,11 +45,7 @@ pub(super) async fn server(
     serve(shared, &name, request).await.unwrap_or_else(IntoResponse::into_response)
 }
 
-async fn serve(
-    shared: Shared,
-    server: &str,
-    request: Request<Body>,
-) -> Result<Response, Refused> {
+async fn serve(shared: Shared, server: &str, request: Request<Body>) -> Result<Response, Refused> {
     let (parts, body) = request.into_parts();
     let principal = shared.admit(&parts.headers)?;
     match parts.method {
@@ -165,8 +161,7 @@ async fn begin_session(
     };
     let session_id = Session::new_id().map_err(broken)?;
     let (talk, told) = shared.talk(server, principal, &session_id)?;
-    let session =
-        Session::begin(session_id, principal.name.clone(), server.to_owned(), talk, told);
+    let session = Session::begin(session_id, principal.name.clone(), server.to_owned(), talk, told);
     shared.keep(session.clone())?;
     let answered = session.talk.ask(&id, "initialize", text).await;
     let greeted = answered.as_ref().is_ok_and(|body| crate::raw::is_result(body));
@@ -299,8 +294,7 @@ fn get(
         None => (Some(COMMON), None),
     };
     let stream = number.and_then(|number| session.stream(number));
-    let stream = stream.ok_or_else(|| {
-        Refused::new(StatusCode::NOT_FOUND, "there is no such stream any more")
-    })?;
+    let stream = stream
+        .ok_or_else(|| Refused::new(StatusCode::NOT_FOUND, "there is no such stream any more"))?;
     Ok(sse::response(stream, after, session))
 }

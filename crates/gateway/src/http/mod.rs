@@ -32,8 +32,7 @@ pub trait Talk: Send + Sync {
 }
 
 /// An answer that is on its way.
-pub type Asked<'a> =
-    std::pin::Pin<Box<dyn Future<Output = Result<Vec<u8>, Refusal>> + Send + 'a>>;
+pub type Asked<'a> = std::pin::Pin<Box<dyn Future<Output = Result<Vec<u8>, Refusal>> + Send + 'a>>;
 
 impl Talk for Line {
     fn ask<'a>(&'a self, id: &'a Id, method: &'a str, text: String) -> Asked<'a> {
@@ -48,7 +47,8 @@ impl Talk for Line {
 /// Patterm's own tools, as the host serves them.
 pub trait Own: Send + Sync {
     /// Begins to serve a caller.
-    fn talk(&self, principal: &Principal) -> Result<(Arc<dyn Talk>, mpsc::Receiver<Told>), Refusal>;
+    fn talk(&self, principal: &Principal)
+    -> Result<(Arc<dyn Talk>, mpsc::Receiver<Told>), Refusal>;
 }
 
 /// What the doors need.

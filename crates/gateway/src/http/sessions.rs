@@ -127,7 +127,9 @@ impl Session {
         let told = match to {
             Some(to) => match to.try_send(told) {
                 Ok(()) => return,
-                Err(mpsc::error::TrySendError::Full(told) | mpsc::error::TrySendError::Closed(told)) => told,
+                Err(
+                    mpsc::error::TrySendError::Full(told) | mpsc::error::TrySendError::Closed(told),
+                ) => told,
             },
             None => told,
         };

@@ -42,7 +42,8 @@ impl Stream {
         let event = Bytes::from(format!("id: {number}-{id}\ndata: {text}\n\n"));
         held.bytes += event.len();
         held.events.push_back((id, event));
-        while held.events.len() > KEPT_EVENTS || (held.bytes > KEPT_BYTES && held.events.len() > 1) {
+        while held.events.len() > KEPT_EVENTS || (held.bytes > KEPT_BYTES && held.events.len() > 1)
+        {
             let Some((_, gone)) = held.events.pop_front() else { break };
             held.bytes -= gone.len();
         }
@@ -67,7 +68,8 @@ impl Stream {
                 if held.reader != reader {
                     return None;
                 }
-                let found = held.events.iter().find(|(id, _)| after.is_none_or(|after| *id > after));
+                let found =
+                    held.events.iter().find(|(id, _)| after.is_none_or(|after| *id > after));
                 if let Some((id, event)) = found {
                     *after = Some(*id);
                     return Some(event.clone());

@@ -105,8 +105,7 @@ impl Shared {
 
     pub(super) fn end_session(&self, session: &Session) {
         self.sessions().remove(&session.id);
-        let caller =
-            Caller { caller: session.principal.clone(), session: session.id.clone() };
+        let caller = Caller { caller: session.principal.clone(), session: session.id.clone() };
         self.0.doors.gateway.end_session(&caller);
     }
 

@@ -16,8 +16,7 @@ const LEGACY_REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", L
 pub(crate) const MODERN: &str = "2026-07-28";
 
 /// All revisions that are served.
-pub(crate) const REVISIONS: [&str; 5] =
-    ["2024-11-05", "2025-03-26", "2025-06-18", LEGACY, MODERN];
+pub(crate) const REVISIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", LEGACY, MODERN];
 
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
