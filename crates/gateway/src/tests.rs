@@ -15,18 +15,18 @@ use crate::{Bounds, Caller, Gateway, Line, Refusal, RefusalKind, Share, Wanted};
 
 /// What the played servers were sent, and how often one was started.
 #[derive(Debug, Default)]
-struct Seen {
+pub(crate) struct Seen {
     starts: AtomicU64,
     messages: Mutex<Vec<Value>>,
     bell: tokio::sync::Notify,
 }
 
 impl Seen {
-    fn count(&self, method: &str) -> usize {
+    pub(crate) fn count(&self, method: &str) -> usize {
         self.messages.lock().unwrap().iter().filter(|m| m["method"] == method).count()
     }
 
-    async fn until(&self, what: impl Fn(&Self) -> bool) {
+    pub(crate) async fn until(&self, what: impl Fn(&Self) -> bool) {
         while !what(self) {
             self.bell.notified().await;
         }
@@ -102,6 +102,14 @@ async fn play(
                 return;
             }
             (Some("tools/call"), Some("hang")) => continue,
+            (Some("tools/call"), Some("progress")) => {
+                let token = &message["params"]["_meta"]["progressToken"];
+                let params = json!({"progressToken": token, "progress": 1});
+                let told =
+                    json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params});
+                output.write_all(format!("{told}\n").as_bytes()).await.unwrap();
+                json!({"done": true})
+            }
             (Some("tools/call"), Some("babble")) => {
                 output.write_all(b"debug: here\n").await.unwrap();
                 json!({})
@@ -120,13 +128,13 @@ async fn play(
     }
 }
 
-struct Stage {
-    gateway: Gateway,
-    seen: Arc<Seen>,
+pub(crate) struct Stage {
+    pub(crate) gateway: Gateway,
+    pub(crate) seen: Arc<Seen>,
 }
 
 impl Stage {
-    fn new(share: Share, bounds: Bounds) -> Self {
+    pub(crate) fn new(share: Share, bounds: Bounds) -> Self {
         let stage = Self { gateway: Gateway::default(), seen: Arc::default() };
         stage.want("first", share, bounds, false);
         stage

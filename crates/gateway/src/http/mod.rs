@@ -8,6 +8,8 @@ mod mcp;
 mod sessions;
 mod sse;
 mod state;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
