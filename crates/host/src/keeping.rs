@@ -69,7 +69,7 @@ impl Keeping {
     ) -> Result<Pane, SpawnError> {
         let keeping = self.clone();
         let work = tokio::task::spawn_blocking(move || {
-            keeping.with_keeper(&lives, |keeper| keeper.spawn(&pane, &program))
+            keeping.with_keeper(&lives, |keeper| keeper.spawn(&pane, &program, None))
         });
         work.await.unwrap_or_else(|e| Err(system(&e)))
     }

@@ -54,13 +54,21 @@ impl Keeper {
         poll(&mut watched, Some(&now)).is_ok_and(|ready| ready == 0)
     }
 
-    /// Starts a program in a new pane.
-    pub fn spawn(&mut self, pane: &str, program: &Program) -> Result<Pane, SpawnError> {
+    /// Starts a program in a new pane. Where it gets streams (what it reads, prints, and prints
+    /// beside it), it has no terminal.
+    pub fn spawn(
+        &mut self,
+        pane: &str,
+        program: &Program,
+        streams: Option<[BorrowedFd<'_>; 3]>,
+    ) -> Result<Pane, SpawnError> {
         let request = Request::Spawn { pane: pane.to_owned(), program: Box::new(program.clone()) };
         let gone = |e: io::Error| {
             SpawnError::new(SpawnFault::System, format!("the keeper does not answer: {e}"))
         };
-        match self.ask(&request, None).map_err(gone)? {
+        let streams = streams.as_ref().map_or(&[][..], |streams| &streams[..]);
+        let asked = send(&self.stream, &request, streams).and_then(|()| self.answer());
+        match asked.map_err(gone)? {
             (Reply::Pane { .. }, Some(pane)) => Ok(pane),
             (Reply::Failed(error), _) => Err(error),
             (Reply::Pane { pane }, None) => {

@@ -193,7 +193,7 @@ impl Keep {
         descriptors: Vec<OwnedFd>,
     ) -> io::Result<()> {
         match request {
-            Request::Spawn { pane, program } => match self.spawn(&pane, &program) {
+            Request::Spawn { pane, program } => match self.spawn(&pane, &program, descriptors) {
                 Ok(kept) => send(server, &Reply::Pane { pane }, &kept.pane.descriptors()),
                 Err(error) => send(server, &Reply::Failed(error), &[]),
             },
@@ -221,12 +221,18 @@ impl Keep {
         }
     }
 
-    fn spawn(&mut self, name: &str, program: &Program) -> Result<&Kept, SpawnError> {
+    /// Starts a program, with the streams that came along instead of a terminal.
+    fn spawn(
+        &mut self,
+        name: &str,
+        program: &Program,
+        streams: Vec<OwnedFd>,
+    ) -> Result<&Kept, SpawnError> {
         if self.panes.contains_key(name) {
             let message = format!("there is a pane {name} already");
             return Err(SpawnError::new(SpawnFault::System, message));
         }
-        let (pane, init, life) = spawn(program)?;
+        let (pane, init, life) = spawn(program, streams.try_into().ok())?;
         let kept = Kept { pane, init: Some((init, life)) };
         Ok(self.panes.entry(name.to_owned()).or_insert(kept))
     }

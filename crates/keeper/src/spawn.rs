@@ -113,15 +113,44 @@ struct Image {
     as_script: Vec<CString>,
 }
 
-/// Starts a program. Returns its pane, and a descriptor of its init's life.
-pub(crate) fn spawn(program: &Program) -> Result<(Pane, Pid, OwnedFd), SpawnError> {
+/// A program's standard input, output and error, where it has no terminal.
+pub(crate) type Streams = [OwnedFd; 3];
+
+/// Starts a program, in a terminal unless it has streams. Returns its pane, and a descriptor of its
+/// init's life.
+pub(crate) fn spawn(
+    program: &Program,
+    streams: Option<Streams>,
+) -> Result<(Pane, Pid, OwnedFd), SpawnError> {
     let image = Image::new(program)?;
+    let (master, stdio) = match streams {
+        Some(streams) => (nowhere()?, Stdio::Streams(streams)),
+        None => {
+            let (master, slave) = terminal(program.size)?;
+            (master, Stdio::Terminal(slave))
+        }
+    };
+    start(&image, master, stdio)
+}
+
+/// A new terminal: its master, and the program's side.
+fn terminal(size: Size) -> Result<(OwnedFd, OwnedFd), SpawnError> {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
         .map_err(failed("open a terminal"))?;
     grantpt(&master).and_then(|()| unlockpt(&master)).map_err(failed("open a terminal"))?;
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let slave = ioctl_tiocgptpeer(&master, flags).map_err(failed("open a terminal"))?;
-    tcsetwinsize(&slave, program.size.into()).map_err(failed("size a terminal"))?;
+    tcsetwinsize(&slave, size.into()).map_err(failed("size a terminal"))?;
+    Ok((master, slave))
+}
+
+/// What a pane without a terminal has in its place: nothing is read there, nothing arrives.
+fn nowhere() -> Result<OwnedFd, SpawnError> {
+    let file = File::options().read(true).write(true).open("/dev/null");
+    file.map(OwnedFd::from).map_err(|e| io_failed("open /dev/null", &e))
+}
+
+fn start(image: &Image, master: OwnedFd, stdio: Stdio) -> Result<(Pane, Pid, OwnedFd), SpawnError> {
     let (control, init_control) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
             .map_err(failed("make a socket"))?;
@@ -130,19 +159,19 @@ pub(crate) fn spawn(program: &Program) -> Result<(Pane, Pid, OwnedFd), SpawnErro
     let init_status = status.try_clone().map_err(|e| io_failed("copy a descriptor", &e))?;
     let (report, init_report) = std::io::pipe().map_err(|e| io_failed("make a pipe", &e))?;
     let ends =
-        InitEnds { control: init_control, status: init_status, report: init_report.into(), slave };
+        InitEnds { control: init_control, status: init_status, report: init_report.into(), stdio };
     // SAFETY: this process has a single thread, so that no lock of the allocator or of the
     // library can be held by a thread that does not exist in the child.
     let init = match unsafe { libc::fork() } {
         -1 => return Err(SpawnError::system("start a process", last_errno())),
         0 => {
-            init_main(&image, ends);
+            init_main(image, ends);
         }
         init => init,
     };
     drop(ends);
     let init = Pid::from_raw(init).ok_or_else(|| failed("start a process")(Errno::SRCH))?;
-    match started(report.into(), &image) {
+    match started(report.into(), image) {
         Ok(()) => {
             let life = pidfd_open(init, PidfdFlags::empty()).map_err(failed("watch a process"))?;
             Ok((Pane { master, control, status }, init, life))
@@ -160,7 +189,29 @@ struct InitEnds {
     control: OwnedFd,
     status: OwnedFd,
     report: OwnedFd,
-    slave: OwnedFd,
+    stdio: Stdio,
+}
+
+/// What a program reads and prints to.
+enum Stdio {
+    Terminal(OwnedFd),
+    Streams(Streams),
+}
+
+impl Stdio {
+    /// Makes it the standard streams of this process, which leads a session.
+    fn take(&self) -> Result<(), Errno> {
+        let [input, output, error] = match self {
+            Self::Terminal(slave) => {
+                rustix::process::ioctl_tiocsctty(slave)?;
+                [slave, slave, slave]
+            }
+            Self::Streams([input, output, error]) => [input, output, error],
+        };
+        rustix::stdio::dup2_stdin(input)?;
+        rustix::stdio::dup2_stdout(output)?;
+        rustix::stdio::dup2_stderr(error)
+    }
 }
 
 impl Image {
@@ -270,8 +321,8 @@ fn init_main(image: &Image, ends: InitEnds) -> ! {
         0 => exec(image, &ends),
         program => program,
     };
-    let InitEnds { control, status, report, slave } = ends;
-    drop((report, slave));
+    let InitEnds { control, status, report, stdio } = ends;
+    drop((report, stdio));
     let keep = [control.as_raw_fd(), status.as_raw_fd(), child_signal.as_raw_fd()];
     close_all_but(&keep);
     if let Some(program) = Pid::from_raw(program) {
@@ -286,12 +337,7 @@ fn exec(image: &Image, ends: &InitEnds) -> ! {
         tell(&ends.report, stage, errno);
         exit_now(127)
     };
-    let terminal = rustix::process::setsid()
-        .and_then(|_| rustix::process::ioctl_tiocsctty(&ends.slave))
-        .and_then(|()| rustix::stdio::dup2_stdin(&ends.slave))
-        .and_then(|()| rustix::stdio::dup2_stdout(&ends.slave))
-        .and_then(|()| rustix::stdio::dup2_stderr(&ends.slave));
-    if let Err(errno) = terminal {
+    if let Err(errno) = rustix::process::setsid().and_then(|_| ends.stdio.take()) {
         fail(Stage::Terminal, errno);
     }
     reset_signals();

@@ -31,7 +31,7 @@ impl Id {
     }
 
     /// `text` must be one valid JSON value.
-    pub(crate) fn from_json(text: &str) -> Option<Self> {
+    pub fn from_json(text: &str) -> Option<Self> {
         let text = text.trim_ascii();
         let first = *text.as_bytes().first()?;
         (first == b'"' || first == b'-' || first.is_ascii_digit()).then(|| Self(text.into()))

@@ -1,0 +1,163 @@
+//! Servers on this machine: programs of the keeper's, with pipes instead of a terminal. Whatever
+//! becomes of this server, the keeper knows them and ends them.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use patterm_keeper::{Exit, Pane, PaneEvent, Program, SpawnError};
+use tokio::io::Interest;
+use tokio::net::UnixDatagram;
+use tokio::net::unix::pipe;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::{Backend, Channel, Later, Life};
+use crate::refusal::{Refusal, RefusalKind};
+
+/// A server whose input was closed has this long to end by itself.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// After SIGTERM it has this long, and then no more.
+const STOP_GRACE: Duration = Duration::from_secs(2);
+
+/// How long until nothing of it is left: the kernel needs a moment after SIGKILL.
+const EMPTY_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Who starts programs.
+pub trait Spawner: Send + Sync + std::fmt::Debug {
+    /// Starts a program with these as its standard input, output and error.
+    fn spawn(&self, program: Program, streams: [OwnedFd; 3]) -> Later<Result<Spawned, SpawnError>>;
+
+    /// Lets go of a pane, with everything in it.
+    fn forget(&self, name: String) -> Later<()>;
+}
+
+/// A program that was started.
+#[derive(Debug)]
+pub struct Spawned {
+    /// The name of its pane.
+    pub name: String,
+    /// Its pane.
+    pub pane: Pane,
+}
+
+/// A server that is a program here.
+#[derive(Debug, Clone)]
+pub struct Local {
+    /// What to start.
+    pub program: Program,
+    /// Who starts it.
+    pub spawner: Arc<dyn Spawner>,
+}
+
+impl Backend for Local {
+    fn open(&self) -> Later<Result<Channel, Refusal>> {
+        let (program, spawner) = (self.program.clone(), self.spawner.clone());
+        Box::pin(async move {
+            let name = program.argv.first().cloned().unwrap_or_default();
+            let refuse = |why: &dyn std::fmt::Display| {
+                let message = format!("`{name}` cannot be started: {why}");
+                Refusal::new(RefusalKind::Unavailable, message)
+            };
+            let system = |e: std::io::Error| refuse(&e);
+            let (read, input) = std::io::pipe().map_err(system)?;
+            let (output, write) = std::io::pipe().map_err(system)?;
+            let (errors, write_errors) = std::io::pipe().map_err(system)?;
+            let input = pipe::Sender::from_owned_fd(input.into()).map_err(system)?;
+            let output = pipe::Receiver::from_owned_fd(output.into()).map_err(system)?;
+            let errors = pipe::Receiver::from_owned_fd(errors.into()).map_err(system)?;
+            let streams = [read.into(), write.into(), write_errors.into()];
+            let spawned = spawner.spawn(program, streams).await.map_err(|e| refuse(&e))?;
+            let pid = spawned.pane.status().ok().flatten().map(|status| status.program);
+            let life = LocalLife::begin(spawned, spawner).map_err(system)?;
+            Ok(Channel {
+                input: Box::new(input),
+                output: Box::new(output),
+                errors: Box::new(errors),
+                pid,
+                life: Box::new(life),
+            })
+        })
+    }
+}
+
+/// How far a program is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Stood {
+    exit: Option<Exit>,
+    empty: bool,
+}
+
+struct LocalLife {
+    spawned: Arc<Spawned>,
+    spawner: Arc<dyn Spawner>,
+    stood: watch::Receiver<Stood>,
+}
+
+impl LocalLife {
+    fn begin(spawned: Spawned, spawner: Arc<dyn Spawner>) -> std::io::Result<Self> {
+        let spawned = Arc::new(spawned);
+        let events = spawned.pane.events().as_fd().try_clone_to_owned()?;
+        // A socket of packets, as datagrams are: only its readiness is of interest.
+        let events = std::os::unix::net::UnixDatagram::from(events);
+        events.set_nonblocking(true)?;
+        let events = UnixDatagram::from_std(events)?;
+        let (tell, stood) = watch::channel(Stood::default());
+        tokio::spawn(follow(spawned.clone(), events, tell));
+        Ok(Self { spawned, spawner, stood })
+    }
+}
+
+/// Follows a program to the end of everything it started.
+async fn follow(spawned: Arc<Spawned>, events: UnixDatagram, tell: watch::Sender<Stood>) {
+    loop {
+        let event = spawned.pane.next_event();
+        let status = spawned.pane.status().ok().flatten();
+        let gone = event == PaneEvent::Gone;
+        let exit = status.and_then(|status| status.exit);
+        let empty = gone || status.is_some_and(|status| status.empty);
+        tell.send_replace(Stood { exit, empty });
+        if empty {
+            return;
+        }
+        if event == PaneEvent::Quiet {
+            // Readiness that turns out to be none is forgotten by a read that finds nothing.
+            let heard = events.async_io(Interest::READABLE, || match spawned.pane.next_event() {
+                PaneEvent::Quiet => Err(std::io::ErrorKind::WouldBlock.into()),
+                event => Ok(event),
+            });
+            let Ok(_) = heard.await else { return };
+        }
+    }
+}
+
+impl Life for LocalLife {
+    fn ended(&self) -> Later<String> {
+        let mut stood = self.stood.clone();
+        Box::pin(async move {
+            let ended = stood.wait_for(|stood| stood.exit.is_some() || stood.empty).await;
+            match ended.ok().and_then(|stood| stood.exit) {
+                Some(Exit::Code(code)) => format!("exited with code {code}"),
+                Some(Exit::Signal(signal)) => format!("was ended by signal {signal}"),
+                None => "ended".into(),
+            }
+        })
+    }
+
+    fn end(&self) -> Later<()> {
+        let (mut stood, spawned) = (self.stood.clone(), self.spawned.clone());
+        let spawner = self.spawner.clone();
+        Box::pin(async move {
+            let exited = stood.wait_for(|stood| stood.exit.is_some() || stood.empty);
+            let by_itself = timeout(GRACE, exited).await.is_ok();
+            let grace = if by_itself { Duration::ZERO } else { STOP_GRACE };
+            // What it left behind is ended as well.
+            let _ = spawned.pane.stop(SIGTERM, grace);
+            let _ = timeout(EMPTY_PATIENCE, stood.wait_for(|stood| stood.empty)).await;
+            spawner.forget(spawned.name.clone()).await;
+        })
+    }
+}
+
+const SIGTERM: i32 = 15;

@@ -1,0 +1,207 @@
+//! The tools of all shared servers, as agents see them: descriptors as the servers wrote them, under
+//! names of ours. They are fetched once and again when a server says that they changed.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use patterm_wire::{Id, reply};
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::gateway::{Caller, Gateway, Line};
+use crate::{Told, names, raw};
+
+/// Pages of one server's list: more is a list without an end.
+const PAGES: usize = 100;
+
+/// A tool of a shared server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedTool {
+    /// Its name as callers use it.
+    pub name: String,
+    /// The server it belongs to.
+    pub server: String,
+    /// Its name there.
+    pub tool: String,
+    /// It says of itself that it changes nothing.
+    pub read_only: bool,
+    /// Its descriptor under our name.
+    pub descriptor: String,
+}
+
+/// What is known of all servers' tools.
+#[derive(Clone)]
+pub struct Catalogue(Arc<Inner>);
+
+struct Inner {
+    gateway: Gateway,
+    known: Mutex<BTreeMap<String, Arc<Vec<SharedTool>>>>,
+    fetching: Mutex<HashSet<String>>,
+    /// Counts changes.
+    changes: watch::Sender<u64>,
+}
+
+impl Catalogue {
+    /// An empty one.
+    pub fn new(gateway: Gateway) -> Self {
+        let inner = Inner {
+            gateway,
+            known: Mutex::default(),
+            fetching: Mutex::default(),
+            changes: watch::Sender::new(0),
+        };
+        Self(Arc::new(inner))
+    }
+
+    /// Told whenever a list changed.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.0.changes.subscribe()
+    }
+
+    /// Forgets what is known of servers that are not there any more, or are others now.
+    pub fn forget(&self, of: impl Fn(&str) -> bool) {
+        let before = self.known().len();
+        self.known().retain(|server, _| !of(server));
+        if self.known().len() != before {
+            self.0.changes.send_modify(|changes| *changes += 1);
+        }
+    }
+
+    /// All tools that are known, in the order of their names. Servers that were never asked are asked
+    /// now, for so long; who answers later is told of as a change.
+    pub async fn tools(&self, caller: &Caller, patience: Duration) -> Vec<SharedTool> {
+        let mut asked = JoinSet::new();
+        for server in self.0.gateway.names() {
+            let known = self.known().contains_key(&server);
+            if !known && self.fetching().insert(server.clone()) {
+                asked.spawn(self.clone().follow(server, caller.clone()));
+            }
+        }
+        // Others may be asking already.
+        let mut changes = self.changes();
+        let complete = async {
+            loop {
+                if self.0.gateway.names().iter().all(|server| !self.fetching().contains(server)) {
+                    return;
+                }
+                if changes.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        let _ = timeout(patience, complete).await;
+        asked.detach_all();
+        let names = self.0.gateway.names();
+        let known = self.known();
+        known
+            .iter()
+            .filter(|(server, _)| names.contains(server))
+            .flat_map(|(_, tools)| tools.iter().cloned())
+            .collect()
+    }
+
+    /// A tool by its name, if its server was ever asked for its tools.
+    pub fn find(&self, name: &str) -> Option<SharedTool> {
+        let known = self.known();
+        known.values().flat_map(|tools| tools.iter()).find(|tool| tool.name == name).cloned()
+    }
+
+    /// Asks a server for its tools, and again each time it says that they changed.
+    async fn follow(self, server: String, caller: Caller) {
+        let line = self.0.gateway.line(&server, &caller);
+        let Ok((line, mut told)) = line else {
+            self.fetched(&server, None);
+            return;
+        };
+        loop {
+            let tools = fetch(&server, &line).await;
+            let failed = tools.is_none();
+            self.fetched(&server, tools);
+            if failed || !changed(&mut told).await {
+                return;
+            }
+        }
+    }
+
+    fn fetched(&self, server: &str, tools: Option<Vec<SharedTool>>) {
+        self.fetching().remove(server);
+        if let Some(tools) = tools {
+            self.known().insert(server.to_owned(), Arc::new(tools));
+        }
+        self.0.changes.send_modify(|changes| *changes += 1);
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Vec<SharedTool>>>> {
+        self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fetching(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.0.fetching.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Waits until a server says that its tools changed; `false` when its session is over.
+async fn changed(told: &mut mpsc::Receiver<Told>) -> bool {
+    while let Some(told) = told.recv().await {
+        if raw::member(&told.text, "method") == Some("\"notifications/tools/list_changed\"") {
+            return true;
+        }
+    }
+    false
+}
+
+/// All pages of a server's list; `None` where it has none to give now.
+async fn fetch(server: &str, line: &Line) -> Option<Vec<SharedTool>> {
+    let mut tools = Vec::new();
+    let mut cursor: Option<String> = None;
+    for page in 0..PAGES {
+        let id = Id::from_number(u64::try_from(page).ok()?);
+        let params = cursor.map_or("{}".into(), |cursor| format!("{{\"cursor\":{cursor}}}"));
+        let text = reply::request(&id, "tools/list", Some(&params));
+        let text = String::from_utf8(text).ok()?;
+        let answer = line.ask(&id, "tools/list", text).await;
+        let answer = match answer {
+            Ok(answer) => String::from_utf8(answer).ok()?,
+            Err(refusal) => {
+                tracing::warn!(server, %refusal, "a shared server's tools are not known");
+                return None;
+            }
+        };
+        // A server without tools says so by an error, and that is an answer.
+        let Some(result) = raw::member(&answer, "result") else { return Some(tools) };
+        let list: Vec<&RawValue> = serde_json::from_str(raw::member(result, "tools")?).ok()?;
+        tools.extend(list.iter().filter_map(|tool| shared(server, tool.get())));
+        match raw::member(result, "nextCursor").filter(|next| *next != "null") {
+            Some(next) => cursor = Some(next.to_owned()),
+            None => return Some(tools),
+        }
+    }
+    Some(tools)
+}
+
+fn shared(server: &str, descriptor: &str) -> Option<SharedTool> {
+    let span = raw::at_path(descriptor, &["name"])?;
+    let tool: String = serde_json::from_str(&descriptor[span.clone()]).ok()?;
+    let name = names::of_tool(server, &tool);
+    let read_only = raw::at_path(descriptor, &["annotations", "readOnlyHint"]);
+    let read_only = read_only.is_some_and(|span| &descriptor[span] == "true");
+    let descriptor = raw::edited(descriptor, vec![(span, raw::quoted(&name))]);
+    Some(SharedTool { name, server: server.to_owned(), tool, read_only, descriptor })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptors_stay_but_for_their_name() {
+        let text = r#"{"x-vendor": {"n": 12345678901234567890}, "name":"find","annotations":{"readOnlyHint":true},"execution":{"taskSupport":"optional"}}"#;
+        let tool = shared("search", text).unwrap();
+        assert_eq!((tool.name.as_str(), tool.read_only), ("search__find", true));
+        assert_eq!(tool.descriptor, text.replace("\"find\"", "\"search__find\""));
+        assert_eq!(shared("search", r#"{"title":"no name"}"#), None);
+    }
+}

@@ -1,0 +1,259 @@
+//! All shared servers of a project, by name, and callers' lines to them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use patterm_wire::{Id, Message};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use crate::backend::Backend;
+use crate::refusal::{Refusal, RefusalKind};
+use crate::relay::{LineId, Terms};
+use crate::server::{Plan, ServerStatus, Slot};
+use crate::session::{Session, Told};
+use crate::settings::{Bounds, Share};
+
+/// What a caller may be behind with what it is told beside answers; more is lost to it alone.
+const TOLD: usize = 256;
+
+/// A server as the project wants it.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// Where it runs.
+    pub backend: Arc<dyn Backend>,
+    /// All that makes it another server when it changes, as text.
+    pub fingerprint: String,
+    /// Who shares it.
+    pub share: Share,
+    /// Its bounds.
+    pub bounds: Bounds,
+    /// What it hears of the project's folders, as a JSON list.
+    pub roots: String,
+}
+
+/// Who calls: whom it is for servers that each caller has to itself.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Caller {
+    /// The agent or the token.
+    pub caller: String,
+    /// The client's session, where it has one.
+    pub session: String,
+}
+
+/// The shared servers.
+#[derive(Clone, Default)]
+pub struct Gateway(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    servers: Mutex<BTreeMap<String, Entry>>,
+    next_line: AtomicU64,
+}
+
+struct Entry {
+    wanted: Wanted,
+    /// Running copies, by whose they are; one without an owner where all share it.
+    slots: HashMap<String, Arc<Slot>>,
+}
+
+impl Gateway {
+    /// Makes the servers those that are wanted now. One that is gone or changed takes no new calls,
+    /// and ends when those in flight are done.
+    pub fn configure(&self, wanted: BTreeMap<String, Wanted>) {
+        let mut servers = self.servers();
+        let mut old = std::mem::take(&mut *servers);
+        for (name, wanted) in wanted {
+            let same = old.get(&name).is_some_and(|e| e.wanted.fingerprint == wanted.fingerprint);
+            let kept = if same { old.remove(&name) } else { None };
+            let entry = kept.unwrap_or_else(|| Entry { wanted, slots: HashMap::new() });
+            servers.insert(name, entry);
+        }
+        drop(servers);
+        for slot in old.into_values().flat_map(|entry| entry.slots.into_values()) {
+            tokio::spawn(async move { slot.retire().await });
+        }
+    }
+
+    /// The names of all servers.
+    pub fn names(&self) -> Vec<String> {
+        self.servers().keys().cloned().collect()
+    }
+
+    /// How they stand: by name, and by whose copy it is where they are not shared by all.
+    pub fn status(&self) -> Vec<(String, String, ServerStatus)> {
+        let servers = self.servers();
+        let mut all = Vec::new();
+        for (name, entry) in &*servers {
+            if entry.slots.is_empty() {
+                all.push((name.clone(), String::new(), ServerStatus::asleep()));
+            }
+            for (owner, slot) in &entry.slots {
+                all.push((name.clone(), owner.clone(), slot.status()));
+            }
+        }
+        all
+    }
+
+    /// A line to a server, for one caller, and what it is told beside answers. The server is started
+    /// by the first call.
+    pub fn line(
+        &self,
+        server: &str,
+        caller: &Caller,
+    ) -> Result<(Line, mpsc::Receiver<Told>), Refusal> {
+        let slot = self.slot(server, caller)?;
+        let (teller, told) = mpsc::channel(TOLD);
+        let id = self.0.next_line.fetch_add(1, Ordering::Relaxed);
+        Ok((Line { id, name: server.to_owned(), slot, teller, joined: Mutex::default() }, told))
+    }
+
+    fn slot(&self, server: &str, caller: &Caller) -> Result<Arc<Slot>, Refusal> {
+        let mut servers = self.servers();
+        let Some(entry) = servers.get_mut(server) else {
+            let there: Vec<_> = servers.keys().map(String::as_str).collect();
+            let message = format!("there is no server `{server}`; there are: {}", there.join(", "));
+            return Err(Refusal::new(RefusalKind::Unknown, message));
+        };
+        let owner = match entry.wanted.share {
+            Share::All => String::new(),
+            Share::Caller => caller.caller.clone(),
+            Share::Session => format!("{} {}", caller.caller, caller.session),
+        };
+        if let Some(slot) = entry.slots.get(&owner) {
+            return Ok(slot.clone());
+        }
+        let most = entry.wanted.bounds.sessions;
+        if most != 0 && entry.slots.len() >= most {
+            let asleep = entry.slots.iter().find(|(_, slot)| slot.is_asleep());
+            let Some(asleep) = asleep.map(|(owner, _)| owner.clone()) else {
+                let message = format!("`{server}` runs {most} times already, which is its bound");
+                return Err(Refusal::new(RefusalKind::Limit, message));
+            };
+            entry.slots.remove(&asleep);
+        }
+        let slot = Slot::new(Plan {
+            name: server.to_owned(),
+            backend: entry.wanted.backend.clone(),
+            terms: Terms {
+                exclusive: entry.wanted.share == Share::Session,
+                roots: entry.wanted.roots.clone(),
+                in_flight: entry.wanted.bounds.in_flight,
+                in_flight_of_one: entry.wanted.bounds.in_flight_of_one,
+            },
+            bounds: entry.wanted.bounds,
+        });
+        entry.slots.insert(owner, slot.clone());
+        Ok(slot)
+    }
+
+    /// Ends the copies that a client's session had to itself.
+    pub fn end_session(&self, caller: &Caller) {
+        let owner = format!("{} {}", caller.caller, caller.session);
+        let mut servers = self.servers();
+        for entry in servers.values_mut().filter(|e| e.wanted.share == Share::Session) {
+            if let Some(slot) = entry.slots.remove(&owner) {
+                tokio::spawn(async move { slot.end("its client ended the session").await });
+            }
+        }
+    }
+
+    /// Ends all of them.
+    pub async fn end(&self) {
+        let all = std::mem::take(&mut *self.servers());
+        let slots: Vec<_> = all.into_values().flat_map(|entry| entry.slots.into_values()).collect();
+        let ends: Vec<_> = slots
+            .into_iter()
+            .map(|slot| tokio::spawn(async move { slot.end("patterm ends").await }))
+            .collect();
+        for end in ends {
+            let _ = end.await;
+        }
+    }
+
+    fn servers(&self) -> MutexGuard<'_, BTreeMap<String, Entry>> {
+        self.0.servers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A caller's line to a server. Dropped, it takes back what its caller still waited for.
+pub struct Line {
+    id: LineId,
+    name: String,
+    slot: Arc<Slot>,
+    teller: mpsc::Sender<Told>,
+    /// The session it takes part in; another one after the server was started again.
+    joined: Mutex<Option<Session>>,
+}
+
+impl Line {
+    /// Asks the server; the answer is whole, under the caller's id. `text` is the message as it came.
+    /// A future that is dropped is a call that is cancelled.
+    pub async fn ask(&self, id: &Id, method: &str, text: String) -> Result<Vec<u8>, Refusal> {
+        let session = self.slot.session().await?;
+        self.join(&session);
+        let answer = session.ask(self.id, id.clone(), method, text)?;
+        let mut call = Call { session, line: self.id, id, why: Some("the caller is gone") };
+        match timeout(self.slot.bounds().call, answer).await {
+            Ok(answer) => {
+                call.why = None;
+                answer.map_err(|_| {
+                    let message = format!("`{}` ended before it answered", self.name);
+                    Refusal::new(RefusalKind::Ended, message)
+                })
+            }
+            Err(_) => {
+                call.why = Some("it took too long");
+                let patience = self.slot.bounds().call;
+                let message = format!("`{}` did not answer within {patience:?}", self.name);
+                Err(Refusal::new(RefusalKind::Timeout, message))
+            }
+        }
+    }
+
+    /// Passes on a notification, or an answer to what the server asked this caller.
+    pub fn tell(&self, message: &Message<'_>, text: &str) {
+        let joined = self.joined().clone();
+        if let Some(session) = joined.filter(Session::is_running) {
+            session.tell(self.id, message, text);
+        }
+    }
+
+    fn join(&self, session: &Session) {
+        let mut joined = self.joined();
+        if joined.as_ref().is_none_or(|old| !old.is(session)) {
+            session.join(self.id, self.teller.clone());
+            *joined = Some(session.clone());
+        }
+    }
+
+    fn joined(&self) -> MutexGuard<'_, Option<Session>> {
+        self.joined.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        if let Some(session) = self.joined().take() {
+            session.leave(self.id);
+        }
+    }
+}
+
+/// A call in flight.
+struct Call<'a> {
+    session: Session,
+    line: LineId,
+    id: &'a Id,
+    /// Why it is given up, unless it is answered.
+    why: Option<&'static str>,
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        if let Some(why) = self.why {
+            self.session.cancel(self.line, self.id, why);
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Answers: JSON, refusals with their reason, and the headers that go with them.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use patterm_wire::{ErrorObject, Id, reply};
+
+/// A request that is not served.
+#[derive(Debug)]
+pub(super) struct Refused {
+    status: StatusCode,
+    error: ErrorObject,
+    id: Option<Id>,
+}
+
+/// The code of refusals that JSON-RPC has no code for.
+const REFUSED: i64 = -32000;
+
+impl Refused {
+    pub(super) fn new(status: StatusCode, why: impl Into<String>) -> Self {
+        Self { status, error: ErrorObject::new(REFUSED, why), id: None }
+    }
+
+    pub(super) fn with_error(status: StatusCode, id: Option<Id>, error: ErrorObject) -> Self {
+        Self { status, error, id }
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let mut response = json(self.status, reply::error(self.id.as_ref(), &self.error));
+        if self.status == StatusCode::UNAUTHORIZED {
+            let scheme = HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+        }
+        response
+    }
+}
+
+/// A body that is JSON.
+pub(super) fn json(status: StatusCode, body: impl Into<Body>) -> Response {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
+
+/// No body at all.
+pub(super) fn empty(status: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}

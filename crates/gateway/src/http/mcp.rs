@@ -1,0 +1,300 @@
+//! Streamable HTTP: one message a POST, answered as JSON, or as a stream of events where something is
+//! told before the answer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use http_body_util::{BodyExt, Limited};
+use patterm_wire::error::{INVALID_REQUEST, PARSE_ERROR};
+use patterm_wire::{ErrorObject, Id, Incoming, Message};
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+use super::answer::{Refused, empty, json};
+use super::guard::Principal;
+use super::sessions::{COMMON, Session};
+use super::state::{OWN, Shared, status_of};
+use super::{Talk, headers as standard, sse};
+use crate::relay::Era;
+use crate::{Refusal, Told};
+
+/// How long a client that broke off may take to come back for its answer.
+const RESUME_PATIENCE: Duration = Duration::from_secs(30);
+
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+
+/// A call that is on its way.
+type Call = std::pin::Pin<Box<dyn Future<Output = Result<Vec<u8>, Refusal>> + Send>>;
+
+/// `/mcp`.
+pub(super) async fn own(State(shared): State<Shared>, request: Request<Body>) -> Response {
+    serve(shared, OWN, request).await.unwrap_or_else(IntoResponse::into_response)
+}
+
+/// `/servers/{name}/mcp`.
+pub(super) async fn server(
+    State(shared): State<Shared>,
+    Path(name): Path<String>,
+    request: Request<Body>,
+) -> Response {
+    serve(shared, &name, request).await.unwrap_or_else(IntoResponse::into_response)
+}
+
+async fn serve(shared: Shared, server: &str, request: Request<Body>) -> Result<Response, Refused> {
+    let (parts, body) = request.into_parts();
+    let principal = shared.admit(&parts.headers)?;
+    match parts.method {
+        Method::POST => {
+            let limit = shared.doors().limits.body_bytes;
+            let body = read(body, &parts.headers, limit).await?;
+            post(&shared, server, &principal, &parts.headers, &body).await
+        }
+        Method::GET => get(&shared, server, &principal, &parts.headers),
+        Method::DELETE => {
+            let session = named_session(&shared, server, &principal, &parts.headers)?;
+            let session = session.ok_or_else(no_session)?;
+            shared.end_session(&session);
+            Ok(empty(StatusCode::NO_CONTENT))
+        }
+        _ => Ok(empty(StatusCode::METHOD_NOT_ALLOWED)),
+    }
+}
+
+async fn read(body: Body, headers: &HeaderMap, limit: usize) -> Result<Bytes, Refused> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    if !kind.is_some_and(|kind| kind.trim_start().starts_with("application/json")) {
+        let why = "the body must be application/json";
+        return Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
+    }
+    let too_large = || {
+        let why = format!("the body is longer than {limit} bytes");
+        Refused::new(StatusCode::PAYLOAD_TOO_LARGE, why)
+    };
+    let announced = headers.get(header::CONTENT_LENGTH).and_then(|l| l.to_str().ok()?.parse().ok());
+    if announced.is_some_and(|length: usize| length > limit) {
+        return Err(too_large());
+    }
+    match Limited::new(body, limit).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),
+        Err(_) => Err(Refused::new(StatusCode::BAD_REQUEST, "the body broke off")),
+    }
+}
+
+fn named_session(
+    shared: &Shared,
+    server: &str,
+    principal: &Principal,
+    headers: &HeaderMap,
+) -> Result<Option<Arc<Session>>, Refused> {
+    let Some(id) = headers.get(SESSION) else { return Ok(None) };
+    let id = id.to_str().unwrap_or_default();
+    shared.session(id, principal, server).map(Some)
+}
+
+fn no_session() -> Refused {
+    Refused::new(StatusCode::BAD_REQUEST, "`Mcp-Session-Id` is missing; initialize names it")
+}
+
+async fn post(
+    shared: &Shared,
+    server: &str,
+    principal: &Principal,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Result<Response, Refused> {
+    let bad = |id: Option<Id>, error: ErrorObject| {
+        Refused::with_error(StatusCode::BAD_REQUEST, id, error)
+    };
+    let message = match Incoming::parse(body) {
+        Ok(Incoming::One(message)) => message,
+        Ok(Incoming::Batch(_)) => {
+            let error = ErrorObject::new(INVALID_REQUEST, "batches are not served over HTTP");
+            return Err(bad(None, error));
+        }
+        Err(malformed) => return Err(bad(malformed.id, malformed.error)),
+    };
+    let not_text = |_| bad(None, ErrorObject::new(PARSE_ERROR, "not UTF-8"));
+    let text = std::str::from_utf8(body).map_err(not_text)?;
+    let session = named_session(shared, server, principal, headers)?;
+    let (id, method) = match &message {
+        Message::Request { id, method, .. } => (id.clone(), method.to_string()),
+        other => {
+            if let Some(session) = session {
+                session.talk.tell(other, text);
+            }
+            return Ok(empty(StatusCode::ACCEPTED));
+        }
+    };
+    let era = Era::of(text);
+    standard::check(headers, era, &method, text).map_err(|error| bad(Some(id.clone()), error))?;
+    if let Some(session) = session.filter(|_| era == Era::Legacy) {
+        return Ok(in_session(session, id, method, text.to_owned()).await);
+    }
+    if method == "initialize" && era == Era::Legacy {
+        return begin_session(shared, server, principal, id, text.to_owned()).await;
+    }
+    let (talk, told) = shared.talk(server, principal, "")?;
+    let call = call(talk, id.clone(), method, text.to_owned());
+    Ok(exchange(call, told, id, era, None).await)
+}
+
+fn call(talk: Arc<dyn Talk>, id: Id, method: String, text: String) -> Call {
+    Box::pin(async move { talk.ask(&id, &method, text).await })
+}
+
+/// A client of the older era begins.
+async fn begin_session(
+    shared: &Shared,
+    server: &str,
+    principal: &Principal,
+    id: Id,
+    text: String,
+) -> Result<Response, Refused> {
+    let broken = |e: std::io::Error| {
+        Refused::new(StatusCode::INTERNAL_SERVER_ERROR, format!("no session can begin: {e}"))
+    };
+    let session_id = Session::new_id().map_err(broken)?;
+    let (talk, told) = shared.talk(server, principal, &session_id)?;
+    let session = Session::begin(session_id, principal.name.clone(), server.to_owned(), talk, told);
+    shared.keep(session.clone())?;
+    let answered = session.talk.ask(&id, "initialize", text).await;
+    let greeted = answered.as_ref().is_ok_and(|body| crate::raw::is_result(body));
+    let mut response = answer(answered, &id, Era::Legacy);
+    if greeted {
+        if let Ok(value) = HeaderValue::from_str(&session.id) {
+            response.headers_mut().insert(SESSION, value);
+        }
+    } else {
+        shared.end_session(&session);
+    }
+    Ok(response)
+}
+
+async fn in_session(session: Arc<Session>, id: Id, method: String, text: String) -> Response {
+    let Some(told) = session.listen(&id) else {
+        let error = ErrorObject::duplicate_id();
+        let refused = Refused::with_error(StatusCode::BAD_REQUEST, Some(id), error);
+        return refused.into_response();
+    };
+    let listening = Listening { session: session.clone(), id: id.clone() };
+    let call = call(session.talk.clone(), id.clone(), method, text);
+    let call: Call = Box::pin(async move {
+        let answer = call.await;
+        drop(listening);
+        answer
+    });
+    exchange(call, told, id, Era::Legacy, Some(session)).await
+}
+
+/// A request whose client is told what belongs to it.
+struct Listening {
+    session: Arc<Session>,
+    id: Id,
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.session.forget(&self.id);
+    }
+}
+
+/// Answers a request: as JSON, or as events where something is told before the answer. Dropped
+/// before that, it is cancelled.
+async fn exchange(
+    mut call: Call,
+    mut told: mpsc::Receiver<Told>,
+    id: Id,
+    era: Era,
+    session: Option<Arc<Session>>,
+) -> Response {
+    let first = tokio::select! {
+        biased;
+        Some(first) = told.recv() => first,
+        answered = &mut call => return answer(answered, &id, era),
+    };
+    let (number, stream) = match &session {
+        Some(session) => session.open(),
+        None => (COMMON, Arc::<sse::Stream>::default()),
+    };
+    stream.push(number, &first.text);
+    let events = stream.clone();
+    let task = tokio::spawn(async move {
+        let answered = loop {
+            tokio::select! {
+                biased;
+                Some(told) = told.recv() => events.push(number, &told.text),
+                answered = &mut call => break answered,
+            }
+        };
+        let body = answered.unwrap_or_else(|refusal| refusal.to_answer(&id));
+        events.push(number, &String::from_utf8_lossy(&body));
+        events.end();
+    });
+    let patience = session.map(|_| RESUME_PATIENCE);
+    let guard = Reader { stream: stream.clone(), task: task.abort_handle(), patience };
+    sse::response(stream, None, guard)
+}
+
+/// Somebody reads an answer that comes as events. Who goes away may come back, in the older era.
+struct Reader {
+    stream: Arc<sse::Stream>,
+    task: AbortHandle,
+    patience: Option<Duration>,
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let Some(patience) = self.patience else { return self.task.abort() };
+        if self.task.is_finished() {
+            return;
+        }
+        let (stream, task) = (self.stream.clone(), self.task.clone());
+        let reader = stream.reader();
+        tokio::spawn(async move {
+            tokio::time::sleep(patience).await;
+            if stream.reader() == reader {
+                task.abort();
+            }
+        });
+    }
+}
+
+fn answer(answered: Result<Vec<u8>, Refusal>, id: &Id, era: Era) -> Response {
+    match answered {
+        Ok(body) => json(standard::status(era, &body), body),
+        Err(refusal) => json(status_of(&refusal), refusal.to_answer(id)),
+    }
+}
+
+/// The stream on which a server tells what belongs to no request, or one that broke off.
+fn get(
+    shared: &Shared,
+    server: &str,
+    principal: &Principal,
+    headers: &HeaderMap,
+) -> Result<Response, Refused> {
+    let accepts = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    if !accepts.is_some_and(|accept| accept.contains("text/event-stream")) {
+        let why = "a GET is answered with text/event-stream, which it must accept";
+        return Err(Refused::new(StatusCode::NOT_ACCEPTABLE, why));
+    }
+    let Some(session) = named_session(shared, server, principal, headers)? else {
+        // A client without a session has nothing to hear here.
+        return Ok(empty(StatusCode::METHOD_NOT_ALLOWED));
+    };
+    let last = headers.get(LAST_EVENT).and_then(|last| last.to_str().ok());
+    let (number, after) = match last.and_then(|last| last.split_once('-')) {
+        Some((number, after)) => (number.parse().ok(), after.parse().ok()),
+        None => (Some(COMMON), None),
+    };
+    let stream = number.and_then(|number| session.stream(number));
+    let stream = stream
+        .ok_or_else(|| Refused::new(StatusCode::NOT_FOUND, "there is no such stream any more"))?;
+    Ok(sse::response(stream, after, session))
+}

@@ -1,0 +1,113 @@
+//! The doors over HTTP: every shared server, and patterm's own tools, as Streamable HTTP of both
+//! eras. Nobody is served without a token, from another site, or under another host's name.
+
+mod answer;
+mod guard;
+mod headers;
+mod mcp;
+mod sessions;
+mod sse;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{any, get};
+use patterm_wire::{Id, Message};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::backend::Later;
+use crate::{Gateway, Line, Refusal, Told};
+pub use guard::{Gatekeeper, Principal, Scope};
+
+/// Something that speaks MCP for one caller.
+pub trait Talk: Send + Sync {
+    /// Asks; the answer is whole, under the caller's id. Dropped, it is cancelled.
+    fn ask<'a>(&'a self, id: &'a Id, method: &'a str, text: String) -> Asked<'a>;
+
+    /// Passes on a notification, or an answer to what the caller was asked.
+    fn tell(&self, message: &Message<'_>, text: &str);
+}
+
+/// An answer that is on its way.
+pub type Asked<'a> = std::pin::Pin<Box<dyn Future<Output = Result<Vec<u8>, Refusal>> + Send + 'a>>;
+
+impl Talk for Line {
+    fn ask<'a>(&'a self, id: &'a Id, method: &'a str, text: String) -> Asked<'a> {
+        Box::pin(Self::ask(self, id, method, text))
+    }
+
+    fn tell(&self, message: &Message<'_>, text: &str) {
+        Self::tell(self, message, text);
+    }
+}
+
+/// Patterm's own tools, as the host serves them.
+pub trait Own: Send + Sync {
+    /// Begins to serve a caller.
+    fn talk(&self, principal: &Principal)
+    -> Result<(Arc<dyn Talk>, mpsc::Receiver<Told>), Refusal>;
+}
+
+/// What the doors need.
+pub struct Doors {
+    /// The shared servers.
+    pub gateway: Gateway,
+    /// Patterm's own tools.
+    pub own: Arc<dyn Own>,
+    /// Who may come in.
+    pub gatekeeper: Arc<dyn Gatekeeper>,
+    /// Bounds.
+    pub limits: Limits,
+    /// Names under which it may be reached beside the loopback's, and sites that may call it.
+    pub hosts: Vec<String>,
+    /// The same for the `Origin` of browsers.
+    pub origins: Vec<String>,
+}
+
+/// Bounds of the doors.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Bytes of one request.
+    pub body_bytes: usize,
+    /// Sessions of all clients together.
+    pub sessions: usize,
+    /// Connections at the same time.
+    pub connections: usize,
+    /// How long headers may take to come.
+    pub header_patience: std::time::Duration,
+    /// After so long without a request a session is forgotten.
+    pub session_idle: std::time::Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes: patterm_wire::DEFAULT_MESSAGE_LIMIT,
+            sessions: 1_024,
+            connections: 1_024,
+            header_patience: std::time::Duration::from_secs(10),
+            session_idle: std::time::Duration::from_secs(3_600),
+        }
+    }
+}
+
+/// Serves until it is told to end.
+pub fn serve(listener: TcpListener, doors: Doors, end: CancellationToken) -> Later<()> {
+    let connections = doors.limits.connections;
+    let patience = doors.limits.header_patience;
+    let state = state::Shared::new(doors);
+    tokio::spawn(state.clone().forget_idle_sessions(end.clone()));
+    let router = Router::new()
+        .route("/healthz", get(state::healthz))
+        .route("/servers", get(state::servers))
+        .route("/metrics", get(state::metrics))
+        .route("/mcp", any(mcp::own))
+        .route("/servers/{name}/mcp", any(mcp::server))
+        .with_state(state);
+    Box::pin(guard::accept(listener, router, connections, patience, end))
+}

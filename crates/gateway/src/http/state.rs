@@ -1,0 +1,206 @@
+//! What all requests share, and the doors for those who look after the server.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::answer::{Refused, json};
+use super::guard::{Bounds, Principal, token};
+use super::sessions::Session;
+use super::{Doors, Talk};
+use crate::{Caller, Refusal, RefusalKind, Told};
+
+/// How often sessions are looked through for those that nobody uses.
+const LOOK_PAUSE: Duration = Duration::from_secs(60);
+
+/// The name of patterm's own tools among servers.
+pub(super) const OWN: &str = "patterm";
+
+/// The state behind all doors.
+#[derive(Clone)]
+pub(super) struct Shared(Arc<Inner>);
+
+struct Inner {
+    doors: Doors,
+    bounds: Bounds,
+    sessions: Mutex<HashMap<String, Arc<Session>>>,
+}
+
+impl Shared {
+    pub(super) fn new(doors: Doors) -> Self {
+        let bounds = Bounds { hosts: doors.hosts.clone(), origins: doors.origins.clone() };
+        Self(Arc::new(Inner { doors, bounds, sessions: Mutex::default() }))
+    }
+
+    pub(super) fn doors(&self) -> &Doors {
+        &self.0.doors
+    }
+
+    /// Lets a request in, or not.
+    pub(super) fn admit(&self, headers: &HeaderMap) -> Result<Principal, Refused> {
+        self.0.bounds.check(headers)?;
+        let admitted = token(headers).and_then(|token| self.0.doors.gatekeeper.admit(token));
+        admitted.ok_or_else(|| {
+            let why = "a token is needed: `Authorization: Bearer …`; `patterm token new` makes one";
+            Refused::new(StatusCode::UNAUTHORIZED, why)
+        })
+    }
+
+    /// Begins to talk to a server for a caller.
+    pub(super) fn talk(
+        &self,
+        server: &str,
+        principal: &Principal,
+        session: &str,
+    ) -> Result<(Arc<dyn Talk>, mpsc::Receiver<Told>), Refused> {
+        if !principal.scope.has_server(server) {
+            let why = format!("this token is not for `{server}`");
+            return Err(Refused::new(StatusCode::FORBIDDEN, why));
+        }
+        let begun = match server {
+            OWN => self.0.doors.own.talk(principal),
+            _ => {
+                let caller = Caller { caller: principal.name.clone(), session: session.to_owned() };
+                let line = self.0.doors.gateway.line(server, &caller);
+                line.map(|(line, told)| (Arc::new(line) as Arc<dyn Talk>, told))
+            }
+        };
+        begun.map_err(|refusal| refused(&refusal))
+    }
+
+    pub(super) fn keep(&self, session: Arc<Session>) -> Result<(), Refused> {
+        let mut sessions = self.sessions();
+        let most = self.0.doors.limits.sessions;
+        if sessions.len() >= most {
+            let why = format!("there are {most} sessions already, which is the bound");
+            return Err(Refused::new(StatusCode::TOO_MANY_REQUESTS, why));
+        }
+        sessions.insert(session.id.clone(), session);
+        Ok(())
+    }
+
+    /// A session by its id, for whoever began it.
+    pub(super) fn session(
+        &self,
+        id: &str,
+        principal: &Principal,
+        server: &str,
+    ) -> Result<Arc<Session>, Refused> {
+        let found = self.sessions().get(id).cloned();
+        let found = found.filter(|s| s.principal == principal.name && s.server == server);
+        let session = found.ok_or_else(|| {
+            Refused::new(StatusCode::NOT_FOUND, "there is no such session; initialize again")
+        })?;
+        session.note_use();
+        Ok(session)
+    }
+
+    pub(super) fn end_session(&self, session: &Session) {
+        self.sessions().remove(&session.id);
+        let caller = Caller { caller: session.principal.clone(), session: session.id.clone() };
+        self.0.doors.gateway.end_session(&caller);
+    }
+
+    pub(super) async fn forget_idle_sessions(self, end: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_PAUSE) => {}
+                () = end.cancelled() => return,
+            }
+            let patience = self.0.doors.limits.session_idle;
+            let all: Vec<_> = self.sessions().values().cloned().collect();
+            for session in all.iter().filter(|session| session.idle() >= patience) {
+                self.end_session(session);
+            }
+        }
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
+        self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A refusal as an answer: what the caller did is told by the status, what became of the server in
+/// JSON-RPC, where a model sees it.
+pub(super) fn refused(refusal: &Refusal) -> Refused {
+    Refused::with_error(status_of(refusal), None, refusal.to_error())
+}
+
+pub(super) fn status_of(refusal: &Refusal) -> StatusCode {
+    match refusal.kind {
+        RefusalKind::Limit => StatusCode::TOO_MANY_REQUESTS,
+        RefusalKind::Unknown => StatusCode::NOT_FOUND,
+        RefusalKind::Unavailable | RefusalKind::Ended | RefusalKind::Timeout => StatusCode::OK,
+    }
+}
+
+/// `GET /healthz`: the one door without a token. It tells nothing but that somebody is there.
+pub(super) async fn healthz() -> Response {
+    json(StatusCode::OK, "{\"status\":\"ok\"}")
+}
+
+/// `GET /servers`.
+pub(super) async fn servers(State(shared): State<Shared>, headers: HeaderMap) -> Response {
+    if let Err(refused) = shared.admit(&headers) {
+        return refused.into_response();
+    }
+    let all: Vec<_> = shared
+        .doors()
+        .gateway
+        .status()
+        .into_iter()
+        .map(|(name, owner, status)| {
+            json!({
+                "name": name,
+                "owner": Some(owner).filter(|owner| !owner.is_empty()),
+                "state": status.state,
+                "pid": status.pid,
+                "uptime_seconds": status.uptime.map(|uptime| uptime.as_secs()),
+                "in_flight": status.in_flight,
+                "restarts": status.restarts,
+                "last_error": status.last_error,
+            })
+        })
+        .collect();
+    json(StatusCode::OK, json!({ "servers": all }).to_string())
+}
+
+/// `GET /metrics`, as Prometheus reads it.
+pub(super) async fn metrics(State(shared): State<Shared>, headers: HeaderMap) -> Response {
+    if let Err(refused) = shared.admit(&headers) {
+        return refused.into_response();
+    }
+    let all = shared.doors().gateway.status();
+    let mut text = String::new();
+    let mut family = |name: &str, kind: &str, of: &dyn Fn(&crate::ServerStatus) -> u64| {
+        let _ = writeln!(text, "# TYPE patterm_server_{name} {kind}");
+        let mut sums: Vec<(&str, u64)> = Vec::new();
+        for (server, _, status) in &all {
+            match sums.iter_mut().find(|(known, _)| known == server) {
+                Some((_, sum)) => *sum += of(status),
+                None => sums.push((server, of(status))),
+            }
+        }
+        for (server, sum) in sums {
+            let _ = writeln!(text, "patterm_server_{name}{{server=\"{server}\"}} {sum}");
+        }
+    };
+    family("running", "gauge", &|status| u64::from(status.state == "running"));
+    family("in_flight", "gauge", &|status| u64::try_from(status.in_flight).unwrap_or(u64::MAX));
+    family("restarts_total", "counter", &|status| status.restarts);
+    family("noise_total", "counter", &|status| status.noise);
+    let sessions = shared.sessions().len();
+    let _ = writeln!(text, "# TYPE patterm_http_sessions gauge\npatterm_http_sessions {sessions}");
+    let mut response = text.into_response();
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}

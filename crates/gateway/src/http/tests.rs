@@ -1,0 +1,255 @@
+//! The doors, by raw HTTP over a socket.
+
+use std::sync::Arc;
+
+use patterm_wire::{Id, Message};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{Asked, Doors, Gatekeeper, Limits, Own, Principal, Scope, Talk, serve};
+use crate::tests::Stage;
+use crate::{Bounds, Refusal, Share, Told};
+
+struct Tokens;
+
+impl Gatekeeper for Tokens {
+    fn admit(&self, token: &str) -> Option<Principal> {
+        let servers = match token {
+            "good" | "other" => None,
+            "narrow" => Some(vec!["patterm".to_owned()]),
+            _ => return None,
+        };
+        Some(Principal { name: token.into(), scope: Scope { servers, ..Scope::default() } })
+    }
+}
+
+/// Patterm's own tools: they answer their method.
+struct Echo;
+
+impl Own for Echo {
+    fn talk(&self, _: &Principal) -> Result<(Arc<dyn Talk>, mpsc::Receiver<Told>), Refusal> {
+        Ok((Arc::new(Self), mpsc::channel(1).1))
+    }
+}
+
+impl Talk for Echo {
+    fn ask<'a>(&'a self, id: &'a Id, method: &'a str, _: String) -> Asked<'a> {
+        let answer = json!({"jsonrpc": "2.0", "id": id.as_json(), "result": method});
+        Box::pin(std::future::ready(Ok(answer.to_string().into_bytes())))
+    }
+
+    fn tell(&self, _: &Message<'_>, _: &str) {}
+}
+
+struct Http {
+    address: std::net::SocketAddr,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{self:?}"))
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        let line = self.head.lines().find(|line| line.to_lowercase().starts_with(name))?;
+        Some(line.split_once(':')?.1.trim())
+    }
+}
+
+impl Http {
+    async fn new(share: Share) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let stage = Stage::new(share, Bounds::default());
+        let doors = Doors {
+            gateway: stage.gateway.clone(),
+            own: Arc::new(Echo),
+            gatekeeper: Arc::new(Tokens),
+            limits: Limits { body_bytes: 1 << 20, ..Limits::default() },
+            hosts: Vec::new(),
+            origins: Vec::new(),
+        };
+        tokio::spawn(serve(listener, doors, CancellationToken::new()));
+        Self { address, stage }
+    }
+
+    async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
+        let has = |name: &str| headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+        for (name, value) in [
+            ("Host", "localhost"),
+            ("Authorization", "Bearer good"),
+            ("Content-Type", "application/json"),
+            ("Accept", "application/json, text/event-stream"),
+        ] {
+            if !has(name) {
+                head += &format!("{name}: {value}\r\n");
+            }
+        }
+        for (name, value) in headers.iter().filter(|(_, value)| !value.is_empty()) {
+            head += &format!("{name}: {value}\r\n");
+        }
+        head += &format!("Content-Length: {}\r\n\r\n{body}", body.len());
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+        Answer { status, head: head.to_owned(), body: body.to_owned() }
+    }
+
+    async fn post(&self, headers: &[(&str, &str)], body: &Value) -> Answer {
+        self.send("POST", "/servers/played/mcp", headers, &body.to_string()).await
+    }
+}
+
+fn call(id: u64, name: &str) -> Value {
+    let params = json!({"name": name, "of": id, "_meta": {"progressToken": "t"}});
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+}
+
+fn initialize() -> Value {
+    let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}});
+    json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})
+}
+
+#[tokio::test]
+async fn who_may_not_come_in_reaches_nobody() {
+    let http = Http::new(Share::All).await;
+    let body = call(1, "x");
+    for (status, headers) in [
+        (401, vec![("Authorization", "")]),
+        (401, vec![("Authorization", "Bearer wrong")]),
+        (401, vec![("Authorization", "good")]),
+        (403, vec![("Host", "evil.example")]),
+        (403, vec![("Origin", "http://evil.example")]),
+        (403, vec![("Origin", "null")]),
+        (403, vec![("Authorization", "Bearer narrow")]),
+        (404, vec![("Mcp-Session-Id", "made-up")]),
+        (415, vec![("Content-Type", "text/plain")]),
+        (400, vec![("MCP-Protocol-Version", "1999-01-01")]),
+        (400, vec![("MCP-Protocol-Version", "2026-07-28")]),
+    ] {
+        let answer = http.post(&headers, &body).await;
+        assert_eq!(answer.status, status, "{headers:?}: {answer:?}");
+        assert!(answer.json()["error"]["message"].is_string(), "{answer:?}");
+    }
+    let long = "x".repeat(2 << 20);
+    assert_eq!(http.post(&[], &json!(long)).await.status, 413);
+    assert_eq!(http.send("PUT", "/servers/played/mcp", &[], "").await.status, 405);
+    assert_eq!(http.send("POST", "/servers/nobody/mcp", &[], &body.to_string()).await.status, 404);
+    for (status, bad) in [(400, "nonsense"), (400, "[]"), (400, "{}"), (400, "[1,2]")] {
+        let answer = http.send("POST", "/servers/played/mcp", &[], bad).await;
+        assert_eq!(answer.status, status, "{bad}: {answer:?}");
+    }
+    assert_eq!(http.stage.seen.count("tools/call"), 0);
+    assert_eq!(http.send("GET", "/healthz", &[("Authorization", "")], "").await.status, 200);
+    assert_eq!(http.send("GET", "/metrics", &[("Authorization", "")], "").await.status, 401);
+}
+
+#[tokio::test]
+async fn a_client_of_the_older_era_begins_calls_and_ends_a_session() {
+    let http = Http::new(Share::All).await;
+    let begun = http.post(&[], &initialize()).await;
+    assert_eq!(begun.json()["result"]["protocolVersion"], "2025-06-18");
+    let session = begun.header("mcp-session-id").unwrap().to_owned();
+    assert_eq!(session.len(), 32);
+    let own = [("Mcp-Session-Id", session.as_str())];
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(http.post(&own, &initialized).await.status, 202);
+    assert_eq!(http.post(&own, &call(1, "x")).await.json()["result"]["of"], 1);
+    // What is told before the answer makes it a stream.
+    let stream = http.post(&own, &call(2, "progress")).await;
+    assert_eq!(stream.header("content-type"), Some("text/event-stream"));
+    let told = stream.body.find(r#""progressToken":"t""#).unwrap();
+    let done = stream.body.find(r#""done":true"#).unwrap();
+    assert!(told < done && stream.body.contains("id: 1-1"), "{stream:?}");
+    // It can be taken up again after its first event.
+    let resume = [own[0], ("Last-Event-ID", "1-0")];
+    let again = http.send("GET", "/servers/played/mcp", &resume, "").await;
+    assert!(again.body.contains(r#""done":true"#) && !again.body.contains("progressToken"));
+    let foreign = [own[0], ("Authorization", "Bearer other")];
+    assert_eq!(http.post(&foreign, &call(3, "x")).await.status, 404);
+    assert_eq!(http.send("DELETE", "/servers/played/mcp", &own, "").await.status, 204);
+    assert_eq!(http.post(&own, &call(4, "x")).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_stateless_client_needs_no_session_and_its_headers_are_compared() {
+    let http = Http::new(Share::All).await;
+    let mut body = call(1, "x");
+    body["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
+    body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    let version = ("MCP-Protocol-Version", "2026-07-28");
+    let good = [version, ("Mcp-Method", "tools/call"), ("Mcp-Name", "x")];
+    let answer = http.post(&good, &body).await;
+    assert_eq!(answer.json()["result"]["resultType"], "complete", "{answer:?}");
+    let coded = [version, ("Mcp-Method", "tools/call"), ("Mcp-Name", "=?base64?eA==?=")];
+    assert_eq!(http.post(&coded, &body).await.status, 200);
+    for bad in [
+        vec![version],
+        vec![version, ("Mcp-Method", "tools/list"), ("Mcp-Name", "x")],
+        vec![version, ("Mcp-Method", "tools/call")],
+        vec![version, ("Mcp-Method", "tools/call"), ("Mcp-Name", "y")],
+        vec![("Mcp-Method", "tools/call"), ("Mcp-Name", "x")],
+    ] {
+        let answer = http.post(&bad, &body).await;
+        assert_eq!(
+            (answer.status, &answer.json()["error"]["code"]),
+            (400, &json!(-32020)),
+            "{bad:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn who_hangs_up_has_its_call_cancelled() {
+    let http = Http::new(Share::All).await;
+    let body = call(1, "hang").to_string();
+    let mut stream = TcpStream::connect(http.address).await.unwrap();
+    let head = format!(
+        "POST /servers/played/mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer good\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    http.stage.seen.until(|seen| seen.count("tools/call") == 1).await;
+    drop(stream);
+    http.stage.seen.until(|seen| seen.count("notifications/cancelled") == 1).await;
+}
+
+#[tokio::test]
+async fn each_session_may_have_a_server_of_its_own() {
+    let http = Http::new(Share::Session).await;
+    let mut sessions = Vec::new();
+    for _ in 0..2 {
+        let begun = http.post(&[], &initialize()).await;
+        sessions.push(begun.header("mcp-session-id").unwrap().to_owned());
+    }
+    assert_eq!(http.stage.seen.count("initialize"), 2);
+    let servers = http.send("GET", "/servers", &[], "").await.json();
+    assert_eq!(servers["servers"].as_array().unwrap().len(), 2, "{servers}");
+    let metrics = http.send("GET", "/metrics", &[], "").await;
+    assert!(metrics.body.contains("patterm_server_running{server=\"played\"} 2"), "{metrics:?}");
+}
+
+#[tokio::test]
+async fn patterms_own_tools_are_behind_the_same_door() {
+    let http = Http::new(Share::All).await;
+    let body = call(1, "x").to_string();
+    let answer = http.send("POST", "/mcp", &[("Authorization", "Bearer narrow")], &body).await;
+    assert_eq!(answer.json()["result"], "tools/call");
+}

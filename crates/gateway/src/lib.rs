@@ -1,0 +1,24 @@
+//! Shared MCP servers: each runs once, wherever it runs, and serves all callers at the same time.
+
+pub mod backend;
+mod catalogue;
+mod gateway;
+pub mod http;
+mod lines;
+mod names;
+mod queue;
+mod raw;
+mod refusal;
+mod relay;
+mod server;
+mod session;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+pub use catalogue::{Catalogue, SharedTool};
+pub use gateway::{Caller, Gateway, Line, Wanted};
+pub use refusal::{Refusal, RefusalKind};
+pub use server::ServerStatus;
+pub use session::Told;
+pub use settings::{Bounds, Share};

@@ -1,0 +1,47 @@
+//! Names of shared tools as models see them: `server__tool`, in the letters and the length that all
+//! model APIs take, always the same for the same tool.
+
+use sha2::{Digest, Sha256};
+
+/// The longest name: model APIs take 64 letters, and clients put up to 14 in front.
+const NAME_LETTERS: usize = 48;
+
+/// Letters of the hash that tells shortened names apart.
+const HASH_LETTERS: usize = 8;
+
+/// The name of a server's tool.
+pub(crate) fn of_tool(server: &str, tool: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let whole = format!("{server}__{tool}");
+    if whole.len() <= NAME_LETTERS && whole.chars().all(plain) {
+        return whole;
+    }
+    let mut hash = Sha256::new();
+    hash.update(server.as_bytes());
+    hash.update([0]);
+    hash.update(tool.as_bytes());
+    let hash: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let letters = whole.chars().map(|c| if plain(c) { c } else { '_' });
+    let start: String = letters.take(NAME_LETTERS - HASH_LETTERS - 1).collect();
+    format!("{start}_{}", &hash[..HASH_LETTERS])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_names_stay_and_others_are_told_apart() {
+        assert_eq!(of_tool("search", "find_all"), "search__find_all");
+        let long = "x".repeat(60);
+        let (a, b) = (of_tool("search", &long), of_tool("search", &format!("{long}y")));
+        assert!(a.starts_with("search__xxx") && a.len() == NAME_LETTERS, "{a}");
+        assert_ne!(a, b);
+        assert_eq!(a, of_tool("search", &long), "the same each time");
+        let dotted = of_tool("files", "read.file");
+        assert!(dotted.starts_with("files__read_file_"), "{dotted}");
+        assert_ne!(dotted, of_tool("files", "read_file"));
+        // A name that looks like another's start.
+        assert_ne!(of_tool("a", "b__c.d"), of_tool("a__b", "c.d"));
+    }
+}

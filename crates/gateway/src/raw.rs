@@ -1,0 +1,180 @@
+//! JSON that passes through as it stands: members are found by where they are, and what must
+//! change is changed in place. Key order, numbers beyond 64 bits and unknown members stay.
+
+use std::fmt;
+use std::ops::Range;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// Where a member's value stands in a text.
+pub(crate) type Span = Range<usize>;
+
+/// The values of these members of an object, in their order; `None` where the text is no object.
+/// A member that stands twice counts by its first place: whoever reads the text decides himself.
+pub(crate) fn members<const N: usize>(text: &str, names: [&str; N]) -> Option<[Option<Span>; N]> {
+    let mut found = [const { None }; N];
+    let seed = Members { text, names, found: &mut found };
+    let mut reader = serde_json::Deserializer::from_str(text);
+    seed.deserialize(&mut reader).ok()?;
+    reader.end().ok()?;
+    Some(found)
+}
+
+/// The value of one member.
+pub(crate) fn member<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let [span] = members(text, [name])?;
+    text.get(span?)
+}
+
+/// The value at a path of member names, and where it stands.
+pub(crate) fn at_path(text: &str, path: &[&str]) -> Option<Span> {
+    let mut span = 0..text.len();
+    for name in path {
+        let [inner] = members(text.get(span.clone())?, [name])?;
+        let inner = inner?;
+        span = span.start + inner.start..span.start + inner.end;
+    }
+    Some(span)
+}
+
+/// The text with parts of it replaced; an empty part is a place where something is put in.
+pub(crate) fn edited(text: &str, mut edits: Vec<(Span, String)>) -> String {
+    edits.sort_by_key(|(span, _)| span.start);
+    let mut done = String::with_capacity(text.len() + 32 * edits.len());
+    let mut from = 0;
+    for (span, by) in edits {
+        done.push_str(&text[from..span.start]);
+        done.push_str(&by);
+        from = span.end;
+    }
+    done.push_str(&text[from..]);
+    done
+}
+
+/// Where more members can be put into the object that stands here, and what must follow them.
+pub(crate) fn opening(text: &str, object: &Span) -> Option<(Span, &'static str)> {
+    let inside = text.get(object.clone())?.strip_prefix('{')?;
+    let comma = if inside.trim_start().starts_with('}') { "" } else { "," };
+    let at = object.start + 1;
+    Some((at..at, comma))
+}
+
+/// Whether an answer is a result and no error.
+pub(crate) fn is_result(body: &[u8]) -> bool {
+    std::str::from_utf8(body).is_ok_and(|text| member(text, "result").is_some())
+}
+
+/// A text as a JSON string.
+pub(crate) fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+struct Members<'a, 'f, const N: usize> {
+    text: &'a str,
+    names: [&'a str; N],
+    found: &'f mut [Option<Span>; N],
+}
+
+impl<'de: 'a, 'a, const N: usize> DeserializeSeed<'de> for Members<'a, '_, N> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de: 'a, 'a, const N: usize> Visitor<'de> for Members<'a, '_, N> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(which) = map.next_key_seed(Name(&self.names))? {
+            let Some(which) = which.filter(|which| self.found[*which].is_none()) else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            let value: &RawValue = map.next_value()?;
+            let begin = (value.get().as_ptr() as usize).checked_sub(self.text.as_ptr() as usize);
+            let begin = begin.ok_or_else(|| A::Error::custom("a value from elsewhere"))?;
+            self.found[which] = Some(begin..begin + value.get().len());
+        }
+        Ok(())
+    }
+}
+
+/// Which of the names a key is.
+struct Name<'a, 'b>(&'b [&'a str]);
+
+impl<'de> DeserializeSeed<'de> for Name<'_, '_> {
+    type Value = Option<usize>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Name<'_, '_> {
+    type Value = Option<usize>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
+        Ok(self.0.iter().position(|name| *name == key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_are_found_where_they_stand() {
+        let text = r#" {"a": [1, {"b": 2}], "\u0062" : 9007199254740993 ,"c":"x"} "#;
+        let [b, c, d] = members(text, ["b", "c", "d"]).unwrap();
+        assert_eq!(&text[b.clone().unwrap()], "9007199254740993");
+        assert_eq!((&text[c.unwrap()], d), ("\"x\"", None));
+        assert_eq!(
+            edited(text, vec![(b.unwrap(), "1.0".into())]),
+            r#" {"a": [1, {"b": 2}], "\u0062" : 1.0 ,"c":"x"} "#
+        );
+    }
+
+    #[test]
+    fn what_is_no_object_has_no_members() {
+        for text in ["[]", "1", "", "{", "{}x", "{\"a\":}", "nonsense"] {
+            assert_eq!(members(text, ["a"]), None, "{text}");
+        }
+        assert_eq!(member("{}", "a"), None);
+    }
+
+    #[test]
+    fn the_first_of_two_counts() {
+        assert_eq!(member(r#"{"a":1,"a":2}"#, "a"), Some("1"));
+    }
+
+    #[test]
+    fn a_path_leads_into_objects() {
+        let text = r#"{"_meta": {"x": {"y": "here"}}, "y": 0}"#;
+        assert_eq!(&text[at_path(text, &["_meta", "x", "y"]).unwrap()], "\"here\"");
+        assert_eq!(at_path(text, &["_meta", "y"]), None);
+        assert_eq!(at_path(text, &["y", "x"]), None);
+    }
+
+    #[test]
+    fn members_are_put_in_and_others_stay() {
+        let put = |text: &str| {
+            let (at, comma) = opening(text, &(0..text.len())).unwrap();
+            edited(text, vec![(at, format!("\"a\":1{comma}"))])
+        };
+        assert_eq!(put("{}"), "{\"a\":1}");
+        assert_eq!(put("{ }"), "{\"a\":1 }");
+        assert_eq!(put("{ \"b\": 2}"), "{\"a\":1, \"b\": 2}");
+        assert_eq!(opening("[]", &(0..2)), None);
+    }
+}

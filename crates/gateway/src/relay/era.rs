@@ -1,0 +1,209 @@
+//! The two eras: revisions with a handshake, and the stateless one, in which every request says
+//! itself who asks. What a caller of one asks a server of the other is put into its words, as far as
+//! both have words for it.
+
+use serde::Deserialize;
+
+use crate::raw::{self, Span};
+
+/// The newest revision with a handshake: what servers are offered.
+pub(crate) const LEGACY: &str = "2025-11-25";
+
+/// Revisions with a handshake, oldest first.
+const LEGACY_REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", LEGACY];
+
+/// The stateless revision.
+pub(crate) const MODERN: &str = "2026-07-28";
+
+/// All revisions that are served.
+pub(crate) const REVISIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", LEGACY, MODERN];
+
+const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";
+
+/// An era.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Era {
+    /// With a handshake.
+    Legacy,
+    /// Without.
+    Modern,
+}
+
+impl Era {
+    /// Of a request: it says so itself.
+    pub(crate) fn of(text: &str) -> Self {
+        match raw::at_path(text, &["params", "_meta", META_VERSION]) {
+            Some(_) => Self::Modern,
+            None => Self::Legacy,
+        }
+    }
+}
+
+/// How a request gets from its caller's era to its server's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Crossing {
+    /// Both are of one era.
+    None,
+    /// The caller is stateless, the server is not.
+    Down,
+    /// The server is stateless, the caller is not.
+    Up,
+}
+
+/// What a stateless caller wants to hear of.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Filter {
+    pub(super) tools_list_changed: bool,
+    pub(super) prompts_list_changed: bool,
+    pub(super) resources_list_changed: bool,
+}
+
+impl Filter {
+    pub(super) fn of(text: &str) -> Option<Self> {
+        let span = raw::at_path(text, &["params", "notifications"])?;
+        serde_json::from_str(text.get(span)?).ok()
+    }
+
+    pub(super) fn wants(&self, method: &str) -> bool {
+        match method {
+            "notifications/tools/list_changed" => self.tools_list_changed,
+            "notifications/prompts/list_changed" => self.prompts_list_changed,
+            "notifications/resources/list_changed" => self.resources_list_changed,
+            _ => false,
+        }
+    }
+
+    /// As the acknowledgement says it.
+    pub(super) fn to_json(&self) -> String {
+        let words = [
+            ("toolsListChanged", self.tools_list_changed),
+            ("promptsListChanged", self.prompts_list_changed),
+            ("resourcesListChanged", self.resources_list_changed),
+        ];
+        let said: Vec<_> = words
+            .iter()
+            .filter(|(_, on)| *on)
+            .map(|(word, _)| format!("\"{word}\":true"))
+            .collect();
+        format!("{{{}}}", said.join(","))
+    }
+}
+
+/// What a request to a stateless server carries beside the caller's own words.
+pub(super) fn stateless_meta(log_level: Option<&str>) -> String {
+    let level = log_level
+        .map(|level| format!(",\"io.modelcontextprotocol/logLevel\":{level}"))
+        .unwrap_or_default();
+    format!(
+        "\"{META_VERSION}\":\"{MODERN}\",\"io.modelcontextprotocol/clientCapabilities\":{{}},\
+         \"io.modelcontextprotocol/clientInfo\":{}{level}",
+        own_info()
+    )
+}
+
+/// The edit that puts metadata into a request.
+pub(super) fn meta_edit(text: &str, meta: &str) -> Option<(Span, String)> {
+    if let Some(span) = raw::at_path(text, &["params", "_meta"]) {
+        let (at, comma) = raw::opening(text, &span)?;
+        return Some((at, format!("{meta}{comma}")));
+    }
+    if let Some(span) = raw::at_path(text, &["params"]) {
+        let (at, comma) = raw::opening(text, &span)?;
+        return Some((at, format!("\"_meta\":{{{meta}}}{comma}")));
+    }
+    let begin = text.find('{')?;
+    let (at, comma) = raw::opening(text, &(begin..text.len()))?;
+    Some((at, format!("\"params\":{{\"_meta\":{{{meta}}}}}{comma}")))
+}
+
+/// Who patterm is to servers.
+pub(super) fn own_info() -> String {
+    format!("{{\"name\":\"patterm\",\"version\":\"{}\"}}", env!("CARGO_PKG_VERSION"))
+}
+
+/// What a stateless caller needs in the result of a server that knows nothing of it.
+pub(super) fn stateless_result_edit(text: &str, method: &str) -> Option<(Span, String)> {
+    let result = raw::at_path(text, &["result"])?;
+    let inner = text.get(result.clone())?;
+    let [kind, ttl, scope] = raw::members(inner, ["resultType", "ttlMs", "cacheScope"])?;
+    let mut more = Vec::new();
+    if kind.is_none() {
+        more.push("\"resultType\":\"complete\"");
+    }
+    let cacheable = method.ends_with("/list") || method == "resources/read";
+    if cacheable && ttl.is_none() {
+        more.push("\"ttlMs\":0");
+    }
+    if cacheable && scope.is_none() {
+        more.push("\"cacheScope\":\"private\"");
+    }
+    if more.is_empty() {
+        return None;
+    }
+    let (at, comma) = raw::opening(text, &result)?;
+    Some((at, format!("{}{comma}", more.join(","))))
+}
+
+/// Whether a stateless result asks its caller for something: other callers cannot be asked.
+pub(super) fn wants_input(text: &str) -> bool {
+    let kind = raw::at_path(text, &["result", "resultType"]);
+    kind.is_some_and(|span| &text[span] != "\"complete\"")
+}
+
+/// Where a notification or a result names the subscription it belongs to.
+pub(super) fn subscription(text: &str, under: &str) -> Option<Span> {
+    raw::at_path(text, &[under, "_meta", META_SUBSCRIPTION])
+}
+
+/// A notification to a stateless listener.
+pub(super) fn to_listener(text: &str, id: &str) -> String {
+    let meta = format!("\"{META_SUBSCRIPTION}\":{id}");
+    match meta_edit(text, &meta) {
+        Some(edit) => raw::edited(text, vec![edit]),
+        None => text.to_owned(),
+    }
+}
+
+/// What `server/discover` is answered with for a server that has only a handshake.
+pub(super) fn discovered(initialize: &str) -> String {
+    let part = |name: &str| raw::member(initialize, name);
+    let instructions =
+        part("instructions").map(|text| format!(",\"instructions\":{text}")).unwrap_or_default();
+    format!(
+        "{{\"resultType\":\"complete\",\"supportedVersions\":[\"{MODERN}\"],\"capabilities\":{},\
+         \"ttlMs\":0,\"cacheScope\":\"private\",\"_meta\":{{\"{META_SERVER}\":{}}}{instructions}}}",
+        part("capabilities").unwrap_or("{}"),
+        part("serverInfo").unwrap_or("{\"name\":\"unknown\",\"version\":\"0\"}"),
+    )
+}
+
+/// What `initialize` is answered with for a server that has only `server/discover`.
+pub(super) fn initialized(discover: &str) -> String {
+    let part = |name: &str| raw::member(discover, name);
+    let instructions =
+        part("instructions").map(|text| format!(",\"instructions\":{text}")).unwrap_or_default();
+    let info = raw::at_path(discover, &["_meta", META_SERVER]).map(|span| &discover[span]);
+    format!(
+        "{{\"protocolVersion\":\"{LEGACY}\",\"capabilities\":{},\"serverInfo\":{}{instructions}}}",
+        part("capabilities").unwrap_or("{}"),
+        info.unwrap_or("{\"name\":\"unknown\",\"version\":\"0\"}"),
+    )
+}
+
+/// The result of a handshake as a caller is told: in the revision that it asked for, where both
+/// know it.
+pub(super) fn hello_for(initialize: &str, request: &str) -> String {
+    let asked = raw::at_path(request, &["params", "protocolVersion"]).map(|span| &request[span]);
+    let Some(span) = raw::at_path(initialize, &["protocolVersion"]) else {
+        return initialize.to_owned();
+    };
+    let place = |quoted: &str| LEGACY_REVISIONS.iter().position(|r| quoted.trim_matches('"') == *r);
+    let agreed = place(&initialize[span.clone()]);
+    match asked.filter(|asked| place(asked).zip(agreed).is_some_and(|(a, b)| a < b)) {
+        Some(older) => raw::edited(initialize, vec![(span, older.to_owned())]),
+        None => initialize.to_owned(),
+    }
+}

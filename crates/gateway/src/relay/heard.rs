@@ -1,0 +1,193 @@
+//! What the server prints.
+
+use patterm_wire::error::{INTERNAL_ERROR, METHOD_NOT_FOUND};
+use patterm_wire::{ErrorObject, Id, Incoming, Message, reply};
+
+use super::era::{self, Crossing};
+use super::{LineId, Output, Relay};
+use crate::raw;
+
+/// Requests that are answered for all callers.
+const ROOTS: &str = "roots/list";
+
+impl<R> Relay<R> {
+    /// Takes one line. What is no message is counted, and never answered: two such peers would
+    /// answer each other for ever.
+    pub(crate) fn hear(&mut self, line: &[u8]) {
+        if line.trim_ascii().is_empty() {
+            return;
+        }
+        let Ok(text) = std::str::from_utf8(line) else {
+            self.noise += 1;
+            return;
+        };
+        match Incoming::parse(line) {
+            Ok(Incoming::One(message)) => self.hear_message(message, text),
+            Ok(Incoming::Batch(elements)) => {
+                for element in elements {
+                    match Message::from_raw(element) {
+                        Ok(message) => self.hear_message(message, element.get()),
+                        Err(_) => self.noise += 1,
+                    }
+                }
+            }
+            Err(_) => self.noise += 1,
+        }
+    }
+
+    fn hear_message(&mut self, message: Message<'_>, text: &str) {
+        match message {
+            Message::Response { id, outcome } => {
+                let own = id.and_then(|id| id.as_json().parse().ok());
+                let outcome = outcome.map(|raw| raw.get()).map_err(|raw| raw.get());
+                match own {
+                    Some(own) if self.greeted(own, outcome) => {}
+                    Some(own) => self.hear_answer(own, text),
+                    None => self.noise += 1,
+                }
+            }
+            Message::Request { id, method, .. } => self.hear_request(id, &method, text),
+            Message::Notification { method, .. } => self.hear_notification(&method, text),
+        }
+    }
+
+    fn hear_answer(&mut self, own: u64, text: &str) {
+        // An answer to what was cancelled, or to what was asked for nobody.
+        let Some(pending) = self.forget(own) else { return };
+        if pending.crossing == Crossing::Up && era::wants_input(text) {
+            let message = format!(
+                "the server asks for input before it answers {}, which a client of revision {} \
+                 cannot be asked for in this way",
+                pending.method,
+                era::LEGACY
+            );
+            let error = ErrorObject::new(INTERNAL_ERROR, message);
+            let body = reply::error(Some(&pending.id), &error);
+            return self.out.push(Output::Answer(pending.reply, body));
+        }
+        let mut edits = Vec::new();
+        if let Some(span) = raw::at_path(text, &["id"]) {
+            edits.push((span, pending.id.as_json().to_owned()));
+        }
+        if pending.crossing == Crossing::Down {
+            edits.extend(era::stateless_result_edit(text, &pending.method));
+        }
+        if pending.method == "subscriptions/listen"
+            && let Some(span) = era::subscription(text, "result")
+        {
+            edits.push((span, pending.id.as_json().to_owned()));
+        }
+        let body = raw::edited(text.trim(), shifted(edits, text)).into_bytes();
+        self.out.push(Output::Answer(pending.reply, body));
+    }
+
+    fn hear_request(&mut self, id: Id, method: &str, text: &str) {
+        let only = self.only_line();
+        match method {
+            "ping" => self.write_bytes(reply::result(&id, "{}")),
+            _ if self.terms.exclusive && only.is_some() => {
+                let Some(line) = only else { return };
+                let about = self.sole_request(line);
+                if let Some(line) = self.lines.get_mut(&line) {
+                    line.asked.insert(id);
+                }
+                self.out.push(Output::Tell { line, about, text: text.trim().to_owned() });
+            }
+            ROOTS => {
+                let result = format!("{{\"roots\":{}}}", self.terms.roots);
+                self.write_bytes(reply::result(&id, &result));
+            }
+            _ => {
+                let message = format!(
+                    "Method not found: several callers share this server, and none of them can be \
+                     asked for {method}"
+                );
+                let error = ErrorObject::new(METHOD_NOT_FOUND, message).with_data(method);
+                self.write_bytes(reply::error(Some(&id), &error));
+            }
+        }
+    }
+
+    fn hear_notification(&mut self, method: &str, text: &str) {
+        let text = text.trim();
+        if let Some(span) = era::subscription(text, "params") {
+            let own = text[span.clone()].parse().ok();
+            let Some(pending) = own.and_then(|own: u64| self.pending.get(&own)) else { return };
+            let (line, id) = (pending.line, pending.id.clone());
+            let text = raw::edited(text, vec![(span, id.as_json().to_owned())]);
+            self.out.push(Output::Tell { line, about: Some(id), text });
+            return;
+        }
+        match method {
+            "notifications/progress" => self.hear_progress(text),
+            "notifications/resources/updated" => {
+                let resource = raw::at_path(text, &["params", "uri"]);
+                let resource = resource.and_then(|span| serde_json::from_str(&text[span]).ok());
+                let Some(resource): Option<String> = resource else { return };
+                let wants = |line: &super::Line| line.resources.contains(&resource);
+                self.tell_those(text, |_, line| wants(line));
+            }
+            _ if method.ends_with("/list_changed") => {
+                self.tell_those(text, |_, _| true);
+                for listener in &self.listeners {
+                    if listener.filter.wants(method) {
+                        let text = era::to_listener(text, listener.id.as_json());
+                        let about = Some(listener.id.clone());
+                        self.out.push(Output::Tell { line: listener.line, about, text });
+                    }
+                }
+            }
+            // It belongs to somebody; to whom is known only where there is nobody else.
+            _ => {
+                if let Some(line) = self.only_line() {
+                    let about = self.sole_request(line);
+                    self.out.push(Output::Tell { line, about, text: text.to_owned() });
+                }
+            }
+        }
+    }
+
+    fn hear_progress(&mut self, text: &str) {
+        let Some(span) = raw::at_path(text, &["params", "progressToken"]) else { return };
+        let own = text[span.clone()].parse().ok();
+        let Some(pending) = own.and_then(|own: u64| self.pending.get(&own)) else { return };
+        let Some(token) = pending.token.clone() else { return };
+        let (line, about) = (pending.line, Some(pending.id.clone()));
+        let text = raw::edited(text, vec![(span, token)]);
+        self.out.push(Output::Tell { line, about, text });
+    }
+
+    /// Tells those callers of whom this is true, in the order in which they came.
+    fn tell_those(&mut self, text: &str, of: impl Fn(LineId, &super::Line) -> bool) {
+        let listening: Vec<LineId> = self.listeners.iter().map(|listener| listener.line).collect();
+        let mut lines: Vec<LineId> = self
+            .lines
+            .iter()
+            .filter(|(id, line)| !listening.contains(id) && of(**id, line))
+            .map(|(id, _)| *id)
+            .collect();
+        lines.sort_unstable();
+        for line in lines {
+            self.out.push(Output::Tell { line, about: None, text: text.to_owned() });
+        }
+    }
+
+    /// The caller, where there is one only.
+    fn only_line(&self) -> Option<LineId> {
+        let mut lines = self.lines.keys();
+        lines.next().filter(|_| lines.next().is_none()).copied()
+    }
+
+    /// The request that this caller waits for, if it is the only one.
+    fn sole_request(&self, line: LineId) -> Option<Id> {
+        let calls = &self.lines.get(&line)?.calls;
+        let mut sent = calls.iter().filter(|(_, own)| own.is_some());
+        sent.next().filter(|_| sent.next().is_none()).map(|(id, _)| id.clone())
+    }
+}
+
+/// Edits of a text as edits of the same text without the white space in front.
+fn shifted(edits: Vec<(raw::Span, String)>, text: &str) -> Vec<(raw::Span, String)> {
+    let lead = text.len() - text.trim_start().len();
+    edits.into_iter().map(|(s, by)| (s.start - lead..s.end - lead, by)).collect()
+}

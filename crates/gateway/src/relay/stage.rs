@@ -1,0 +1,209 @@
+//! How far a session is: which era its server is of, and the one handshake that serves all callers.
+
+use patterm_wire::{Id, reply};
+
+use super::era::{self, Era};
+use super::{Ask, Output, Relay};
+use crate::refusal::{Refusal, RefusalKind};
+
+/// Which eras a server serves; `None` where nobody asked it yet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Eras {
+    pub(crate) modern: Option<bool>,
+    pub(crate) legacy: Option<bool>,
+}
+
+/// What a server said of itself, as JSON.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Hello {
+    /// The result of `server/discover`.
+    pub(crate) discover: Option<String>,
+    /// The result of `initialize`.
+    pub(crate) initialize: Option<String>,
+}
+
+/// What the session waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Nothing was said.
+    Silent,
+    /// `server/discover` was asked under this id.
+    Discovering(u64),
+    /// `initialize` was asked under this id.
+    Initializing(u64),
+    /// It was answered; that it was understood is not written yet.
+    Initialized,
+    /// Whoever is of an era that is known to be served is served.
+    Ready,
+    /// It is over.
+    Closed,
+}
+
+/// What a request has to wait for, if for anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Need {
+    Nothing,
+    Discover,
+    Initialize,
+}
+
+impl<R> Relay<R> {
+    /// Whether the session waits for the server to say who it is.
+    pub(crate) fn is_greeting(&self) -> bool {
+        matches!(self.stage, Stage::Discovering(_) | Stage::Initializing(_) | Stage::Initialized)
+    }
+
+    /// Whether it waits for the answer to its probe: a server that knows no such request may say
+    /// nothing at all.
+    pub(crate) fn is_probing(&self) -> bool {
+        matches!(self.stage, Stage::Discovering(_))
+    }
+
+    /// The server has had its time to answer the probe: it is of the older era.
+    pub(crate) fn probe_is_over(&mut self) {
+        if self.is_probing() {
+            self.discovered(None);
+        }
+    }
+
+    /// How writing `notifications/initialized` went: if it failed, only that is repeated.
+    pub(crate) fn initialized_written(&mut self, well: bool) {
+        if self.stage != Stage::Initialized {
+            return;
+        }
+        if well {
+            self.stage = Stage::Ready;
+            self.flush();
+        }
+    }
+
+    pub(super) fn need(&self, era: Era) -> Need {
+        let greeted = self.hello.initialize.is_some();
+        match (era, self.eras.modern, self.eras.legacy) {
+            // A caller with a server of its own is met with its own handshake.
+            (Era::Legacy, None, None | Some(true)) if self.terms.exclusive && !greeted => {
+                Need::Initialize
+            }
+            (Era::Legacy, None, Some(true)) if greeted => Need::Nothing,
+            (_, None, _) => Need::Discover,
+            (Era::Modern, Some(true), _) if self.hello.discover.is_some() => Need::Nothing,
+            (Era::Modern, Some(true), _) => Need::Discover,
+            // A server that has both gets a handshake once somebody needs one.
+            (Era::Legacy, _, Some(false)) if self.hello.discover.is_some() => Need::Nothing,
+            (Era::Legacy, _, Some(false)) => Need::Discover,
+            _ if greeted => Need::Nothing,
+            _ => Need::Initialize,
+        }
+    }
+
+    /// Does what somebody needs, if it is not being done already. `ask` is who needs it.
+    pub(super) fn advance(&mut self, need: Need, ask: Option<&Ask<R>>) {
+        match (&self.stage, need) {
+            (Stage::Initialized, _) => self.write_initialized(),
+            (Stage::Silent | Stage::Ready, Need::Discover) => self.discover(),
+            (Stage::Silent | Stage::Ready, Need::Initialize) => self.initialize(ask),
+            _ => {}
+        }
+    }
+
+    fn discover(&mut self) {
+        let own = self.own_id();
+        self.stage = Stage::Discovering(own);
+        let params = format!("{{\"_meta\":{{{}}}}}", era::stateless_meta(None));
+        let id = Id::from_number(own);
+        self.write_bytes(reply::request(&id, "server/discover", Some(&params)));
+    }
+
+    fn initialize(&mut self, ask: Option<&Ask<R>>) {
+        let own = self.own_id();
+        self.stage = Stage::Initializing(own);
+        let id = Id::from_number(own);
+        // A caller with a server of its own is known to it by its own words.
+        let theirs = ask.filter(|ask| self.terms.exclusive && ask.method == "initialize");
+        let theirs = theirs.and_then(|ask| crate::raw::member(&ask.text, "params"));
+        let ours = || {
+            format!(
+                "{{\"protocolVersion\":\"{}\",\"capabilities\":{{\"roots\":{{}}}},\
+                 \"clientInfo\":{}}}",
+                era::LEGACY,
+                era::own_info()
+            )
+        };
+        let params = theirs.map_or_else(ours, str::to_owned);
+        self.write_bytes(reply::request(&id, "initialize", Some(&params)));
+    }
+
+    fn write_initialized(&mut self) {
+        let text = reply::notification("notifications/initialized", None);
+        let text = String::from_utf8_lossy(&text).into_owned();
+        self.out.push(Output::WriteInitialized(text));
+    }
+
+    /// Takes an answer that belongs to the handshake; returns whether it did.
+    pub(super) fn greeted(&mut self, own: u64, outcome: Result<&str, &str>) -> bool {
+        match self.stage {
+            Stage::Discovering(id) if id == own => self.discovered(outcome.ok()),
+            Stage::Initializing(id) if id == own => match outcome {
+                Ok(result) => {
+                    self.hello.initialize = Some(result.to_owned());
+                    self.eras.legacy = Some(true);
+                    self.stage = Stage::Initialized;
+                    self.write_initialized();
+                }
+                Err(error) => self.not_greeted(error),
+            },
+            _ => return false,
+        }
+        true
+    }
+
+    fn discovered(&mut self, result: Option<&str>) {
+        let versions = result.and_then(|result| crate::raw::member(result, "supportedVersions"));
+        let modern = versions.is_some_and(|versions| versions.contains(era::MODERN));
+        self.eras.modern = Some(modern);
+        self.stage = Stage::Ready;
+        if modern {
+            self.hello.discover = result.map(str::to_owned);
+        }
+        self.settle("it answers neither `initialize` nor `server/discover` as it should");
+    }
+
+    fn not_greeted(&mut self, error: &str) {
+        self.stage = Stage::Ready;
+        self.eras.legacy = Some(false);
+        self.settle(error);
+    }
+
+    /// Goes on with who waits, unless the server is of no era at all.
+    fn settle(&mut self, why: &str) {
+        if self.eras != (Eras { modern: Some(false), legacy: Some(false) }) {
+            return self.flush();
+        }
+        // The next call tries again.
+        self.eras = Eras::default();
+        let message = format!("the server refuses the handshake: {why}");
+        self.fail_waiting(&Refusal::new(RefusalKind::Unavailable, message));
+    }
+
+    /// The handshake did not come to its end in time: whoever waits for it hears so.
+    pub(crate) fn greeting_is_late(&mut self, refusal: &Refusal) {
+        if self.is_greeting() {
+            self.stage = Stage::Silent;
+            self.fail_waiting(refusal);
+        }
+    }
+
+    fn fail_waiting(&mut self, refusal: &Refusal) {
+        let error = refusal.to_error();
+        for ask in std::mem::take(&mut self.waiting) {
+            self.refuse(ask, &error);
+        }
+    }
+
+    /// Lets go on who waited, as far as that is possible now.
+    fn flush(&mut self) {
+        for ask in std::mem::take(&mut self.waiting) {
+            self.proceed(ask);
+        }
+    }
+}

@@ -1,0 +1,377 @@
+use std::fmt::Write;
+
+use patterm_wire::Id;
+
+use super::*;
+
+/// A session whose callers and server a test plays.
+struct Talk(Relay<u32>);
+
+const DISCOVER_META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+
+impl Talk {
+    fn new(terms: Terms, modern: Option<bool>) -> Self {
+        Self(Relay::new(terms, Eras { modern, legacy: None }))
+    }
+
+    /// A shared session with a server that is known to be of the older era, and greeted.
+    fn shared() -> Self {
+        let mut talk = Self::new(Terms { roots: "[]".into(), ..Terms::default() }, Some(false));
+        talk.ask(1, "1", "ping", "{}");
+        talk.hear(r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}"#);
+        talk.0.initialized_written(true);
+        talk.hear(r#"{"jsonrpc":"2.0","id":2,"result":{}}"#);
+        talk.said();
+        talk
+    }
+
+    fn request(id: &str, method: &str, params: &str) -> String {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
+    }
+
+    /// The reply's number is the line's.
+    fn ask(&mut self, line: u32, id: &str, method: &str, params: &str) {
+        let text = Self::request(id, method, params);
+        let era = Era::of(&text);
+        let id = Id::from_json(id).unwrap();
+        self.0.ask(Ask { line: line.into(), id, method: method.into(), text, era, reply: line });
+    }
+
+    fn hear(&mut self, text: &str) {
+        self.0.hear(text.as_bytes());
+    }
+
+    /// All that came out, one thing a line.
+    fn said(&mut self) -> String {
+        let mut said = String::new();
+        for output in self.0.take_output() {
+            let text = |body: Vec<u8>| String::from_utf8(body).unwrap();
+            match output {
+                Output::Write(text) => writeln!(said, "to server: {text}"),
+                Output::WriteInitialized(text) => writeln!(said, "to server, told: {text}"),
+                Output::Answer(to, body) => writeln!(said, "to {to}: {}", text(body)),
+                Output::Tell { line, about, text } => {
+                    let about = about.map_or("-".into(), |id| id.as_json().to_owned());
+                    writeln!(said, "tell {line} of {about}: {text}")
+                }
+            }
+            .unwrap();
+        }
+        said.replace(r#""jsonrpc":"2.0","#, "")
+    }
+
+    #[track_caller]
+    fn check(&mut self, expected: &str) {
+        let lines = |text: &str| -> Vec<String> {
+            text.lines().map(|l| l.trim().to_owned()).filter(|l| !l.is_empty()).collect()
+        };
+        assert_eq!(lines(&self.said()), lines(expected));
+    }
+}
+
+#[test]
+fn two_callers_with_the_same_id_get_their_own_answers() {
+    let mut talk = Talk::shared();
+    talk.ask(1, "7", "tools/call", r#"{"name":"a"}"#);
+    talk.ask(2, "7", "tools/call", r#"{"name":"b"}"#);
+    talk.ask(3, "\"7\"", "tools/call", r#"{"name":"c"}"#);
+    talk.check(
+        r#"
+        to server: {"id":3,"method":"tools/call","params":{"name":"a"}}
+        to server: {"id":4,"method":"tools/call","params":{"name":"b"}}
+        to server: {"id":5,"method":"tools/call","params":{"name":"c"}}
+        "#,
+    );
+    talk.hear(r#"{"jsonrpc":"2.0","id":4,"result":{"big":9007199254740993,"a":1.0}}"#);
+    talk.hear(r#" {"result":{}, "jsonrpc":"2.0", "id":3, "x":true} "#);
+    talk.hear(r#"{"jsonrpc":"2.0","id":5,"error":{"code":-1,"message":"no","data":{"k":[1]}}}"#);
+    talk.check(
+        r#"
+        to 2: {"id":7,"result":{"big":9007199254740993,"a":1.0}}
+        to 1: {"result":{},  "id":7, "x":true}
+        to 3: {"id":"7","error":{"code":-1,"message":"no","data":{"k":[1]}}}
+        "#,
+    );
+    assert_eq!(talk.0.in_flight(), 0);
+}
+
+#[test]
+fn the_handshake_is_made_once_and_who_comes_meanwhile_waits() {
+    let mut talk = Talk::new(Terms::default(), None);
+    talk.ask(1, "0", "initialize", r#"{"protocolVersion":"2024-11-05","capabilities":{}}"#);
+    talk.ask(2, "9", "tools/list", "{}");
+    let said = talk.said();
+    assert!(said.starts_with(r#"to server: {"id":1,"method":"server/discover""#), "{said}");
+    talk.hear(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"what?"}}"#);
+    let said = talk.said();
+    assert!(said.starts_with(r#"to server: {"id":2,"method":"initialize""#), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    talk.hear(r#"{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18","x":1}}"#);
+    talk.check(r#"to server, told: {"method":"notifications/initialized"}"#);
+    // It could not be written; only that is repeated.
+    talk.0.initialized_written(false);
+    talk.ask(3, "5", "tools/list", "{}");
+    talk.check(r#"to server, told: {"method":"notifications/initialized"}"#);
+    talk.0.initialized_written(true);
+    talk.check(
+        r#"
+        to 1: {"id":0,"result":{"protocolVersion":"2024-11-05","x":1}}
+        to server: {"id":3,"method":"tools/list","params":{}}
+        to server: {"id":4,"method":"tools/list","params":{}}
+        "#,
+    );
+    // Another caller's own handshake is answered from the first.
+    talk.ask(4, "\"a\"", "initialize", r#"{"protocolVersion":"2025-11-25"}"#);
+    talk.0.tell(4, "notifications/initialized", r#"{"method":"notifications/initialized"}"#);
+    talk.check(r#"to 4: {"id":"a","result":{"protocolVersion":"2025-06-18","x":1}}"#);
+}
+
+#[test]
+fn a_refused_handshake_is_told_to_each_and_tried_again_by_the_next() {
+    let mut talk = Talk::new(Terms::default(), Some(false));
+    talk.ask(1, "1", "tools/list", "{}");
+    talk.ask(2, "1", "tools/list", "{}");
+    talk.said();
+    talk.hear(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}"#);
+    let said = talk.said();
+    assert_eq!(said.matches("refuses the handshake").count(), 2, "{said}");
+    assert!(said.contains(r#""kind":"unavailable""#), "{said}");
+    talk.ask(2, "1", "tools/list", "{}");
+    assert!(talk.said().contains("server/discover"));
+}
+
+#[test]
+fn who_leaves_or_cancels_is_told_to_the_server_once() {
+    let mut talk = Talk::shared();
+    talk.ask(1, "1", "tools/call", "{}");
+    talk.ask(2, "1", "tools/call", "{}");
+    talk.said();
+    let text = r#"{"method":"notifications/cancelled","params":{"requestId":1,"reason":"bored"}}"#;
+    talk.0.tell(2, "notifications/cancelled", text);
+    talk.0.leave(1);
+    talk.0.leave(1);
+    talk.0.cancel(2, &Id::from_number(1), "again");
+    talk.check(
+        r#"
+        to server: {"method":"notifications/cancelled","params":{"requestId":4,"reason":"bored"}}
+        to server: {"method":"notifications/cancelled","params":{"requestId":3,"reason":"the caller is gone"}}
+        "#,
+    );
+    talk.hear(r#"{"jsonrpc":"2.0","id":3,"result":{}}"#);
+    talk.check("");
+}
+
+#[test]
+fn progress_finds_its_caller_by_a_token_of_ours() {
+    let mut talk = Talk::shared();
+    let params = r#"{"arguments":{"_meta":{"progressToken":"not this"}},"_meta":{"a":1,"progressToken": "tok" }}"#;
+    talk.ask(1, "1", "tools/call", params);
+    talk.ask(2, "1", "tools/call", r#"{"_meta":{"progressToken":"tok"}}"#);
+    talk.check(
+        r#"
+        to server: {"id":3,"method":"tools/call","params":{"arguments":{"_meta":{"progressToken":"not this"}},"_meta":{"a":1,"progressToken": 3 }}}
+        to server: {"id":4,"method":"tools/call","params":{"_meta":{"progressToken":4}}}
+        "#,
+    );
+    talk.hear(r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":4}}"#);
+    talk.hear(r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":"tok"}}"#);
+    talk.check(r#"tell 2 of 1: {"method":"notifications/progress","params":{"progress":1,"progressToken":"tok"}}"#);
+}
+
+#[test]
+fn strangers_are_not_asked_and_not_told() {
+    let mut talk = Talk::shared();
+    talk.0.join(2);
+    talk.hear(r#"{"jsonrpc":"2.0","id":"s1","method":"roots/list"}"#);
+    talk.hear(r#"{"jsonrpc":"2.0","id":8,"method":"ping"}"#);
+    talk.hear(r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"secret"}}"#);
+    talk.check(
+        r#"
+        to server: {"id":"s1","result":{"roots":[]}}
+        to server: {"id":8,"result":{}}
+        "#,
+    );
+    talk.hear(r#"{"jsonrpc":"2.0","id":9,"method":"sampling/createMessage","params":{}}"#);
+    let said = talk.said();
+    assert!(said.contains(r#"to server: {"id":9,"error":{"code":-32601"#), "{said}");
+    talk.hear(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+    talk.check(
+        r#"
+        tell 1 of -: {"method":"notifications/tools/list_changed"}
+        tell 2 of -: {"method":"notifications/tools/list_changed"}
+        "#,
+    );
+}
+
+#[test]
+fn resources_are_told_to_who_subscribed_and_given_up_with_the_last() {
+    let mut talk = Talk::shared();
+    for line in [1, 2] {
+        talk.ask(line, "1", "resources/subscribe", r#"{"uri":"file:///a"}"#);
+    }
+    talk.0.join(3);
+    talk.hear(r#"{"jsonrpc":"2.0","id":3,"result":{}}"#);
+    talk.hear(r#"{"jsonrpc":"2.0","id":4,"result":{}}"#);
+    talk.said();
+    let updated = r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"file:///a"}}"#;
+    talk.hear(updated);
+    assert_eq!(talk.said().lines().count(), 2);
+    talk.ask(1, "2", "resources/unsubscribe", r#"{"uri":"file:///a"}"#);
+    talk.check(r#"to 1: {"id":2,"result":{}}"#);
+    talk.hear(updated);
+    assert!(talk.said().starts_with("tell 2 of -"));
+    talk.0.leave(2);
+    talk.check(
+        r#"to server: {"id":5,"method":"resources/unsubscribe","params":{"uri":"file:///a"}}"#,
+    );
+}
+
+#[test]
+fn a_caller_with_a_server_of_its_own_shakes_hands_itself_and_is_asked() {
+    let mut talk = Talk::new(Terms { exclusive: true, ..Terms::default() }, None);
+    let own = r#"{"protocolVersion":"2025-11-25","capabilities":{"sampling":{}},"clientInfo":{"name":"c","version":"2"}}"#;
+    talk.ask(1, "0", "initialize", own);
+    talk.check(&format!(r#"to server: {{"id":1,"method":"initialize","params":{own}}}"#));
+    talk.hear(r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}"#);
+    talk.0.initialized_written(true);
+    talk.ask(1, "5", "tools/call", "{}");
+    talk.said();
+    talk.hear(r#"{"jsonrpc":"2.0","id":0,"method":"sampling/createMessage","params":{"n":1}}"#);
+    talk.check(r#"tell 1 of 5: {"id":0,"method":"sampling/createMessage","params":{"n":1}}"#);
+    let answer = r#"{"jsonrpc":"2.0","id":0,"result":{"role":"assistant"}}"#;
+    talk.0.respond(1, &Id::from_number(0), answer);
+    talk.0.respond(1, &Id::from_number(0), answer);
+    talk.check(r#"to server: {"id":0,"result":{"role":"assistant"}}"#);
+}
+
+#[test]
+fn a_stateless_caller_uses_an_older_server() {
+    let mut talk = Talk::shared();
+    talk.ask(5, "1", "server/discover", &format!("{{{DISCOVER_META}}}"));
+    let said = talk.said();
+    assert!(
+        said.contains(r#""supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}"#),
+        "{said}"
+    );
+    talk.ask(5, "2", "tools/list", &format!("{{{DISCOVER_META}}}"));
+    talk.ask(5, "3", "tools/call", &format!(r#"{{"name":"x",{DISCOVER_META}}}"#));
+    talk.said();
+    talk.hear(r#"{"jsonrpc":"2.0","id":3,"result":{"tools":[]}}"#);
+    talk.hear(r#"{"jsonrpc":"2.0","id":4,"result":{"content":[]}}"#);
+    talk.check(
+        r#"
+        to 5: {"id":2,"result":{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[]}}
+        to 5: {"id":3,"result":{"resultType":"complete","content":[]}}
+        "#,
+    );
+    let listen = format!(r#"{{"notifications":{{"toolsListChanged":true}},{DISCOVER_META}}}"#);
+    talk.ask(5, "\"l\"", "subscriptions/listen", &listen);
+    talk.hear(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+    talk.hear(r#"{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}"#);
+    let said = talk.said();
+    let own: Vec<_> = said.lines().filter(|line| line.starts_with("tell 5")).collect();
+    assert_eq!(own.len(), 2, "{said}");
+    assert!(own[0].contains("subscriptions/acknowledged"), "{said}");
+    assert!(own[1].contains(r#"subscriptionId":"l""#), "{said}");
+}
+
+#[test]
+fn an_older_caller_uses_a_stateless_server() {
+    let mut talk = Talk::new(Terms::default(), None);
+    talk.ask(1, "0", "initialize", r#"{"protocolVersion":"2025-06-18"}"#);
+    talk.said();
+    talk.hear(r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"m","version":"3"}}}}"#);
+    assert!(talk.said().contains("initialize"), "it may have both");
+    talk.hear(r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"no such thing"}}"#);
+    talk.check(r#"to 1: {"id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"m","version":"3"}}}"#);
+    talk.ask(1, "1", "ping", "{}");
+    talk.check(r#"to 1: {"id":1,"result":{}}"#);
+    talk.ask(1, "2", "tools/call", r#"{"name":"x"}"#);
+    let said = talk.said();
+    assert!(
+        said.contains(
+            r#""params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28""#
+        ),
+        "{said}"
+    );
+    talk.hear(r#"{"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","x":1}}"#);
+    assert!(talk.said().contains("asks for input"));
+}
+
+#[test]
+fn a_stateless_subscription_is_told_under_the_callers_id() {
+    let mut talk = Talk::new(Terms::default(), None);
+    talk.ask(
+        1,
+        "\"sub\"",
+        "subscriptions/listen",
+        &format!(r#"{{"notifications":{{}},{DISCOVER_META}}}"#),
+    );
+    talk.hear(r#"{"jsonrpc":"2.0","id":1,"result":{"supportedVersions":["2026-07-28"]}}"#);
+    talk.said();
+    talk.hear(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":2}}}"#);
+    talk.hear(r#"{"jsonrpc":"2.0","id":2,"result":{"_meta":{"io.modelcontextprotocol/subscriptionId":2}}}"#);
+    talk.check(
+        r#"
+        tell 1 of "sub": {"method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"sub"}}}
+        to 1: {"id":"sub","result":{"_meta":{"io.modelcontextprotocol/subscriptionId":"sub"}}}
+        "#,
+    );
+}
+
+#[test]
+fn noise_is_counted_and_never_answered() {
+    let mut talk = Talk::shared();
+    for noise in [
+        "listening on stdio",
+        "{\"a\":1}",
+        "[]",
+        "",
+        "   ",
+        r#"{"jsonrpc":"2.0","id":null,"error":{}}"#,
+    ] {
+        talk.hear(noise);
+    }
+    talk.0.hear(b"\xff\xfe");
+    talk.check("");
+    assert_eq!(talk.0.noise(), 5);
+}
+
+#[test]
+fn ceilings_refuse_at_once() {
+    let mut talk = Talk::shared();
+    talk.0.terms.in_flight = 3;
+    talk.0.terms.in_flight_of_one = 2;
+    for (line, id) in [(1, "1"), (1, "2"), (1, "3"), (2, "1"), (2, "2")] {
+        talk.ask(line, id, "tools/call", "{}");
+    }
+    let said = talk.said();
+    let refused: Vec<_> = said.lines().filter(|line| line.contains("\"limit\"")).collect();
+    assert_eq!(refused.len(), 2, "{said}");
+    assert!(refused[0].starts_with("to 1: {\"id\":3"), "{said}");
+    assert!(refused[1].starts_with("to 2: {\"id\":2"), "{said}");
+}
+
+#[test]
+fn an_id_twice_in_flight_is_refused_and_the_first_is_answered() {
+    let mut talk = Talk::shared();
+    talk.ask(1, "1", "tools/call", "{}");
+    talk.ask(1, "1", "tools/call", "{}");
+    let said = talk.said();
+    assert!(said.contains("-32600"), "{said}");
+    talk.hear(r#"{"jsonrpc":"2.0","id":3,"result":{}}"#);
+    talk.check(r#"to 1: {"id":1,"result":{}}"#);
+}
+
+#[test]
+fn everybody_hears_why_it_ended() {
+    let mut talk = Talk::new(Terms::default(), Some(false));
+    talk.ask(1, "1", "tools/list", "{}");
+    talk.ask(2, "2", "tools/list", "{}");
+    talk.said();
+    talk.0.close(&Refusal::new(crate::RefusalKind::Ended, "it exited with code 3: boom"));
+    let said = talk.said();
+    assert_eq!(said.matches("exited with code 3: boom").count(), 2, "{said}");
+    talk.ask(1, "9", "tools/list", "{}");
+    assert!(talk.said().contains("server_ended"));
+}

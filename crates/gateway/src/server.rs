@@ -1,0 +1,263 @@
+//! A server by its name: started by the first call that needs it, once for all who come at the same
+//! time; started again when it ended, with growing pauses while it keeps ending.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::backend::Backend;
+use crate::refusal::{Refusal, RefusalKind};
+use crate::relay::{Eras, Terms};
+use crate::session::{Session, Standing};
+use crate::settings::Bounds;
+
+/// The pause after a first failure, doubled each time up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// A server that lived this long was no failure.
+const GOOD_LIFE: Duration = Duration::from_secs(10);
+
+/// What is started, and how.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) name: String,
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) terms: Terms,
+    pub(crate) bounds: Bounds,
+}
+
+/// How far a start is.
+#[derive(Clone)]
+enum Start {
+    Asleep,
+    Starting,
+    Running(Session),
+    /// It could not be started, or ended too soon; not again before this.
+    Failed(Refusal, Instant),
+}
+
+/// One running copy of a server, or the place of one.
+pub(crate) struct Slot {
+    plan: Plan,
+    start: watch::Sender<Start>,
+    past: Mutex<Past>,
+}
+
+/// What happened before.
+#[derive(Debug, Default)]
+struct Past {
+    eras: Eras,
+    /// Failures in a row.
+    failures: u32,
+    starts: u64,
+    last_error: Option<String>,
+}
+
+/// How a server stands, for those who look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerStatus {
+    /// `asleep`, `starting`, `running` or `failed`.
+    pub state: &'static str,
+    /// Its process on this machine.
+    pub pid: Option<i32>,
+    /// How long it runs.
+    pub uptime: Option<Duration>,
+    /// Calls that are not answered.
+    pub in_flight: usize,
+    /// How often it was started after its first start.
+    pub restarts: u64,
+    /// Lines on its output that were no protocol.
+    pub noise: u64,
+    /// Why it last ended or could not be started.
+    pub last_error: Option<String>,
+}
+
+impl ServerStatus {
+    /// Of one that nobody needed yet.
+    pub(crate) fn asleep() -> Self {
+        Self {
+            state: "asleep",
+            pid: None,
+            uptime: None,
+            in_flight: 0,
+            restarts: 0,
+            noise: 0,
+            last_error: None,
+        }
+    }
+}
+
+impl Slot {
+    pub(crate) fn new(plan: Plan) -> Arc<Self> {
+        Arc::new(Self { plan, start: watch::Sender::new(Start::Asleep), past: Mutex::default() })
+    }
+
+    pub(crate) fn bounds(&self) -> &Bounds {
+        &self.plan.bounds
+    }
+
+    /// The session, started if there is none. Who comes while it is being started waits for the same
+    /// start, which goes on though all of them leave.
+    pub(crate) async fn session(self: &Arc<Self>) -> Result<Session, Refusal> {
+        let mut start = self.start.subscribe();
+        let mut waited = false;
+        loop {
+            let mut begins = false;
+            self.start.send_if_modified(|start| {
+                begins = match start {
+                    Start::Asleep => true,
+                    Start::Failed(_, until) => !waited && Instant::now() >= *until,
+                    Start::Starting | Start::Running(_) => false,
+                };
+                if begins {
+                    *start = Start::Starting;
+                }
+                begins
+            });
+            if begins {
+                tokio::spawn(self.clone().begin());
+            }
+            let now = start.borrow_and_update().clone();
+            match now {
+                Start::Running(session) if session.is_running() => return Ok(session),
+                // Whoever waited for a start that failed hears why; the next one tries again.
+                Start::Failed(refusal, _) => return Err(refusal),
+                // One that ended is followed by another state at once.
+                Start::Running(_) | Start::Starting | Start::Asleep => {}
+            }
+            if start.changed().await.is_err() {
+                return Err(Refusal::new(RefusalKind::Unavailable, "it was taken away"));
+            }
+            waited = true;
+        }
+    }
+
+    async fn begin(self: Arc<Self>) {
+        let known = self.past().eras;
+        let opened = self.plan.backend.open().await;
+        let channel = match opened {
+            Ok(channel) => channel,
+            Err(refusal) => return self.fail(refusal),
+        };
+        let Plan { name, terms, bounds, .. } = &self.plan;
+        let session = Session::start(name, channel, terms.clone(), known, bounds.message_bytes);
+        self.past().starts += 1;
+        self.start.send_replace(Start::Running(session.clone()));
+        self.watch_over(session).await;
+    }
+
+    /// Follows a session to its end, and puts it to sleep if nobody needs it.
+    async fn watch_over(self: Arc<Self>, session: Session) {
+        let mut standing = session.standing();
+        let ended = loop {
+            let nap = self.plan.bounds.idle.map(|idle| idle.saturating_sub(session.idle()));
+            tokio::select! {
+                ended = over(&mut standing) => break ended,
+                () = nap_for(nap) => {
+                    if self.plan.bounds.idle.is_some_and(|idle| session.idle() >= idle) {
+                        session.end("it was put to sleep; the next call wakes it").await;
+                    }
+                }
+            }
+        };
+        self.past().eras = session.eras();
+        match ended {
+            Some(Standing::Over { asked: true, .. }) | None => {
+                self.start.send_replace(Start::Asleep);
+            }
+            Some(Standing::Over { refusal, .. }) => {
+                if session.uptime() >= GOOD_LIFE {
+                    self.past().failures = 0;
+                }
+                // A server may have died of the probe itself; it is not asked again.
+                if session.eras().modern.is_none() {
+                    self.past().eras.modern = Some(false);
+                }
+                self.fail(refusal);
+            }
+            Some(Standing::Running) => {}
+        }
+    }
+
+    fn fail(&self, refusal: Refusal) {
+        let mut past = self.past();
+        past.last_error = Some(refusal.message.clone());
+        let pause = FIRST_PAUSE.saturating_mul(1 << past.failures.min(16)).min(LONGEST_PAUSE);
+        // One end may be bad luck: the next call tries at once.
+        let pause = if past.failures == 0 { Duration::ZERO } else { pause };
+        past.failures += 1;
+        drop(past);
+        let message = match pause.is_zero() {
+            true => refusal.message,
+            false => format!("{}; it is not started again for {pause:?}", refusal.message),
+        };
+        let refusal = Refusal::new(RefusalKind::Unavailable, message);
+        self.start.send_replace(Start::Failed(refusal, Instant::now() + pause));
+    }
+
+    /// Ends what runs.
+    pub(crate) async fn end(&self, why: &str) {
+        let running = match &*self.start.borrow() {
+            Start::Running(session) => Some(session.clone()),
+            _ => None,
+        };
+        if let Some(session) = running {
+            session.end(why).await;
+        }
+    }
+
+    /// Ends it once its calls are answered, or have had the time that calls may take.
+    pub(crate) async fn retire(&self) {
+        let session = match &*self.start.borrow() {
+            Start::Running(session) => session.clone(),
+            _ => return,
+        };
+        let _ = tokio::time::timeout(self.plan.bounds.call, session.until_unused()).await;
+        session.end("it is not wanted any more").await;
+    }
+
+    pub(crate) fn is_asleep(&self) -> bool {
+        matches!(&*self.start.borrow(), Start::Asleep | Start::Failed(..))
+    }
+
+    pub(crate) fn status(&self) -> ServerStatus {
+        let start = self.start.borrow().clone();
+        let (state, session) = match &start {
+            Start::Running(session) if session.is_running() => ("running", Some(session)),
+            Start::Asleep | Start::Running(_) => ("asleep", None),
+            Start::Starting => ("starting", None),
+            Start::Failed(..) => ("failed", None),
+        };
+        let past = self.past();
+        ServerStatus {
+            state,
+            pid: session.and_then(Session::pid),
+            uptime: session.map(Session::uptime),
+            in_flight: session.map_or(0, Session::in_flight),
+            restarts: past.starts.saturating_sub(1),
+            noise: session.map_or(0, Session::noise),
+            last_error: past.last_error.clone(),
+        }
+    }
+
+    fn past(&self) -> MutexGuard<'_, Past> {
+        self.past.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Waits until a session is over.
+async fn over(standing: &mut watch::Receiver<Standing>) -> Option<Standing> {
+    let ended = standing.wait_for(|standing| *standing != Standing::Running).await;
+    ended.map(|standing| standing.clone()).ok()
+}
+
+async fn nap_for(nap: Option<Duration>) {
+    match nap {
+        // A moment more, so that it is over when it is looked at.
+        Some(nap) => tokio::time::sleep(nap + Duration::from_millis(10)).await,
+        None => std::future::pending().await,
+    }
+}

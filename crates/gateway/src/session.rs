@@ -1,0 +1,419 @@
+//! A running server and the session with it: the streams around the relay. It belongs to no caller
+//! and outlives every one of them.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use patterm_wire::{Id, Message};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::time::{Instant, timeout};
+
+use crate::backend::{Channel, Life};
+use crate::lines::Lines;
+use crate::queue::{Entry, Queue};
+use crate::refusal::{Refusal, RefusalKind};
+use crate::relay::{Ask, Era, Eras, LineId, Output, Relay, Terms};
+
+/// A server that knows nothing of the stateless era answers the probe at once, or not at all.
+const PROBE_PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long a server may take to say who it is: some fetch packages before their first word.
+const GREETING_PATIENCE: Duration = Duration::from_secs(60);
+
+/// What may wait to be written to a server: beyond it, callers hear that it does not read.
+const QUEUE_BYTES: usize = 16 << 20;
+
+/// A server that reads nothing for this long while something waits is taken for hung.
+const WRITE_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Last lines of its standard error that an end is explained with.
+const LAST_WORDS: usize = 10;
+
+/// Bytes of one of them.
+const LAST_WORD_BYTES: usize = 2 << 10;
+
+/// The longest line of standard error that is logged as one.
+const ERROR_LINE_BYTES: usize = 1 << 20;
+
+/// Bytes read in one go.
+const READ_BYTES: usize = 64 << 10;
+
+/// After the end of its output, a server has this long to end.
+const END_PATIENCE: Duration = Duration::from_secs(2);
+
+/// What a caller is told beside answers: about which of its requests, and what.
+#[derive(Debug)]
+pub struct Told {
+    /// The caller's own id of the request it belongs to, where that is known.
+    pub about: Option<Id>,
+    /// The message.
+    pub text: String,
+}
+
+/// How a session stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Running,
+    /// It is over, and why; `asked` if we wanted it.
+    Over {
+        refusal: Refusal,
+        asked: bool,
+    },
+}
+
+/// A session.
+#[derive(Clone)]
+pub(crate) struct Session(Arc<Inner>);
+
+struct Inner {
+    name: String,
+    relay: Mutex<State>,
+    queue: Queue,
+    life: Box<dyn Life>,
+    pid: Option<i32>,
+    standing: watch::Sender<Standing>,
+    last_words: Mutex<VecDeque<String>>,
+    /// When somebody last wanted something, in milliseconds since `began`.
+    used: AtomicU64,
+    ending: AtomicBool,
+    /// Rung when calls were answered.
+    answered: Notify,
+    began: Instant,
+}
+
+struct State {
+    relay: Relay<oneshot::Sender<Vec<u8>>>,
+    tellers: HashMap<LineId, mpsc::Sender<Told>>,
+}
+
+impl Session {
+    /// Takes over a server that was started.
+    pub(crate) fn start(
+        name: &str,
+        channel: Channel,
+        terms: Terms,
+        eras: Eras,
+        message_limit: usize,
+    ) -> Self {
+        let Channel { input, output, errors, pid, life } = channel;
+        let relay = Relay::new(terms, eras);
+        let session = Self(Arc::new(Inner {
+            name: name.to_owned(),
+            relay: Mutex::new(State { relay, tellers: HashMap::new() }),
+            queue: Queue::default(),
+            life,
+            pid,
+            standing: watch::Sender::new(Standing::Running),
+            last_words: Mutex::default(),
+            used: AtomicU64::new(0),
+            ending: AtomicBool::new(false),
+            answered: Notify::new(),
+            began: Instant::now(),
+        }));
+        let heard = tokio::spawn(session.clone().listen_to_errors(errors));
+        tokio::spawn(session.clone().write_all(input));
+        tokio::spawn(session.clone().listen(output, message_limit, heard));
+        session
+    }
+
+    /// How it stands, and changes of it.
+    pub(crate) fn standing(&self) -> watch::Receiver<Standing> {
+        self.0.standing.subscribe()
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        *self.0.standing.borrow() == Standing::Running
+    }
+
+    /// Whether it is this one.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Waits until no call is in flight.
+    pub(crate) async fn until_unused(&self) {
+        while self.is_running() && self.in_flight() > 0 {
+            self.0.answered.notified().await;
+        }
+    }
+
+    pub(crate) fn pid(&self) -> Option<i32> {
+        self.0.pid
+    }
+
+    pub(crate) fn in_flight(&self) -> usize {
+        self.lock().relay.in_flight()
+    }
+
+    pub(crate) fn noise(&self) -> u64 {
+        self.lock().relay.noise()
+    }
+
+    pub(crate) fn eras(&self) -> Eras {
+        self.lock().relay.eras()
+    }
+
+    pub(crate) fn uptime(&self) -> Duration {
+        self.0.began.elapsed()
+    }
+
+    /// How long nobody wanted anything of it; nothing while a call is in flight.
+    pub(crate) fn idle(&self) -> Duration {
+        if self.in_flight() > 0 {
+            return Duration::ZERO;
+        }
+        let used = Duration::from_millis(self.0.used.load(Ordering::Relaxed));
+        self.0.began.elapsed().saturating_sub(used)
+    }
+
+    /// A caller comes; what it is told beside answers goes to `teller`, as long as that takes it.
+    pub(crate) fn join(&self, line: LineId, teller: mpsc::Sender<Told>) {
+        let mut state = self.lock();
+        state.tellers.insert(line, teller);
+        state.relay.join(line);
+    }
+
+    /// A caller leaves.
+    pub(crate) fn leave(&self, line: LineId) {
+        self.with(|relay| relay.leave(line));
+        self.lock().tellers.remove(&line);
+    }
+
+    /// A caller asks; the answer comes by the receiver, under the caller's id.
+    pub(crate) fn ask(
+        &self,
+        line: LineId,
+        id: Id,
+        method: &str,
+        text: String,
+    ) -> Result<oneshot::Receiver<Vec<u8>>, Refusal> {
+        self.note_use();
+        if self.0.queue.bytes() + text.len() > QUEUE_BYTES {
+            let message = format!(
+                "`{}` does not read what it is sent: {} bytes wait already",
+                self.0.name,
+                self.0.queue.bytes()
+            );
+            return Err(Refusal::new(RefusalKind::Limit, message));
+        }
+        let (reply, answer) = oneshot::channel();
+        let era = Era::of(&text);
+        let ask = Ask { line, id, method: method.to_owned(), text, era, reply };
+        self.with(|relay| relay.ask(ask));
+        Ok(answer)
+    }
+
+    /// A caller tells something, or answers what it was asked.
+    pub(crate) fn tell(&self, line: LineId, message: &Message<'_>, text: &str) {
+        self.note_use();
+        self.with(|relay| match message {
+            Message::Notification { method, .. } => relay.tell(line, method, text),
+            Message::Response { id: Some(id), .. } => relay.respond(line, id, text),
+            _ => {}
+        });
+    }
+
+    /// A caller does not wait any more.
+    pub(crate) fn cancel(&self, line: LineId, id: &Id, why: &str) {
+        self.with(|relay| relay.cancel(line, id, why));
+    }
+
+    /// Ends it, because we want it.
+    pub(crate) async fn end(&self, why: &str) {
+        self.0.ending.store(true, Ordering::Release);
+        self.over(Refusal::new(RefusalKind::Ended, why));
+        self.0.life.end().await;
+    }
+
+    fn note_use(&self) {
+        let now = u64::try_from(self.0.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.0.used.store(now, Ordering::Relaxed);
+    }
+
+    /// Does something with the relay, and what follows from it, before anybody else does.
+    fn with(&self, work: impl FnOnce(&mut Relay<oneshot::Sender<Vec<u8>>>)) {
+        let mut state = self.lock();
+        let probed = state.relay.is_probing();
+        let greeted = state.relay.is_greeting();
+        work(&mut state.relay);
+        if !probed && state.relay.is_probing() {
+            self.after(PROBE_PATIENCE, |session| session.with(Relay::probe_is_over));
+        }
+        if !greeted && state.relay.is_greeting() {
+            self.after(GREETING_PATIENCE, Self::greeting_is_late);
+        }
+        for output in state.relay.take_output() {
+            match output {
+                Output::Write(line) => self.0.queue.push(Entry { line, is_told: false }),
+                Output::WriteInitialized(line) => self.0.queue.push(Entry { line, is_told: true }),
+                // Whoever does not wait any more left in this moment.
+                Output::Answer(to, body) => {
+                    let _ = to.send(body);
+                    self.0.answered.notify_waiters();
+                }
+                Output::Tell { line, about, text } => {
+                    let teller = state.tellers.get(&line);
+                    if teller.is_some_and(|to| to.try_send(Told { about, text }).is_err()) {
+                        tracing::debug!(server = self.0.name, line, "a caller does not listen");
+                    }
+                }
+            }
+        }
+    }
+
+    fn after(&self, patience: Duration, work: impl FnOnce(&Self) + Send + 'static) {
+        let session = self.clone();
+        tokio::spawn(async move {
+            let mut standing = session.standing();
+            let over = standing.wait_for(|standing| *standing != Standing::Running);
+            if timeout(patience, over).await.is_err() {
+                work(&session);
+            }
+        });
+    }
+
+    fn greeting_is_late(&self) {
+        let message = format!(
+            "`{}` did not finish the handshake within {GREETING_PATIENCE:?}{}",
+            self.0.name,
+            self.last_words()
+        );
+        self.with(|relay| {
+            relay.greeting_is_late(&Refusal::new(RefusalKind::Unavailable, message));
+        });
+    }
+
+    async fn write_all(self, mut input: Box<dyn AsyncWrite + Send + Unpin>) {
+        while let Some(entries) = self.0.queue.take().await {
+            let mut bytes = Vec::new();
+            for entry in &entries {
+                bytes.extend_from_slice(entry.line.as_bytes());
+                bytes.push(b'\n');
+            }
+            let whole = bytes.len() - entries.len();
+            let told = entries.iter().any(|entry| entry.is_told);
+            drop(entries);
+            let mut rest = bytes.as_slice();
+            while !rest.is_empty() {
+                match timeout(WRITE_PATIENCE, input.write(rest)).await {
+                    Ok(Ok(written)) if written > 0 => rest = &rest[written..],
+                    // Its output says what became of it.
+                    Ok(_) => return self.0.queue.close(),
+                    Err(_) => {
+                        let why = format!("read nothing for {WRITE_PATIENCE:?}");
+                        return self.ended(&why).await;
+                    }
+                }
+            }
+            self.0.queue.written(whole);
+            if told {
+                self.with(|relay| relay.initialized_written(true));
+            }
+        }
+        // Its input ends here: most servers take that as their own end.
+    }
+
+    async fn listen(
+        self,
+        mut output: Box<dyn AsyncRead + Send + Unpin>,
+        limit: usize,
+        errors: tokio::task::JoinHandle<()>,
+    ) {
+        let mut lines = Lines::new(limit);
+        let mut bytes = vec![0; READ_BYTES];
+        let mut skipped = 0;
+        loop {
+            match output.read(&mut bytes).await {
+                Ok(0) | Err(_) => break,
+                Ok(read) => lines.take(&bytes[..read], |line| self.with(|relay| relay.hear(line))),
+            }
+            if lines.skipped() > skipped {
+                skipped = lines.skipped();
+                tracing::warn!(server = self.0.name, limit, "a line longer than it may be");
+            }
+        }
+        let last = lines.rest();
+        self.with(|relay| relay.hear(&last));
+        let ended = timeout(END_PATIENCE, self.0.life.ended()).await;
+        let how = ended.unwrap_or_else(|_| "closed its output".to_owned());
+        // What it said last is worth a moment; whoever holds its standard error is not.
+        let _ = timeout(END_PATIENCE, errors).await;
+        self.ended(&how).await;
+    }
+
+    /// The server ended by itself.
+    async fn ended(&self, how: &str) {
+        let message = format!("`{}` {how}{}", self.0.name, self.last_words());
+        if !self.0.ending.load(Ordering::Acquire) {
+            tracing::warn!(server = self.0.name, how, "a shared server ended");
+        }
+        self.over(Refusal::new(RefusalKind::Ended, message));
+        self.0.life.end().await;
+    }
+
+    /// Tells everybody, once.
+    fn over(&self, refusal: Refusal) {
+        let asked = self.0.ending.load(Ordering::Acquire);
+        let first = self.0.standing.send_if_modified(|standing| {
+            let running = *standing == Standing::Running;
+            if running {
+                *standing = Standing::Over { refusal: refusal.clone(), asked };
+            }
+            running
+        });
+        if first {
+            self.with(|relay| relay.close(&refusal));
+            self.0.queue.close();
+            // Who listens hears the end.
+            self.lock().tellers.clear();
+        }
+    }
+
+    async fn listen_to_errors(self, mut errors: Box<dyn AsyncRead + Send + Unpin>) {
+        let mut lines = Lines::new(ERROR_LINE_BYTES);
+        let mut bytes = vec![0; READ_BYTES];
+        while let Ok(read) = errors.read(&mut bytes).await {
+            if read == 0 {
+                break;
+            }
+            lines.take(&bytes[..read], |line| self.note_error(line));
+        }
+        let last = lines.rest();
+        if !last.is_empty() {
+            self.note_error(&last);
+        }
+    }
+
+    fn note_error(&self, line: &[u8]) {
+        let line = String::from_utf8_lossy(line);
+        let line: String = line.trim_end().chars().filter(|c| !c.is_control()).collect();
+        if line.is_empty() {
+            return;
+        }
+        tracing::info!(server = self.0.name, "{line}");
+        let mut words = self.0.last_words.lock().unwrap_or_else(PoisonError::into_inner);
+        if words.len() == LAST_WORDS {
+            words.pop_front();
+        }
+        words.push_back(line.chars().take(LAST_WORD_BYTES).collect());
+    }
+
+    /// What it said last, as the end of a sentence.
+    fn last_words(&self) -> String {
+        let words = self.0.last_words.lock().unwrap_or_else(PoisonError::into_inner);
+        match words.is_empty() {
+            true => String::new(),
+            false => {
+                let lines: Vec<&str> = words.iter().map(String::as_str).collect();
+                format!("; it last said: {}", lines.join(" / "))
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.relay.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
