@@ -127,7 +127,7 @@ fn alive(pid: &str) -> bool {
 fn a_program_runs_on_its_own_terminal_with_what_was_asked_and_nothing_else() {
     let (kept, mut keeper) = Kept::start(&[]);
     let script = "tty; stty size; echo $GREETING; pwd; env | sort; ls /proc/self/fd; ps -o pid=,sid=,pgid= -p $$ | tr -s ' '; echo pid $$; exit 7";
-    let pane = keeper.spawn("p1", &kept.sh(script)).unwrap();
+    let pane = keeper.spawn("p1", &kept.sh(script), None).unwrap();
     let text = output(&pane);
     assert_eq!(exited(&pane), Exit::Code(7), "{text}");
     assert!(text.contains("/dev/pts/") && text.contains("24 80"), "{text}");
@@ -162,25 +162,25 @@ fn bad_programs_are_refused_with_the_reason_and_leave_nothing() {
         (elsewhere, "/no/such/folder is not a folder"),
         (zero, "zero byte"),
     ] {
-        let error = keeper.spawn("p1", &program).unwrap_err();
+        let error = keeper.spawn("p1", &program, None).unwrap_err();
         assert_eq!(error.fault, SpawnFault::Request, "{error}");
         assert!(error.message.contains(reason), "{error}");
     }
     assert!(keeper.list().unwrap().is_empty());
     std::fs::write(&script, "echo a script without its first line\n").unwrap();
-    let pane = keeper.spawn("p1", &kept.program(&["./script"])).unwrap();
+    let pane = keeper.spawn("p1", &kept.program(&["./script"]), None).unwrap();
     assert!(output(&pane).contains("without its first line"));
 }
 
 #[test]
 fn signals_reach_the_group_and_ends_are_told_apart() {
     let (kept, mut keeper) = Kept::start(&[]);
-    let pane = keeper.spawn("p1", &kept.sh("echo up; exec sleep 1000")).unwrap();
+    let pane = keeper.spawn("p1", &kept.sh("echo up; exec sleep 1000"), None).unwrap();
     output_until(&pane, "up");
     pane.signal(libc_signal::USR1).unwrap();
     assert_eq!(exited(&pane), Exit::Signal(libc_signal::USR1));
     let polite = "trap 'echo bye; exit 3' TERM; echo up; while :; do sleep 0.01; done";
-    let pane = keeper.spawn("p2", &kept.sh(polite)).unwrap();
+    let pane = keeper.spawn("p2", &kept.sh(polite), None).unwrap();
     output_until(&pane, "up");
     pane.stop(libc_signal::TERM, PATIENCE).unwrap();
     assert_eq!(exited(&pane), Exit::Code(3));
@@ -197,7 +197,7 @@ fn a_stubborn_tree_is_gone_after_the_grace_time() {
         (setsid sh -c '(trap \"\" HUP INT TERM; echo daemon $(exec sh -c \"echo \\$PPID\") .; while :; do sleep 1000; done) &' &)
         echo main $$ .
         while :; do sleep 1000; done";
-    let pane = keeper.spawn("p1", &kept.sh(script)).unwrap();
+    let pane = keeper.spawn("p1", &kept.sh(script), None).unwrap();
     let mut text = String::new();
     let mut pids = BTreeMap::new();
     while pids.len() < 4 {
@@ -222,7 +222,7 @@ fn a_stubborn_tree_is_gone_after_the_grace_time() {
 fn what_a_program_leaves_behind_is_ended_when_the_pane_is_let_go() {
     let (kept, mut keeper) = Kept::start(&[]);
     let script = "setsid sh -c 'echo left $$ .; exec sleep 1000' & wait_for=$!; sleep 0.1; exit 0";
-    let pane = keeper.spawn("p1", &kept.sh(script)).unwrap();
+    let pane = keeper.spawn("p1", &kept.sh(script), None).unwrap();
     let text = output_until(&pane, ".");
     let left = text.split_whitespace().nth(1).unwrap().to_owned();
     assert_eq!(exited(&pane), Exit::Code(0));
@@ -237,8 +237,8 @@ fn what_a_program_leaves_behind_is_ended_when_the_pane_is_let_go() {
 #[test]
 fn a_new_server_finds_every_pane_and_its_end() {
     let (kept, mut keeper) = Kept::start(&[]);
-    let lives = keeper.spawn("lives", &kept.program(&["cat"])).unwrap();
-    let ended = keeper.spawn("ended", &kept.sh("echo printed before; exit 5")).unwrap();
+    let lives = keeper.spawn("lives", &kept.program(&["cat"]), None).unwrap();
+    let ended = keeper.spawn("ended", &kept.sh("echo printed before; exit 5"), None).unwrap();
     exited(&ended);
     drop((lives, ended, keeper));
     let mut keeper = Keeper::connect(&kept.socket).unwrap();
@@ -265,7 +265,7 @@ fn the_server_is_started_again_when_it_is_lost() {
 #[test]
 fn when_the_keeper_is_killed_panes_live_on_and_another_takes_them() {
     let (mut kept, mut keeper) = Kept::start(&[]);
-    let pane = keeper.spawn("p1", &kept.program(&["cat"])).unwrap();
+    let pane = keeper.spawn("p1", &kept.program(&["cat"]), None).unwrap();
     kept.keeper.kill().unwrap();
     kept.keeper.wait().unwrap();
     ready(keeper.life());
@@ -288,8 +288,8 @@ fn when_the_keeper_is_killed_panes_live_on_and_another_takes_them() {
 #[test]
 fn a_killed_init_takes_nobody_else_down_and_its_children_do_not_run_on() {
     let (kept, mut keeper) = Kept::start(&[]);
-    let other = keeper.spawn("other", &kept.program(&["cat"])).unwrap();
-    let pane = keeper.spawn("p1", &kept.sh("echo $$ .; exec sleep 1000")).unwrap();
+    let other = keeper.spawn("other", &kept.program(&["cat"]), None).unwrap();
+    let pane = keeper.spawn("p1", &kept.sh("echo $$ .; exec sleep 1000"), None).unwrap();
     let pid = output_until(&pane, ".").split_whitespace().next().unwrap().to_owned();
     let init = status(&pane, |_| true).init;
     let init = rustix::process::Pid::from_raw(init).unwrap();
@@ -323,7 +323,7 @@ fn two_hundred_panes_come_and_go_without_a_trace() {
         let panes: Vec<_> = (0..50)
             .map(|n| {
                 let name = format!("p{round}-{n}");
-                let pane = keeper.spawn(&name, &kept.program(&["cat"])).unwrap();
+                let pane = keeper.spawn(&name, &kept.program(&["cat"]), None).unwrap();
                 (name, pane)
             })
             .collect();
@@ -338,7 +338,7 @@ fn two_hundred_panes_come_and_go_without_a_trace() {
 #[test]
 fn a_log_holds_all_that_a_program_printed() {
     let (kept, mut keeper) = Kept::start(&[]);
-    let pane = keeper.spawn("p1", &kept.program(&["seq", "1", "200000"])).unwrap();
+    let pane = keeper.spawn("p1", &kept.program(&["seq", "1", "200000"]), None).unwrap();
     let mut log = Log::open(&kept.place.path("log"), 64 << 20).unwrap();
     while let Ok(chunk) = log.read_from(pane.master(), 16 << 10) {
         assert!(!chunk.bytes().is_empty());
