@@ -113,6 +113,11 @@ impl Catalogue {
             .collect()
     }
 
+    /// How many tools a server has, once it was asked.
+    pub fn count(&self, server: &str) -> Option<usize> {
+        self.known().get(server).map(|tools| tools.len())
+    }
+
     /// A tool by its name, if its server was ever asked for its tools.
     pub fn find(&self, name: &str) -> Option<SharedTool> {
         let known = self.known();
