@@ -8,8 +8,9 @@ mod spawner;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use patterm_gateway::{Catalogue, Gateway, ServerStatus};
+use patterm_gateway::{Caller, Catalogue, Gateway, ServerStatus};
 use patterm_wire::servers::Server;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
@@ -119,7 +120,18 @@ impl Shared {
         let _runtime = self.runtime.enter();
         let there = self.gateway.restart(name);
         self.catalogue.forget(|server| server == name);
+        self.ask_for_tools();
         there
+    }
+
+    /// Asks servers that are new for their tools, if somebody is there who would be told.
+    fn ask_for_tools(&self) {
+        if !self.catalogue.has_listeners() {
+            return;
+        }
+        let catalogue = self.catalogue.clone();
+        let nobody = Caller { caller: "patterm".into(), session: String::new() };
+        self.runtime.spawn(async move { catalogue.tools(&nobody, Duration::ZERO).await });
     }
 
     /// Ends all of them, and the thread.
@@ -167,5 +179,6 @@ impl Host {
         shared.gateway.configure(wanted);
         let now = shared.named().servers.clone();
         shared.catalogue.forget(|server| before.servers.get(server) != now.get(server));
+        shared.ask_for_tools();
     }
 }
