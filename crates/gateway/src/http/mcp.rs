@@ -11,16 +11,16 @@ use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, Limited};
 use patterm_wire::error::{INVALID_REQUEST, PARSE_ERROR};
 use patterm_wire::{ErrorObject, Id, Incoming, Message};
-use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use super::answer::{Refused, empty, json};
 use super::guard::Principal;
+use super::inbox::Heard;
 use super::sessions::{COMMON, Session};
 use super::state::{OWN, Shared, status_of};
-use super::{Talk, headers as standard, sse};
+use super::{headers as standard, sse};
 use crate::relay::Era;
-use crate::{Refusal, Told};
+use crate::Refusal;
 
 /// How long a client that broke off may take to come back for its answer.
 const RESUME_PATIENCE: Duration = Duration::from_secs(30);
@@ -52,7 +52,11 @@ async fn serve(shared: Shared, server: &str, request: Request<Body>) -> Result<R
         Method::POST => {
             let limit = shared.doors().limits.body_bytes;
             let body = read(body, &parts.headers, limit).await?;
-            post(&shared, server, &principal, &parts.headers, &body).await
+            let next = post(&shared, server, &principal, &parts.headers, &body)?;
+            // What was read is let go before the answer is waited for: the connection reads the next
+            // request into the same place.
+            drop((parts, body));
+            next.finish(&shared, server, &principal).await
         }
         Method::GET => get(&shared, server, &principal, &parts.headers),
         Method::DELETE => {
@@ -101,13 +105,49 @@ fn no_session() -> Refused {
     Refused::new(StatusCode::BAD_REQUEST, "`Mcp-Session-Id` is missing; initialize names it")
 }
 
-async fn post(
+/// What is left to do when a request has been read.
+enum Next {
+    /// Nothing: it was no request.
+    Accepted,
+    Answer(Exchange),
+    BeginSession(Id, String),
+    Refused(Response),
+}
+
+/// A request that is being answered.
+struct Exchange {
+    call: Call,
+    heard: Heard,
+    id: Id,
+    era: Era,
+    session: Option<Arc<Session>>,
+}
+
+impl Next {
+    async fn finish(
+        self,
+        shared: &Shared,
+        server: &str,
+        principal: &Principal,
+    ) -> Result<Response, Refused> {
+        match self {
+            Self::Accepted => Ok(empty(StatusCode::ACCEPTED)),
+            Self::Answer(exchange) => Ok(exchange.finish().await),
+            Self::BeginSession(id, text) => {
+                begin_session(shared, server, principal, id, text).await
+            }
+            Self::Refused(response) => Ok(response),
+        }
+    }
+}
+
+fn post(
     shared: &Shared,
     server: &str,
     principal: &Principal,
     headers: &HeaderMap,
     body: &[u8],
-) -> Result<Response, Refused> {
+) -> Result<Next, Refused> {
     let bad = |id: Option<Id>, error: ErrorObject| {
         Refused::with_error(StatusCode::BAD_REQUEST, id, error)
     };
@@ -122,30 +162,28 @@ async fn post(
     let not_text = |_| bad(None, ErrorObject::new(PARSE_ERROR, "not UTF-8"));
     let text = std::str::from_utf8(body).map_err(not_text)?;
     let session = named_session(shared, server, principal, headers)?;
-    let (id, method) = match &message {
-        Message::Request { id, method, .. } => (id.clone(), method.to_string()),
+    let (id, method) = match message {
+        Message::Request { id, method, .. } => (id, method),
         other => {
             if let Some(session) = session {
-                session.talk.tell(other, text);
+                session.talk.tell(&other, text);
             }
-            return Ok(empty(StatusCode::ACCEPTED));
+            return Ok(Next::Accepted);
         }
     };
     let era = Era::of(text);
     standard::check(headers, era, &method, text).map_err(|error| bad(Some(id.clone()), error))?;
+    let (method, text) = (method.into_owned(), text.to_owned());
     if let Some(session) = session.filter(|_| era == Era::Legacy) {
-        return Ok(in_session(session, id, method, text.to_owned()).await);
+        return Ok(in_session(session, id, method, text));
     }
     if method == "initialize" && era == Era::Legacy {
-        return begin_session(shared, server, principal, id, text.to_owned()).await;
+        return Ok(Next::BeginSession(id, text));
     }
     let (talk, told) = shared.talk(server, principal, "")?;
-    let call = call(talk, id.clone(), method, text.to_owned());
-    Ok(exchange(call, told, id, era, None).await)
-}
-
-fn call(talk: Arc<dyn Talk>, id: Id, method: String, text: String) -> Call {
-    Box::pin(async move { talk.ask(&id, &method, text).await })
+    let asked = id.clone();
+    let call: Call = Box::pin(async move { talk.ask(&asked, &method, text).await });
+    Ok(Next::Answer(Exchange { call, heard: Heard::OfLine(told), id, era, session: None }))
 }
 
 /// A client of the older era begins.
@@ -176,20 +214,20 @@ async fn begin_session(
     Ok(response)
 }
 
-async fn in_session(session: Arc<Session>, id: Id, method: String, text: String) -> Response {
-    let Some(told) = session.listen(&id) else {
+fn in_session(session: Arc<Session>, id: Id, method: String, text: String) -> Next {
+    let Some(inbox) = session.listen(&id) else {
         let error = ErrorObject::duplicate_id();
         let refused = Refused::with_error(StatusCode::BAD_REQUEST, Some(id), error);
-        return refused.into_response();
+        return Next::Refused(refused.into_response());
     };
     let listening = Listening { session: session.clone(), id: id.clone() };
-    let call = call(session.talk.clone(), id.clone(), method, text);
     let call: Call = Box::pin(async move {
-        let answer = call.await;
+        let answer = listening.session.talk.ask(&listening.id, &method, text).await;
         drop(listening);
         answer
     });
-    exchange(call, told, id, Era::Legacy, Some(session)).await
+    let (heard, era) = (Heard::OfRequest(inbox), Era::Legacy);
+    Next::Answer(Exchange { call, heard, id, era, session: Some(session) })
 }
 
 /// A request whose client is told what belongs to it.
@@ -204,41 +242,38 @@ impl Drop for Listening {
     }
 }
 
-/// Answers a request: as JSON, or as events where something is told before the answer. Dropped
-/// before that, it is cancelled.
-async fn exchange(
-    mut call: Call,
-    mut told: mpsc::Receiver<Told>,
-    id: Id,
-    era: Era,
-    session: Option<Arc<Session>>,
-) -> Response {
-    let first = tokio::select! {
-        biased;
-        Some(first) = told.recv() => first,
-        answered = &mut call => return answer(answered, &id, era),
-    };
-    let (number, stream) = match &session {
-        Some(session) => session.open(),
-        None => (COMMON, Arc::<sse::Stream>::default()),
-    };
-    stream.push(number, &first.text);
-    let events = stream.clone();
-    let task = tokio::spawn(async move {
-        let answered = loop {
-            tokio::select! {
-                biased;
-                Some(told) = told.recv() => events.push(number, &told.text),
-                answered = &mut call => break answered,
-            }
+impl Exchange {
+    /// Answers: as JSON, or as events where something is told before the answer. Dropped before that,
+    /// it is cancelled.
+    async fn finish(self) -> Response {
+        let Self { mut call, mut heard, id, era, session } = self;
+        let first = tokio::select! {
+            biased;
+            Some(first) = heard.next() => first,
+            answered = &mut call => return answer(answered, &id, era),
         };
-        let body = answered.unwrap_or_else(|refusal| refusal.to_answer(&id));
-        events.push(number, &String::from_utf8_lossy(&body));
-        events.end();
-    });
-    let patience = session.map(|_| RESUME_PATIENCE);
-    let guard = Reader { stream: stream.clone(), task: task.abort_handle(), patience };
-    sse::response(stream, None, guard)
+        let (number, stream) = match &session {
+            Some(session) => session.open(),
+            None => (COMMON, Arc::<sse::Stream>::default()),
+        };
+        stream.push(number, &first.text);
+        let events = stream.clone();
+        let task = tokio::spawn(async move {
+            let answered = loop {
+                tokio::select! {
+                    biased;
+                    Some(told) = heard.next() => events.push(number, &told.text),
+                    answered = &mut call => break answered,
+                }
+            };
+            let body = answered.unwrap_or_else(|refusal| refusal.to_answer(&id));
+            events.push(number, &String::from_utf8_lossy(&body));
+            events.end();
+        });
+        let patience = session.map(|_| RESUME_PATIENCE);
+        let guard = Reader { stream: stream.clone(), task: task.abort_handle(), patience };
+        sse::response(stream, None, guard)
+    }
 }
 
 /// Somebody reads an answer that comes as events. Who goes away may come back, in the older era.
