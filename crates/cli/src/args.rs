@@ -75,6 +75,9 @@ pub(crate) enum Verb {
     Init,
     /// Show what this project's patterm.toml would run, and trust it
     Trust(Trust),
+    /// Make, list and revoke tokens for HTTP clients
+    #[command(subcommand)]
+    Token(Token),
     /// Check the set-up and say what to do
     Doctor(Doctor),
     /// Register patterm with an MCP client, for use outside patterm
@@ -346,6 +349,47 @@ pub(crate) struct Trust {
     /// Trust it without asking
     #[arg(short, long)]
     pub(crate) yes: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Token {
+    /// Make a token and print it, once
+    New(NewToken),
+    /// List tokens and what they are good for
+    Ls(ListTokens),
+    /// End a token at once
+    Revoke(RevokeToken),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NewToken {
+    /// What it is called, in lists and in the audit log
+    pub(crate) name: String,
+    /// Only these servers; patterm's own tools are `patterm`
+    #[arg(long, value_name = "SERVER", value_delimiter = ',')]
+    pub(crate) servers: Option<Vec<String>>,
+    /// Only these tools; `*` stands for any letters
+    #[arg(long, value_name = "TOOL", value_delimiter = ',')]
+    pub(crate) tools: Option<Vec<String>>,
+    /// Only tools that say of themselves that they change nothing
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Good for so many days [default: until it is revoked]
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..=3650))]
+    pub(crate) expires_days: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListTokens {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RevokeToken {
+    /// Its name
+    pub(crate) name: String,
 }
 
 #[derive(Debug, Args)]

@@ -23,6 +23,7 @@ use crate::project::Project;
 use crate::state::{StateDir, StateError};
 use crate::timers::{Clock, Timers};
 use crate::tools::Registry;
+use crate::web::Web;
 
 /// A project's state and everything that can be done with it.
 #[derive(Debug)]
@@ -62,6 +63,8 @@ pub struct Host {
     pub(crate) timers: Timers,
     /// What its project file declares.
     pub(crate) declared: Declared,
+    /// Its door for HTTP clients.
+    pub(crate) web: Web,
     /// What every program finds in its environment.
     pub(crate) environment: BTreeMap<String, String>,
     /// The process that was last brought to the front.
@@ -100,6 +103,7 @@ impl Host {
             declared: Declared::new(&project, &state),
             processes,
             identities: Identities::load(&state)?,
+            web: Web::load(&state)?,
             activities: Activities::default(),
             deliveries,
             pads: SharedPads::load(&state, &limits)?,

@@ -26,6 +26,7 @@ use crate::host::Host;
 use crate::mcp::{self, McpService, Notices, Params};
 use crate::process::Cause;
 use crate::tools::{Call, ErrorKind, Progress, ToolError};
+use crate::web::{TokenError, TokenWish};
 
 /// The request with which a person's `patterm kill` ends the server.
 pub const SHUTDOWN_METHOD: &str = "patterm/shutdown";
@@ -39,6 +40,9 @@ pub const HOOK_METHOD: &str = "patterm/hook";
 
 /// The request with which a person's `patterm trust` trusts a content of the project file.
 pub const TRUST_METHOD: &str = "patterm/trust";
+
+/// The request with which a person's `patterm token` makes, lists and revokes tokens.
+pub const TOKEN_METHOD: &str = "patterm/token";
 
 /// One caller's connection, as far as its messages mean something.
 pub(super) struct Dispatch {
@@ -216,6 +220,9 @@ impl Dispatch {
         if method == TRUST_METHOD {
             return Ok(self.trust(params));
         }
+        if method == TOKEN_METHOD {
+            return Ok(self.token(params));
+        }
         if method == bring_back::METHOD {
             return Ok(self.bring_back(params));
         }
@@ -327,6 +334,29 @@ impl Dispatch {
                 .map_err(|e| ToolError::new(ErrorKind::Unavailable, e.to_string()).into_rpc())
         };
         self.for_a_person("trusts a project file", blocking(work))
+    }
+
+    /// Makes, lists or revokes tokens of HTTP clients; only people may.
+    fn token(&self, params: Option<&RawValue>) -> Answer {
+        let wish = serde_json::from_str::<TokenWish>(params.map_or("null", |params| params.get()));
+        let host = self.host.clone();
+        let work = async move {
+            let wish = wish.map_err(|e| {
+                ErrorObject::invalid_params(format!("`params` take new, list or revoke: {e}"))
+            })?;
+            let done = tokio::task::spawn_blocking(move || host.web.token(wish)).await;
+            let done = done.map_err(broken)?.map_err(|e| {
+                let kind = match e {
+                    TokenError::Unknown { .. } => ErrorKind::NotFound,
+                    TokenError::TooMany => ErrorKind::Limit,
+                    TokenError::State(_) | TokenError::Random(_) => ErrorKind::Unavailable,
+                    _ => ErrorKind::InvalidArgument,
+                };
+                ToolError::new(kind, e.to_string()).into_rpc()
+            })?;
+            to_json(&done)
+        };
+        self.for_a_person("makes or revokes a token", work)
     }
 
     /// Ends the server; only people may.
