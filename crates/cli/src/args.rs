@@ -462,12 +462,51 @@ pub(crate) struct Serve {
     #[arg(long, conflicts_with = "foreground")]
     pub(crate) json: bool,
     #[command(flatten)]
+    pub(crate) http: Http,
+    #[command(flatten)]
     pub(crate) limits: MessageLimit,
     #[command(flatten)]
     pub(crate) log: LogLimit,
     /// Leave the terminal and report on standard output: how the background server is started
     #[arg(long, hide = true, conflicts_with_all = ["foreground", "json"])]
     pub(crate) detached: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Http {
+    /// Serve HTTP clients at this address, for example 127.0.0.1:7717; with port 0 at any that is free
+    #[arg(long, value_name = "ADDRESS")]
+    http: Option<std::net::SocketAddr>,
+    /// The address may be one that other machines reach
+    #[arg(long, requires = "http")]
+    allow_remote: bool,
+    /// Names of this machine under which HTTP clients may ask for it
+    #[arg(long, value_name = "HOST", value_delimiter = ',', requires = "http")]
+    http_hosts: Vec<String>,
+    /// Sites whose pages may call it
+    #[arg(long, value_name = "ORIGIN", value_delimiter = ',', requires = "http")]
+    http_origins: Vec<String>,
+}
+
+impl Http {
+    /// What it asks for.
+    pub(crate) fn flags(&self) -> Option<patterm_host::web::HttpFlags> {
+        Some(patterm_host::web::HttpFlags {
+            listen: self.http?,
+            allow_remote: self.allow_remote,
+            hosts: self.http_hosts.clone(),
+            origins: self.http_origins.clone(),
+        })
+    }
+
+    /// The same for another process.
+    pub(crate) fn again(&self) -> Vec<String> {
+        let mut flags: Vec<_> = self.http.iter().map(|http| format!("--http={http}")).collect();
+        flags.extend(self.allow_remote.then(|| "--allow-remote".to_owned()));
+        flags.extend(self.http_hosts.iter().map(|host| format!("--http-hosts={host}")));
+        flags.extend(self.http_origins.iter().map(|origin| format!("--http-origins={origin}")));
+        flags
+    }
 }
 
 #[derive(Debug, Args)]

@@ -26,7 +26,7 @@ use crate::host::Host;
 use crate::mcp::{self, McpService, Notices, Params};
 use crate::process::Cause;
 use crate::tools::{Call, ErrorKind, Progress, ToolError};
-use crate::web::{TokenError, TokenWish};
+use crate::web::{HttpFlags, TokenError, TokenWish};
 
 /// The request with which a person's `patterm kill` ends the server.
 pub const SHUTDOWN_METHOD: &str = "patterm/shutdown";
@@ -44,8 +44,11 @@ pub const TRUST_METHOD: &str = "patterm/trust";
 /// The request with which a person's `patterm token` makes, lists and revokes tokens.
 pub const TOKEN_METHOD: &str = "patterm/token";
 
+/// The request with which a person's `patterm serve --http` opens the door of a server that runs.
+pub const HTTP_METHOD: &str = "patterm/http";
+
 /// One caller's connection, as far as its messages mean something.
-pub(super) struct Dispatch {
+pub(crate) struct Dispatch {
     host: Arc<Host>,
     caller: Caller,
     /// The operating system's process id of who connected.
@@ -59,7 +62,7 @@ pub(super) struct Dispatch {
 }
 
 impl Dispatch {
-    pub(super) fn new(
+    pub(crate) fn new(
         host: Arc<Host>,
         caller: Caller,
         pid: Option<i32>,
@@ -170,7 +173,7 @@ impl Dispatch {
     }
 
     /// The work that answers a request. A panic in it is this one request's error.
-    fn request(
+    pub(crate) fn request(
         &self,
         id: Id,
         method: &str,
@@ -222,6 +225,9 @@ impl Dispatch {
         }
         if method == TOKEN_METHOD {
             return Ok(self.token(params));
+        }
+        if method == HTTP_METHOD {
+            return Ok(self.open_door(params));
         }
         if method == bring_back::METHOD {
             return Ok(self.bring_back(params));
@@ -357,6 +363,22 @@ impl Dispatch {
             to_json(&done)
         };
         self.for_a_person("makes or revokes a token", work)
+    }
+
+    /// Opens the HTTP door; only people may.
+    fn open_door(&self, params: Option<&RawValue>) -> Answer {
+        let flags = serde_json::from_str::<HttpFlags>(params.map_or("{}", |params| params.get()));
+        let host = self.host.clone();
+        let work = async move {
+            let flags = flags
+                .map_err(|e| ErrorObject::invalid_params(format!("`listen` is an address: {e}")))?;
+            let opened = tokio::task::spawn_blocking(move || host.web.set_flags(flags)).await;
+            let address = opened
+                .map_err(broken)?
+                .map_err(|e| ToolError::new(ErrorKind::Unavailable, e.to_string()).into_rpc())?;
+            to_json(&serde_json::json!({"http": address}))
+        };
+        self.for_a_person("opens the HTTP door", work)
     }
 
     /// Ends the server; only people may.
