@@ -147,7 +147,14 @@ impl Stage {
     fn want(&self, fingerprint: &str, share: Share, bounds: Bounds, absent: bool) {
         let backend = Arc::new(Played { seen: self.seen.clone(), absent });
         let fingerprint = fingerprint.to_owned();
-        let wanted = Wanted { backend, fingerprint, share, bounds, roots: "[]".into() };
+        let wanted = Wanted {
+            backend,
+            fingerprint,
+            share,
+            bounds,
+            roots: "[]".into(),
+            tools: Tools::default(),
+        };
         self.gateway.configure(BTreeMap::from([("played".to_owned(), wanted)]));
     }
 

@@ -115,6 +115,7 @@ impl Server {
         host.recover();
         host.read_project_file();
         let host = Arc::new(host);
+        host.configure_shared();
         seat.publish(&entry(&host))?;
         Ok(Self { host, listener, seat, events })
     }
@@ -170,6 +171,7 @@ impl Server {
         if host.handover.load(Ordering::Acquire) {
             host.finish_deliveries().await;
         }
+        host.shared.end().await;
         observing.abort();
         // What ends with the server has not come to rest.
         timing.abort();
