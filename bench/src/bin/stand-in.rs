@@ -73,7 +73,9 @@ fn main() -> anyhow::Result<()> {
     let server = std::env::args().nth(1).context("no server")?;
     let two = std::env::var_os("STAND_IN_TWO").is_some();
     let runtime = match two {
-        true => tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?,
+        true => {
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?
+        }
         false => tokio::runtime::Builder::new_current_thread().enable_all().build()?,
     };
     runtime.block_on(async {
@@ -84,6 +86,7 @@ fn main() -> anyhow::Result<()> {
             share: Share::All,
             bounds: Bounds::default(),
             roots: "[]".into(),
+            tools: Default::default(),
         };
         gateway.configure(BTreeMap::from([("plain".to_owned(), wanted)]));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
@@ -92,6 +95,7 @@ fn main() -> anyhow::Result<()> {
             gateway,
             own: Arc::new(Nothing),
             gatekeeper: Arc::new(Tokens),
+            audit: None,
             limits: Limits::default(),
             hosts: Vec::new(),
             origins: Vec::new(),

@@ -8,11 +8,11 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Vis
 use serde_json::value::RawValue;
 
 /// Where a member's value stands in a text.
-pub(crate) type Span = Range<usize>;
+pub type Span = Range<usize>;
 
 /// The values of these members of an object, in their order; `None` where the text is no object.
 /// A member that stands twice counts by its first place: whoever reads the text decides himself.
-pub(crate) fn members<const N: usize>(text: &str, names: [&str; N]) -> Option<[Option<Span>; N]> {
+pub fn members<const N: usize>(text: &str, names: [&str; N]) -> Option<[Option<Span>; N]> {
     let mut found = [const { None }; N];
     let seed = Members { text, names, found: &mut found };
     let mut reader = serde_json::Deserializer::from_str(text);
@@ -22,13 +22,13 @@ pub(crate) fn members<const N: usize>(text: &str, names: [&str; N]) -> Option<[O
 }
 
 /// The value of one member.
-pub(crate) fn member<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+pub fn member<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let [span] = members(text, [name])?;
     text.get(span?)
 }
 
 /// The value at a path of member names, and where it stands.
-pub(crate) fn at_path(text: &str, path: &[&str]) -> Option<Span> {
+pub fn at_path(text: &str, path: &[&str]) -> Option<Span> {
     // Most messages have none of what is looked for: that is seen without taking them apart.
     if path.last().is_some_and(|name| !may_have(text, name)) {
         return None;
@@ -105,7 +105,7 @@ fn scalar(bytes: &[u8], begin: usize) -> Option<Span> {
 }
 
 /// The text with parts of it replaced; an empty part is a place where something is put in.
-pub(crate) fn edited(text: &str, mut edits: Vec<(Span, String)>) -> String {
+pub fn edited(text: &str, mut edits: Vec<(Span, String)>) -> String {
     edits.sort_by_key(|(span, _)| span.start);
     let mut done = String::with_capacity(text.len() + 32 * edits.len());
     let mut from = 0;
@@ -119,7 +119,7 @@ pub(crate) fn edited(text: &str, mut edits: Vec<(Span, String)>) -> String {
 }
 
 /// Where more members can be put into the object that stands here, and what must follow them.
-pub(crate) fn opening(text: &str, object: &Span) -> Option<(Span, &'static str)> {
+pub fn opening(text: &str, object: &Span) -> Option<(Span, &'static str)> {
     let inside = text.get(object.clone())?.strip_prefix('{')?;
     let comma = if inside.trim_start().starts_with('}') { "" } else { "," };
     let at = object.start + 1;
@@ -127,12 +127,12 @@ pub(crate) fn opening(text: &str, object: &Span) -> Option<(Span, &'static str)>
 }
 
 /// Whether an answer is a result and no error.
-pub(crate) fn is_result(body: &[u8]) -> bool {
+pub fn is_result(body: &[u8]) -> bool {
     std::str::from_utf8(body).is_ok_and(|text| member(text, "result").is_some())
 }
 
 /// A text as a JSON string.
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
@@ -246,7 +246,10 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":7,"method":"m"}"#, Some("7")),
             (r#" { "id" : "a\"}b" , "x":1}"#, Some(r#""a\"}b""#)),
             (r#"{"result":{"id":1,"a":["}","\\"]},"jsonrpc":"2.0","id":-1.5e3}"#, Some("-1.5e3")),
-            (r#"{"method":"id","params":[{"id":3}],"id":9007199254740993 }"#, Some("9007199254740993")),
+            (
+                r#"{"method":"id","params":[{"id":3}],"id":9007199254740993 }"#,
+                Some("9007199254740993"),
+            ),
             (r#"{"\u0069d":4}"#, Some("4")),
             (r#"{"method":"id","params":{"id":3}}"#, None),
             ("{}", None),

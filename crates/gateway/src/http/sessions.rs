@@ -104,6 +104,13 @@ impl Session {
         self.lock().streams.get(&number).cloned()
     }
 
+    /// Ends its streams: whoever reads one hears no more.
+    pub(super) fn close(&self) {
+        for stream in self.lock().streams.values() {
+            stream.end();
+        }
+    }
+
     pub(super) fn note_use(&self) {
         let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.used.store(now, Ordering::Relaxed);
@@ -139,9 +146,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        for stream in self.lock().streams.values() {
-            stream.end();
-        }
+        self.close();
     }
 }
 
