@@ -104,9 +104,8 @@ impl Gateway {
         caller: &Caller,
     ) -> Result<(Line, mpsc::Receiver<Told>), Refusal> {
         let slot = self.slot(server, caller)?;
-        let (teller, told) = mpsc::channel(TOLD);
         let id = self.0.next_line.fetch_add(1, Ordering::Relaxed);
-        Ok((Line { id, name: server.to_owned(), slot, teller, joined: Mutex::default() }, told))
+        Ok(Line::new(id, server.to_owned(), slot))
     }
 
     fn slot(&self, server: &str, caller: &Caller) -> Result<Arc<Slot>, Refusal> {
@@ -188,6 +187,12 @@ pub struct Line {
 }
 
 impl Line {
+    /// A line to a running copy, or to the place of one.
+    pub(crate) fn new(id: LineId, name: String, slot: Arc<Slot>) -> (Self, mpsc::Receiver<Told>) {
+        let (teller, told) = mpsc::channel(TOLD);
+        (Self { id, name, slot, teller, joined: Mutex::default() }, told)
+    }
+
     /// Asks the server; the answer is whole, under the caller's id. `text` is the message as it came.
     /// A future that is dropped is a call that is cancelled.
     pub async fn ask(&self, id: &Id, method: &str, text: String) -> Result<Vec<u8>, Refusal> {

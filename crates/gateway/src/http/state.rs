@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::answer::{Refused, json};
+use super::bot_servers::BotServers;
 use super::guard::{Bounds, Principal, token};
 use super::sessions::Session;
 use super::{Doors, Talk};
@@ -32,16 +33,30 @@ struct Inner {
     doors: Doors,
     bounds: Bounds,
     sessions: Mutex<HashMap<String, Arc<Session>>>,
+    bots: Option<BotServers>,
 }
 
 impl Shared {
     pub(super) fn new(doors: Doors) -> Self {
         let bounds = Bounds { hosts: doors.hosts.clone(), origins: doors.origins.clone() };
-        Self(Arc::new(Inner { doors, bounds, sessions: Mutex::default() }))
+        let bots = doors.bots.clone().map(BotServers::new);
+        Self(Arc::new(Inner { doors, bounds, sessions: Mutex::default(), bots }))
     }
 
     pub(super) fn doors(&self) -> &Doors {
         &self.0.doors
+    }
+
+    /// The servers in bots' containers.
+    pub(super) fn bot_servers(&self) -> Option<&BotServers> {
+        self.0.bots.as_ref()
+    }
+
+    /// Ends them.
+    pub(super) async fn end_bots(&self) {
+        if let Some(bots) = &self.0.bots {
+            bots.end().await;
+        }
     }
 
     /// Lets a request in, or not.
