@@ -8,11 +8,11 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Vis
 use serde_json::value::RawValue;
 
 /// Where a member's value stands in a text.
-pub(crate) type Span = Range<usize>;
+pub type Span = Range<usize>;
 
 /// The values of these members of an object, in their order; `None` where the text is no object.
 /// A member that stands twice counts by its first place: whoever reads the text decides himself.
-pub(crate) fn members<const N: usize>(text: &str, names: [&str; N]) -> Option<[Option<Span>; N]> {
+pub fn members<const N: usize>(text: &str, names: [&str; N]) -> Option<[Option<Span>; N]> {
     let mut found = [const { None }; N];
     let seed = Members { text, names, found: &mut found };
     let mut reader = serde_json::Deserializer::from_str(text);
@@ -22,13 +22,13 @@ pub(crate) fn members<const N: usize>(text: &str, names: [&str; N]) -> Option<[O
 }
 
 /// The value of one member.
-pub(crate) fn member<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+pub fn member<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let [span] = members(text, [name])?;
     text.get(span?)
 }
 
 /// The value at a path of member names, and where it stands.
-pub(crate) fn at_path(text: &str, path: &[&str]) -> Option<Span> {
+pub fn at_path(text: &str, path: &[&str]) -> Option<Span> {
     let mut span = 0..text.len();
     for name in path {
         let [inner] = members(text.get(span.clone())?, [name])?;
@@ -39,7 +39,7 @@ pub(crate) fn at_path(text: &str, path: &[&str]) -> Option<Span> {
 }
 
 /// The text with parts of it replaced; an empty part is a place where something is put in.
-pub(crate) fn edited(text: &str, mut edits: Vec<(Span, String)>) -> String {
+pub fn edited(text: &str, mut edits: Vec<(Span, String)>) -> String {
     edits.sort_by_key(|(span, _)| span.start);
     let mut done = String::with_capacity(text.len() + 32 * edits.len());
     let mut from = 0;
@@ -53,7 +53,7 @@ pub(crate) fn edited(text: &str, mut edits: Vec<(Span, String)>) -> String {
 }
 
 /// Where more members can be put into the object that stands here, and what must follow them.
-pub(crate) fn opening(text: &str, object: &Span) -> Option<(Span, &'static str)> {
+pub fn opening(text: &str, object: &Span) -> Option<(Span, &'static str)> {
     let inside = text.get(object.clone())?.strip_prefix('{')?;
     let comma = if inside.trim_start().starts_with('}') { "" } else { "," };
     let at = object.start + 1;
@@ -61,12 +61,12 @@ pub(crate) fn opening(text: &str, object: &Span) -> Option<(Span, &'static str)>
 }
 
 /// Whether an answer is a result and no error.
-pub(crate) fn is_result(body: &[u8]) -> bool {
+pub fn is_result(body: &[u8]) -> bool {
     std::str::from_utf8(body).is_ok_and(|text| member(text, "result").is_some())
 }
 
 /// A text as a JSON string.
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 

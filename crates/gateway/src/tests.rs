@@ -11,7 +11,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex}
 use tokio::sync::watch;
 
 use crate::backend::{Backend, Channel, Later, Life};
-use crate::{Bounds, Caller, Gateway, Line, Refusal, RefusalKind, Share, Wanted};
+use crate::{Bounds, Caller, Gateway, Line, Refusal, RefusalKind, Share, Tools, Wanted};
 
 /// What the played servers were sent, and how often one was started.
 #[derive(Debug, Default)]
@@ -143,7 +143,14 @@ impl Stage {
     fn want(&self, fingerprint: &str, share: Share, bounds: Bounds, absent: bool) {
         let backend = Arc::new(Played { seen: self.seen.clone(), absent });
         let fingerprint = fingerprint.to_owned();
-        let wanted = Wanted { backend, fingerprint, share, bounds, roots: "[]".into() };
+        let wanted = Wanted {
+            backend,
+            fingerprint,
+            share,
+            bounds,
+            roots: "[]".into(),
+            tools: Tools::default(),
+        };
         self.gateway.configure(BTreeMap::from([("played".to_owned(), wanted)]));
     }
 

@@ -20,6 +20,7 @@ use crate::pads::SharedPads;
 use crate::plane::{Event, Live, Plane};
 use crate::process::{ProcessId, Processes};
 use crate::project::Project;
+use crate::shared::Shared;
 use crate::state::{StateDir, StateError};
 use crate::timers::{Clock, Timers};
 use crate::tools::Registry;
@@ -62,6 +63,8 @@ pub struct Host {
     pub(crate) timers: Timers,
     /// What its project file declares.
     pub(crate) declared: Declared,
+    /// MCP servers that all agents use.
+    pub(crate) shared: Shared,
     /// What every program finds in its environment.
     pub(crate) environment: BTreeMap<String, String>,
     /// The process that was last brought to the front.
@@ -98,6 +101,8 @@ impl Host {
         let host = Self {
             timers: Timers::load(&state, &processes, &deliveries, clock)?,
             declared: Declared::new(&project, &state),
+            shared: Shared::start()
+                .map_err(crate::state::failed("start threads for", project.root()))?,
             processes,
             identities: Identities::load(&state)?,
             activities: Activities::default(),

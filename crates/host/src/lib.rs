@@ -1,6 +1,5 @@
 //! The patterm server: one per project. It knows who calls, offers the tools, speaks MCP over
-//! its socket, and owns the project's state. It knows nothing of terminals drawn on a screen or
-//! of HTTP.
+//! its socket, and owns the project's state. It knows nothing of terminals drawn on a screen.
 
 mod activity;
 mod agents;
@@ -28,6 +27,7 @@ pub mod project_file;
 pub mod registry;
 pub mod runtime;
 pub mod server;
+mod shared;
 mod socket;
 mod standpoint;
 pub mod state;

@@ -107,6 +107,7 @@ impl Server {
         host.recover();
         host.read_project_file();
         let host = Arc::new(host);
+        host.configure_shared();
         seat.publish(&entry(&host))?;
         Ok(Self { host, listener, seat, events })
     }
@@ -152,6 +153,7 @@ impl Server {
         if host.handover.load(Ordering::Acquire) {
             host.finish_deliveries().await;
         }
+        host.shared.end().await;
         observing.abort();
         // What ends with the server has not come to rest.
         timing.abort();

@@ -1,8 +1,7 @@
 //! The servers inside bots' containers: one for each container, shared by all who call, ended when
 //! nobody does. Whose a container is, is asked of its engine again and again: names and labels change.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex as Quick, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,10 +11,7 @@ use tokio::time::Instant;
 use super::bots::{Bots, Denied};
 use crate::backend::container::{Exec, Reach, Target, Trouble, open_in};
 use crate::backend::{Backend, Channel, Later};
-use crate::gateway::Line;
-use crate::refusal::Refusal;
-use crate::relay::Terms;
-use crate::server::{Plan, Slot};
+use crate::{Caller, Gateway, Line, Refusal, Share, Tools, Wanted};
 
 /// So long what an engine said holds, while the server runs that was started by it: a container that
 /// is gone takes it along.
@@ -24,6 +20,9 @@ const HOLDS: Duration = Duration::from_secs(2);
 /// And so long until it must have begun to run: many come with the first call.
 const BEGINS: Duration = Duration::from_millis(200);
 
+/// Letters of a container's id that tell it from another of the same name.
+const ID_LETTERS: usize = 16;
+
 /// Names that are remembered; they come from requests.
 const NAMES: usize = 1_024;
 
@@ -31,7 +30,8 @@ const NAMES: usize = 1_024;
 #[derive(Clone)]
 struct Found {
     target: Target,
-    slot: Arc<Slot>,
+    /// The server in it.
+    server: String,
     asked: Instant,
 }
 
@@ -43,16 +43,13 @@ pub(super) struct BotServers {
     bots: Bots,
     engine: Arc<dyn Reach>,
     names: Quick<HashMap<String, Asker>>,
-    /// By the container's id.
-    slots: Quick<HashMap<String, Arc<Slot>>>,
-    next_line: AtomicU64,
+    gateway: Gateway,
 }
 
 impl BotServers {
     pub(super) fn new(bots: Bots) -> Self {
         let engine = bots.containers.reach(&bots.place);
-        let (names, slots) = (Quick::default(), Quick::default());
-        Self { bots, engine, names, slots, next_line: AtomicU64::new(0) }
+        Self { bots, engine, names: Quick::default(), gateway: Gateway::default() }
     }
 
     /// The server in a container, if that is the bot's and runs. Who wants to know why a call failed
@@ -62,12 +59,12 @@ impl BotServers {
         bot: &str,
         container: &str,
         anew: bool,
-    ) -> Result<Arc<Slot>, Denied> {
+    ) -> Result<String, Denied> {
         let asker = self.asker(container);
         let mut known = asker.lock().await;
         let holds = |found: &Found| {
             let age = found.asked.elapsed();
-            !anew && age < HOLDS && (!found.slot.is_asleep() || age < BEGINS)
+            !anew && age < HOLDS && (self.gateway.is_awake(&found.server) || age < BEGINS)
         };
         let found = match known.as_ref().filter(|found| holds(found)) {
             Some(found) => found.clone(),
@@ -77,15 +74,15 @@ impl BotServers {
                     lock(&self.names).remove(container);
                 })?;
                 self.check(bot, container, &target)?;
-                let slot = self.slot(container, &target)?;
-                let found = Found { target, slot, asked: Instant::now() };
+                let server = self.server(container, &target)?;
+                let found = Found { target, server, asked: Instant::now() };
                 *known = Some(found.clone());
                 found
             }
         };
         drop(known);
         self.check(bot, container, &found.target)?;
-        Ok(found.slot)
+        Ok(found.server)
     }
 
     /// Whose it is comes first: who may not use it need not know how it is.
@@ -102,16 +99,14 @@ impl BotServers {
     }
 
     /// A caller's line to a server.
-    pub(super) fn line(&self, container: &str, slot: Arc<Slot>) -> Line {
-        let id = self.next_line.fetch_add(1, Ordering::Relaxed);
-        Line::new(id, container.to_owned(), slot).0
+    pub(super) fn line(&self, server: &str, caller: &str) -> Result<Line, Refusal> {
+        let caller = Caller { caller: caller.to_owned(), session: String::new() };
+        self.gateway.line(server, &caller).map(|(line, _)| line)
     }
 
     /// Ends all of them.
     pub(super) async fn end(&self) {
-        let slots: Vec<_> = lock(&self.slots).drain().map(|(_, slot)| slot).collect();
-        let ends = slots.into_iter().map(|slot| async move { slot.end("patterm ends").await });
-        futures_util::future::join_all(ends).await;
+        self.gateway.end().await;
     }
 
     fn asker(&self, container: &str) -> Asker {
@@ -123,41 +118,30 @@ impl BotServers {
         names.entry(container.to_owned()).or_default().clone()
     }
 
-    fn slot(&self, container: &str, target: &Target) -> Result<Arc<Slot>, Denied> {
-        let mut slots = lock(&self.slots);
-        if let Some(slot) = slots.get(&target.id) {
-            return Ok(slot.clone());
-        }
-        let most = self.bots.bounds.sessions;
-        if most != 0 && slots.len() >= most {
-            let asleep = slots.iter().find(|(_, slot)| slot.is_asleep());
-            let Some(asleep) = asleep.map(|(id, _)| id.clone()) else {
-                let message = format!("{most} containers are served already, which is the bound");
-                return Err(Denied::Limit(message));
-            };
-            slots.remove(&asleep);
-        }
-        let exec = Exec {
-            place: self.bots.place.clone(),
-            container: container.to_owned(),
-            command: self.bots.command.clone(),
-            env: Default::default(),
+    /// The server in a container, under a name that another container never has.
+    fn server(&self, container: &str, target: &Target) -> Result<String, Denied> {
+        let id: String = target.id.chars().take(ID_LETTERS).collect();
+        let name = format!("{container} ({id})");
+        let made = || Wanted {
+            backend: Arc::new(InFound {
+                engine: self.engine.clone(),
+                target: target.clone(),
+                exec: Exec {
+                    place: self.bots.place.clone(),
+                    container: container.to_owned(),
+                    command: self.bots.command.clone(),
+                    env: BTreeMap::new(),
+                },
+            }),
+            fingerprint: target.id.clone(),
+            share: Share::All,
+            bounds: self.bots.bounds,
+            roots: "[]".to_owned(),
+            tools: Tools::default(),
         };
-        let engine = self.engine.clone();
-        let bounds = self.bots.bounds;
-        let slot = Slot::new(Plan {
-            name: container.to_owned(),
-            backend: Arc::new(InFound { engine, target: target.clone(), exec }),
-            terms: Terms {
-                exclusive: false,
-                roots: "[]".to_owned(),
-                in_flight: bounds.in_flight,
-                in_flight_of_one: bounds.in_flight_of_one,
-            },
-            bounds,
-        });
-        slots.insert(target.id.clone(), slot.clone());
-        Ok(slot)
+        let added = self.gateway.add(&name, self.bots.bounds.sessions, made);
+        added.map_err(|refusal| Denied::Limit(refusal.message))?;
+        Ok(name)
     }
 }
 

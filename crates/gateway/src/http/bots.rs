@@ -59,13 +59,14 @@ async fn serve(shared: &Shared, request: Request<Body>) -> Result<Response, Refu
     let servers = shared.bot_servers().ok_or_else(|| {
         Refused::new(StatusCode::NOT_FOUND, "there is no `[bots]` in the configuration")
     })?;
-    let slot = servers.of(&bot, &container, false).await.map_err(refused)?;
+    let server = servers.of(&bot, &container, false).await.map_err(refused)?;
     let Message::Request { id, method, .. } = &message else {
         // The handshake was made for all callers; what one says of itself is not so for the others.
         return Ok(empty(StatusCode::ACCEPTED));
     };
     let text = String::from_utf8_lossy(&bounded).into_owned();
-    let line = servers.line(&container, slot);
+    let line = servers.line(&server, &principal.name);
+    let line = line.map_err(|refusal| super::state::refused(&refusal))?;
     let refusal = match line.ask(id, method, text).await {
         Ok(answer) => return Ok(json(StatusCode::OK, answer)),
         Err(refusal) => refusal,

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use patterm_gateway::raw;
 use patterm_wire::bring_back::{self, Wish};
 use patterm_wire::error::{INTERNAL_ERROR, INVALID_REQUEST};
 use patterm_wire::{ErrorObject, Id, Malformed, Message, reply};
@@ -25,6 +26,7 @@ use crate::greeting::GREETING_REFUSED;
 use crate::host::Host;
 use crate::mcp::{self, McpService, Notices, Params};
 use crate::process::Cause;
+use crate::shared::Door;
 use crate::tools::{Call, ErrorKind, Progress, ToolError};
 
 /// The request with which a person's `patterm kill` ends the server.
@@ -47,6 +49,8 @@ pub(super) struct Dispatch {
     /// The operating system's process id of who connected.
     pid: Option<i32>,
     service: Arc<McpService>,
+    /// The shared servers, for this caller.
+    door: Arc<Door>,
     /// rmcp's side of the connection: what was negotiated, and the way out for its notices.
     peer: RunningService<RoleServer, Arc<McpService>>,
     notices: mpsc::Sender<Vec<u8>>,
@@ -61,7 +65,10 @@ impl Dispatch {
         pid: Option<i32>,
         notices: mpsc::Sender<Vec<u8>>,
     ) -> Self {
-        let service = Arc::new(McpService { host: host.clone(), caller: caller.clone() });
+        let door = Door::new(host.clone(), caller.clone(), notices.clone());
+        let (caller_too, door_too) = (caller.clone(), door.clone());
+        let service = McpService { host: host.clone(), caller: caller_too, door: door_too };
+        let service = Arc::new(service);
         // Before any handshake, requests are served as this revision.
         let before_handshake = InitializeRequestParams::new(
             ClientCapabilities::default(),
@@ -70,7 +77,8 @@ impl Dispatch {
         .with_protocol_version(ProtocolVersion::V_2025_06_18);
         let peer =
             serve_directly(service.clone(), Notices(notices.clone()), Some(before_handshake));
-        Self { host, caller, pid, service, peer, notices, ending: CancellationToken::new() }
+        let ending = CancellationToken::new();
+        Self { host, caller, pid, service, door, peer, notices, ending }
     }
 
     /// Tells calls that wait that their client ended its side.
@@ -173,6 +181,15 @@ impl Dispatch {
         params: Option<&RawValue>,
         cancel: CancellationToken,
     ) -> Work {
+        if let Some(work) = self.shared(&id, method, params) {
+            return Box::pin(async move {
+                tokio::select! {
+                    biased;
+                    () = cancel.cancelled() => None,
+                    body = work => Some(body),
+                }
+            });
+        }
         let work = match self.answer(&id, method, params, &cancel) {
             Ok(work) => work,
             Err(error) => {
@@ -200,6 +217,35 @@ impl Dispatch {
                 Ok(json) => reply::result(&id, &json),
                 Err(error) => reply::error(Some(&id), &error),
             })
+        })
+    }
+
+    /// The work that answers a call of a shared server's tool, if it is one: nothing of it is read
+    /// but its name.
+    fn shared(
+        &self,
+        id: &Id,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Option<impl Future<Output = Vec<u8>> + Send + 'static + use<>> {
+        let params = params.filter(|_| method == "tools/call")?.get();
+        let name: String = serde_json::from_str(raw::member(params, "name")?).ok()?;
+        if !self.door.may_have(&name) {
+            return None;
+        }
+        if let Some(process) = self.caller.process() {
+            let meta = raw::member(params, "_meta").unwrap_or("{}");
+            let text = |name: &str| serde_json::from_str(raw::member(meta, name)?).ok();
+            self.host.hear_call(process, text);
+        }
+        let (door, id, params) = (self.door.clone(), id.clone(), params.to_owned());
+        let limit = self.host.limits.answer_bytes;
+        Some(async move {
+            let answer = door.call(id.clone(), name, params).await;
+            match mcp::check_size(answer.len(), limit) {
+                Ok(()) => answer,
+                Err(error) => reply::error(Some(&id), &error.into_rpc()),
+            }
         })
     }
 
@@ -246,11 +292,18 @@ impl Dispatch {
         context.meta = meta;
         context.extensions.insert(call);
         let service = self.service.clone();
+        let door = (method == "tools/list").then(|| self.door.clone());
+        if method == "initialize" {
+            self.door.note_greeting();
+        }
         let method = method.to_owned();
         Ok(Box::pin(async move {
             let result = service.handle_request(request, context).await;
             match result {
-                Ok(result) => to_json(&result),
+                Ok(result) => match door {
+                    Some(door) => Ok(door.complete(to_json(&result)?).await),
+                    None => to_json(&result),
+                },
                 Err(error) if error.code.0 == -32601 => Err(ErrorObject::method_not_found(&method)),
                 Err(error) => Err(ErrorObject {
                     code: error.code.0.into(),
