@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::answer::{Refused, json};
+use super::bot_servers::BotServers;
 use super::guard::{Bounds, Principal, token};
 use super::note::Counts;
 use super::scope::{ReadOnly, Scoped};
@@ -37,13 +38,15 @@ struct Inner {
     sessions: Mutex<HashMap<String, Arc<Session>>>,
     read_only: Arc<ReadOnly>,
     counts: Counts,
+    bots: Option<BotServers>,
 }
 
 impl Shared {
     pub(super) fn new(doors: Doors) -> Self {
         let bounds = Bounds { hosts: doors.hosts.clone(), origins: doors.origins.clone() };
+        let bots = doors.bots.clone().map(BotServers::new);
         let (sessions, read_only, counts) = Default::default();
-        Self(Arc::new(Inner { doors, bounds, sessions, read_only, counts }))
+        Self(Arc::new(Inner { doors, bounds, sessions, read_only, counts, bots }))
     }
 
     pub(super) fn counts(&self) -> &Counts {
@@ -52,6 +55,18 @@ impl Shared {
 
     pub(super) fn doors(&self) -> &Doors {
         &self.0.doors
+    }
+
+    /// The servers in bots' containers.
+    pub(super) fn bot_servers(&self) -> Option<&BotServers> {
+        self.0.bots.as_ref()
+    }
+
+    /// Ends them.
+    pub(super) async fn end_bots(&self) {
+        if let Some(bots) = &self.0.bots {
+            bots.end().await;
+        }
     }
 
     /// Lets a request in, or not.

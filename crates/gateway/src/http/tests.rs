@@ -128,6 +128,7 @@ impl Http {
             limits: Limits { body_bytes: 1 << 20, ..Limits::default() },
             hosts: Vec::new(),
             origins: Vec::new(),
+            bots: None,
         };
         tokio::spawn(serve(listener, doors, CancellationToken::new()));
         Self { address, stage, tokens, audit }
