@@ -20,6 +20,7 @@ mod servers;
 mod setup;
 mod start;
 mod timers;
+mod token;
 mod trust;
 mod tui;
 mod upgrade;
@@ -74,6 +75,7 @@ fn main() -> ExitCode {
         Some(Verb::Call(options)) => verbs::call(&options),
         Some(Verb::Init) => init::run(),
         Some(Verb::Trust(options)) => trust::run(&options),
+        Some(Verb::Token(deed)) => token::run(&deed),
         Some(Verb::Doctor(options)) => doctor::run(&options),
         Some(Verb::Setup(options)) => setup::run(&options),
         Some(Verb::Schema) => papers::schema(),

@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex}
 use tokio::sync::watch;
 
 use crate::backend::{Backend, Channel, Later, Life};
-use crate::{Bounds, Caller, Gateway, Line, Refusal, RefusalKind, Share, Wanted};
+use crate::{Bounds, Caller, Gateway, Line, Refusal, RefusalKind, Share, Tools, Wanted};
 
 /// What the played servers were sent, and how often one was started.
 #[derive(Debug, Default)]
@@ -116,6 +116,10 @@ async fn play(
                 json!({})
             }
             (Some("tools/call"), _) => message["params"].clone(),
+            (Some("tools/list"), _) => {
+                let look = json!({"name": "look", "annotations": {"readOnlyHint": true}});
+                json!({"tools": [look, {"name": "x"}, {"name": "hang"}]})
+            }
             (Some("server/discover"), _) => {
                 let error = json!({"code": -32601, "message": "what?"});
                 let answer = json!({"jsonrpc": "2.0", "id": message["id"], "error": error});

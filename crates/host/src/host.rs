@@ -24,6 +24,7 @@ use crate::shared::Shared;
 use crate::state::{StateDir, StateError};
 use crate::timers::{Clock, Timers};
 use crate::tools::Registry;
+use crate::web::Web;
 
 /// A project's state and everything that can be done with it.
 #[derive(Debug)]
@@ -63,6 +64,8 @@ pub struct Host {
     pub(crate) timers: Timers,
     /// What its project file declares.
     pub(crate) declared: Declared,
+    /// Its door for HTTP clients.
+    pub(crate) web: Web,
     /// MCP servers that all agents use.
     pub(crate) shared: Shared,
     /// What every program finds in its environment.
@@ -105,6 +108,7 @@ impl Host {
                 .map_err(crate::state::failed("start threads for", project.root()))?,
             processes,
             identities: Identities::load(&state)?,
+            web: Web::load(&state)?,
             activities: Activities::default(),
             deliveries,
             pads: SharedPads::load(&state, &limits)?,

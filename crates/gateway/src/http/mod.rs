@@ -2,9 +2,16 @@
 //! eras. Nobody is served without a token, from another site, or under another host's name.
 
 mod answer;
+mod bot_servers;
+mod bots;
 mod guard;
 mod headers;
+mod inbox;
 mod mcp;
+mod note;
+#[cfg(test)]
+mod rights_tests;
+mod scope;
 mod sessions;
 mod sse;
 mod state;
@@ -22,7 +29,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backend::Later;
 use crate::{Gateway, Line, Refusal, Told};
+pub use bots::Bots;
 pub use guard::{Gatekeeper, Principal, Scope};
+pub use note::{Auditor, Outcome, Record};
 
 /// Something that speaks MCP for one caller.
 pub trait Talk: Send + Sync {
@@ -61,12 +70,16 @@ pub struct Doors {
     pub own: Arc<dyn Own>,
     /// Who may come in.
     pub gatekeeper: Arc<dyn Gatekeeper>,
+    /// Who keeps the audit log.
+    pub audit: Option<Arc<dyn Auditor>>,
     /// Bounds.
     pub limits: Limits,
     /// Names under which it may be reached beside the loopback's, and sites that may call it.
     pub hosts: Vec<String>,
     /// The same for the `Origin` of browsers.
     pub origins: Vec<String>,
+    /// Servers in bots' containers, where there are any.
+    pub bots: Option<Bots>,
 }
 
 /// Bounds of the doors.
@@ -102,12 +115,19 @@ pub fn serve(listener: TcpListener, doors: Doors, end: CancellationToken) -> Lat
     let patience = doors.limits.header_patience;
     let state = state::Shared::new(doors);
     tokio::spawn(state.clone().forget_idle_sessions(end.clone()));
+    tokio::spawn(state.clone().end_revoked_sessions(end.clone()));
     let router = Router::new()
         .route("/healthz", get(state::healthz))
         .route("/servers", get(state::servers))
         .route("/metrics", get(state::metrics))
         .route("/mcp", any(mcp::own))
         .route("/servers/{name}/mcp", any(mcp::server))
-        .with_state(state);
-    Box::pin(guard::accept(listener, router, connections, patience, end))
+        .route("/bots", any(bots::door))
+        .route("/bots/", any(bots::door))
+        .route("/bots/{*address}", any(bots::door))
+        .with_state(state.clone());
+    Box::pin(async move {
+        guard::accept(listener, router, connections, patience, end).await;
+        state.end_bots().await;
+    })
 }

@@ -29,6 +29,7 @@ use crate::mcp::{self, McpService, Notices, Params};
 use crate::process::Cause;
 use crate::shared::Door;
 use crate::tools::{Call, ErrorKind, Progress, ToolError};
+use crate::web::{HttpFlags, TokenError, TokenWish};
 
 /// The request with which a person's `patterm kill` ends the server.
 pub const SHUTDOWN_METHOD: &str = "patterm/shutdown";
@@ -43,8 +44,14 @@ pub const HOOK_METHOD: &str = "patterm/hook";
 /// The request with which a person's `patterm trust` trusts a content of the project file.
 pub const TRUST_METHOD: &str = "patterm/trust";
 
+/// The request with which a person's `patterm token` makes, lists and revokes tokens.
+pub const TOKEN_METHOD: &str = "patterm/token";
+
+/// The request with which a person's `patterm serve --http` opens the door of a server that runs.
+pub const HTTP_METHOD: &str = "patterm/http";
+
 /// One caller's connection, as far as its messages mean something.
-pub(super) struct Dispatch {
+pub(crate) struct Dispatch {
     host: Arc<Host>,
     caller: Caller,
     /// The operating system's process id of who connected.
@@ -60,7 +67,7 @@ pub(super) struct Dispatch {
 }
 
 impl Dispatch {
-    pub(super) fn new(
+    pub(crate) fn new(
         host: Arc<Host>,
         caller: Caller,
         pid: Option<i32>,
@@ -175,7 +182,7 @@ impl Dispatch {
     }
 
     /// The work that answers a request. A panic in it is this one request's error.
-    fn request(
+    pub(crate) fn request(
         &self,
         id: Id,
         method: &str,
@@ -277,6 +284,12 @@ impl Dispatch {
         }
         if method == servers::METHOD {
             return Ok(self.servers(params));
+        }
+        if method == TOKEN_METHOD {
+            return Ok(self.token(params));
+        }
+        if method == HTTP_METHOD {
+            return Ok(self.open_door(params));
         }
         if method == bring_back::METHOD {
             return Ok(self.bring_back(params));
@@ -396,6 +409,45 @@ impl Dispatch {
                 .map_err(|e| ToolError::new(ErrorKind::Unavailable, e.to_string()).into_rpc())
         };
         self.for_a_person("trusts a project file", blocking(work))
+    }
+
+    /// Makes, lists or revokes tokens of HTTP clients; only people may.
+    fn token(&self, params: Option<&RawValue>) -> Answer {
+        let wish = serde_json::from_str::<TokenWish>(params.map_or("null", |params| params.get()));
+        let host = self.host.clone();
+        let work = async move {
+            let wish = wish.map_err(|e| {
+                ErrorObject::invalid_params(format!("`params` take new, list or revoke: {e}"))
+            })?;
+            let done = tokio::task::spawn_blocking(move || host.web.token(wish)).await;
+            let done = done.map_err(broken)?.map_err(|e| {
+                let kind = match e {
+                    TokenError::Unknown { .. } => ErrorKind::NotFound,
+                    TokenError::TooMany => ErrorKind::Limit,
+                    TokenError::State(_) | TokenError::Random(_) => ErrorKind::Unavailable,
+                    _ => ErrorKind::InvalidArgument,
+                };
+                ToolError::new(kind, e.to_string()).into_rpc()
+            })?;
+            to_json(&done)
+        };
+        self.for_a_person("makes or revokes a token", work)
+    }
+
+    /// Opens the HTTP door; only people may.
+    fn open_door(&self, params: Option<&RawValue>) -> Answer {
+        let flags = serde_json::from_str::<HttpFlags>(params.map_or("{}", |params| params.get()));
+        let host = self.host.clone();
+        let work = async move {
+            let flags = flags
+                .map_err(|e| ErrorObject::invalid_params(format!("`listen` is an address: {e}")))?;
+            let opened = tokio::task::spawn_blocking(move || host.web.set_flags(flags)).await;
+            let address = opened
+                .map_err(broken)?
+                .map_err(|e| ToolError::new(ErrorKind::Unavailable, e.to_string()).into_rpc())?;
+            to_json(&serde_json::json!({"http": address}))
+        };
+        self.for_a_person("opens the HTTP door", work)
     }
 
     /// Ends the server; only people may.
