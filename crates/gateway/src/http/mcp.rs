@@ -132,7 +132,11 @@ async fn post(
         }
     };
     let era = Era::of(text);
-    standard::check(headers, era, &method, text).map_err(|error| bad(Some(id.clone()), error))?;
+    let mut said = standard::check(headers, era, &method, text);
+    if era == Era::Modern && method == "tools/call" {
+        said = said.and_then(|()| shared.marked().check(server, headers, text));
+    }
+    said.map_err(|error| bad(Some(id.clone()), error))?;
     if let Some(session) = session.filter(|_| era == Era::Legacy) {
         return Ok(in_session(session, id, method, text.to_owned()).await);
     }
@@ -140,8 +144,23 @@ async fn post(
         return begin_session(shared, server, principal, id, text.to_owned()).await;
     }
     let (talk, told) = shared.talk(server, principal, "")?;
-    let call = call(talk, id.clone(), method, text.to_owned());
+    let lists = era == Era::Modern && method == "tools/list";
+    let mut call = call(talk, id.clone(), method, text.to_owned());
+    if lists {
+        call = learning(shared.clone(), server.to_owned(), call);
+    }
     Ok(exchange(call, told, id, era, None).await)
+}
+
+/// A call whose answer says what the headers of others must have.
+fn learning(shared: Shared, server: String, call: Call) -> Call {
+    Box::pin(async move {
+        let answered = call.await;
+        if let Ok(body) = &answered {
+            shared.marked().learn(&server, body);
+        }
+        answered
+    })
 }
 
 fn call(talk: Arc<dyn Talk>, id: Id, method: String, text: String) -> Call {

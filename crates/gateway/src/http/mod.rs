@@ -4,6 +4,7 @@
 mod answer;
 mod guard;
 mod headers;
+mod marked;
 mod mcp;
 mod sessions;
 mod sse;

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::answer::{Refused, json};
 use super::guard::{Bounds, Principal, token};
+use super::marked::Marked;
 use super::sessions::Session;
 use super::{Doors, Talk};
 use crate::{Caller, Refusal, RefusalKind, Told};
@@ -32,16 +33,27 @@ struct Inner {
     doors: Doors,
     bounds: Bounds,
     sessions: Mutex<HashMap<String, Arc<Session>>>,
+    marked: Marked,
 }
 
 impl Shared {
     pub(super) fn new(doors: Doors) -> Self {
         let bounds = Bounds { hosts: doors.hosts.clone(), origins: doors.origins.clone() };
-        Self(Arc::new(Inner { doors, bounds, sessions: Mutex::default() }))
+        Self(Arc::new(Inner {
+            doors,
+            bounds,
+            sessions: Mutex::default(),
+            marked: Marked::default(),
+        }))
     }
 
     pub(super) fn doors(&self) -> &Doors {
         &self.0.doors
+    }
+
+    /// Which arguments stand in headers, too.
+    pub(super) fn marked(&self) -> &Marked {
+        &self.0.marked
     }
 
     /// Lets a request in, or not.
