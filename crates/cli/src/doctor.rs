@@ -139,7 +139,6 @@ fn examine() -> anyhow::Result<Vec<Finding>> {
     }
     findings.push(open_files(server));
     findings.extend(node());
-    findings.extend(shared_servers(&project));
     findings.push(terminal());
     findings.push(locale());
     Ok(findings)
@@ -206,16 +205,6 @@ fn project_file(standing: &Value) -> Finding {
         }
         _ => good("project file", "none; `patterm init` writes one"),
     }
-}
-
-/// Servers that the project file names.
-fn shared_servers(project: &Project) -> Option<Finding> {
-    let content = Content::read(project.root()).ok().flatten()?;
-    let servers = ProjectFile::parse(&content.text).ok()?.servers;
-    let names: Vec<_> = servers.keys().map(String::as_str).collect();
-    let says = format!("{} in patterm.toml; this version does not start them", names.join(", "));
-    let advice = "declare what must run now as a process; the rest waits for a later version";
-    (!names.is_empty()).then(|| fair("shared servers", says, advice))
 }
 
 /// How many files the server may open at the most; it raises its own limit that far.

@@ -19,6 +19,7 @@ mod serve;
 mod setup;
 mod start;
 mod timers;
+mod token;
 mod trust;
 mod tui;
 mod upgrade;
@@ -72,6 +73,7 @@ fn main() -> ExitCode {
         Some(Verb::Call(options)) => verbs::call(&options),
         Some(Verb::Init) => init::run(),
         Some(Verb::Trust(options)) => trust::run(&options),
+        Some(Verb::Token(deed)) => token::run(&deed),
         Some(Verb::Doctor(options)) => doctor::run(&options),
         Some(Verb::Setup(options)) => setup::run(&options),
         Some(Verb::Schema) => papers::schema(),

@@ -17,6 +17,11 @@ use crate::{Told, names, raw};
 /// Pages of one server's list: more is a list without an end.
 const PAGES: usize = 100;
 
+/// A server that could not say its tools is asked again after this, and after twice as long each
+/// time, up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_secs(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+
 /// A tool of a shared server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedTool {
@@ -94,6 +99,11 @@ impl Catalogue {
         };
         let _ = timeout(patience, complete).await;
         asked.detach_all();
+        self.known_tools()
+    }
+
+    /// All tools that are known now, in the order of their names; nobody is asked.
+    pub fn known_tools(&self) -> Vec<SharedTool> {
         let names = self.0.gateway.names();
         let known = self.known();
         known
@@ -116,11 +126,21 @@ impl Catalogue {
             self.fetched(&server, None);
             return;
         };
+        let mut pause = FIRST_PAUSE;
         loop {
             let tools = fetch(&server, &line).await;
             let failed = tools.is_none();
             self.fetched(&server, tools);
-            if failed || !changed(&mut told).await {
+            if failed {
+                // Whoever asked has gone on without them; it is told once they are there.
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+                let others =
+                    self.known().contains_key(&server) || !self.fetching().insert(server.clone());
+                if others || !self.0.gateway.names().contains(&server) {
+                    return;
+                }
+            } else if !changed(&mut told).await {
                 return;
             }
         }

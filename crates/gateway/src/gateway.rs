@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::backend::Backend;
+use crate::filter::Tools;
 use crate::refusal::{Refusal, RefusalKind};
 use crate::relay::{LineId, Terms};
 use crate::server::{Plan, ServerStatus, Slot};
@@ -31,6 +32,8 @@ pub struct Wanted {
     pub bounds: Bounds,
     /// What it hears of the project's folders, as a JSON list.
     pub roots: String,
+    /// Which of its tools are shown.
+    pub tools: Tools,
 }
 
 /// Who calls: whom it is for servers that each caller has to itself.
@@ -67,8 +70,8 @@ impl Gateway {
         for (name, wanted) in wanted {
             let same = old.get(&name).is_some_and(|e| e.wanted.fingerprint == wanted.fingerprint);
             let kept = if same { old.remove(&name) } else { None };
-            let entry = kept.unwrap_or_else(|| Entry { wanted, slots: HashMap::new() });
-            servers.insert(name, entry);
+            let slots = kept.map(|entry| entry.slots).unwrap_or_default();
+            servers.insert(name, Entry { wanted, slots });
         }
         drop(servers);
         for slot in old.into_values().flat_map(|entry| entry.slots.into_values()) {
@@ -79,6 +82,11 @@ impl Gateway {
     /// The names of all servers.
     pub fn names(&self) -> Vec<String> {
         self.servers().keys().cloned().collect()
+    }
+
+    /// Which tools of a server are shown.
+    pub fn tools_of(&self, server: &str) -> Tools {
+        self.servers().get(server).map(|entry| entry.wanted.tools.clone()).unwrap_or_default()
     }
 
     /// How they stand: by name, and by whose copy it is where they are not shared by all.
@@ -106,7 +114,16 @@ impl Gateway {
         let slot = self.slot(server, caller)?;
         let (teller, told) = mpsc::channel(TOLD);
         let id = self.0.next_line.fetch_add(1, Ordering::Relaxed);
-        Ok((Line { id, name: server.to_owned(), slot, teller, joined: Mutex::default() }, told))
+        let line = Line {
+            id,
+            name: server.to_owned(),
+            gateway: self.clone(),
+            caller: caller.clone(),
+            slot: Mutex::new(slot),
+            teller,
+            joined: Mutex::default(),
+        };
+        Ok((line, told))
     }
 
     fn slot(&self, server: &str, caller: &Caller) -> Result<Arc<Slot>, Refusal> {
@@ -181,7 +198,10 @@ impl Gateway {
 pub struct Line {
     id: LineId,
     name: String,
-    slot: Arc<Slot>,
+    gateway: Gateway,
+    caller: Caller,
+    /// The copy of the server it is for; another one after the server became another.
+    slot: Mutex<Arc<Slot>>,
     teller: mpsc::Sender<Told>,
     /// The session it takes part in; another one after the server was started again.
     joined: Mutex<Option<Session>>,
@@ -191,11 +211,12 @@ impl Line {
     /// Asks the server; the answer is whole, under the caller's id. `text` is the message as it came.
     /// A future that is dropped is a call that is cancelled.
     pub async fn ask(&self, id: &Id, method: &str, text: String) -> Result<Vec<u8>, Refusal> {
-        let session = self.slot.session().await?;
+        let slot = self.slot()?;
+        let session = slot.session().await?;
         self.join(&session);
         let answer = session.ask(self.id, id.clone(), method, text)?;
         let mut call = Call { session, line: self.id, id, why: Some("the caller is gone") };
-        match timeout(self.slot.bounds().call, answer).await {
+        match timeout(slot.bounds().call, answer).await {
             Ok(answer) => {
                 call.why = None;
                 answer.map_err(|_| {
@@ -205,7 +226,7 @@ impl Line {
             }
             Err(_) => {
                 call.why = Some("it took too long");
-                let patience = self.slot.bounds().call;
+                let patience = slot.bounds().call;
                 let message = format!("`{}` did not answer within {patience:?}", self.name);
                 Err(Refusal::new(RefusalKind::Timeout, message))
             }
@@ -218,6 +239,14 @@ impl Line {
         if let Some(session) = joined.filter(Session::is_running) {
             session.tell(self.id, message, text);
         }
+    }
+
+    fn slot(&self) -> Result<Arc<Slot>, Refusal> {
+        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if slot.is_retired() {
+            *slot = self.gateway.slot(&self.name, &self.caller)?;
+        }
+        Ok(slot.clone())
     }
 
     fn join(&self, session: &Session) {

@@ -2,12 +2,13 @@
 
 pub mod backend;
 mod catalogue;
+mod filter;
 mod gateway;
 pub mod http;
 mod lines;
 mod names;
 mod queue;
-mod raw;
+pub mod raw;
 mod refusal;
 mod relay;
 mod server;
@@ -17,6 +18,7 @@ mod settings;
 mod tests;
 
 pub use catalogue::{Catalogue, SharedTool};
+pub use filter::{Tools, fits};
 pub use gateway::{Caller, Gateway, Line, Wanted};
 pub use refusal::{Refusal, RefusalKind};
 pub use server::ServerStatus;

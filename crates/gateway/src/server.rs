@@ -1,6 +1,7 @@
 //! A server by its name: started by the first call that needs it, once for all who come at the same
 //! time; started again when it ended, with growing pauses while it keeps ending.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -44,6 +45,8 @@ pub(crate) struct Slot {
     plan: Plan,
     start: watch::Sender<Start>,
     past: Mutex<Past>,
+    /// Nobody finds it any more: it ends, and is not started again.
+    retired: AtomicBool,
 }
 
 /// What happened before.
@@ -77,7 +80,8 @@ pub struct ServerStatus {
 
 impl ServerStatus {
     /// Of one that nobody needed yet.
-    pub(crate) fn asleep() -> Self {
+    #[must_use]
+    pub fn asleep() -> Self {
         Self {
             state: "asleep",
             pid: None,
@@ -92,7 +96,8 @@ impl ServerStatus {
 
 impl Slot {
     pub(crate) fn new(plan: Plan) -> Arc<Self> {
-        Arc::new(Self { plan, start: watch::Sender::new(Start::Asleep), past: Mutex::default() })
+        let (start, past) = (watch::Sender::new(Start::Asleep), Mutex::default());
+        Arc::new(Self { plan, start, past, retired: AtomicBool::new(false) })
     }
 
     pub(crate) fn bounds(&self) -> &Bounds {
@@ -102,9 +107,17 @@ impl Slot {
     /// The session, started if there is none. Who comes while it is being started waits for the same
     /// start, which goes on though all of them leave.
     pub(crate) async fn session(self: &Arc<Self>) -> Result<Session, Refusal> {
+        if let Start::Running(session) = &*self.start.borrow()
+            && session.is_running()
+        {
+            return Ok(session.clone());
+        }
         let mut start = self.start.subscribe();
         let mut waited = false;
         loop {
+            if self.is_retired() {
+                return Err(Refusal::new(RefusalKind::Unavailable, "it was taken away"));
+            }
             let mut begins = false;
             self.start.send_if_modified(|start| {
                 begins = match start {
@@ -146,6 +159,9 @@ impl Slot {
         let session = Session::start(name, channel, terms.clone(), known, bounds.message_bytes);
         self.past().starts += 1;
         self.start.send_replace(Start::Running(session.clone()));
+        if self.is_retired() {
+            session.end("it is not wanted any more").await;
+        }
         self.watch_over(session).await;
     }
 
@@ -198,8 +214,9 @@ impl Slot {
         self.start.send_replace(Start::Failed(refusal, Instant::now() + pause));
     }
 
-    /// Ends what runs.
+    /// Ends what runs, for good.
     pub(crate) async fn end(&self, why: &str) {
+        self.retired.store(true, Ordering::Release);
         let running = match &*self.start.borrow() {
             Start::Running(session) => Some(session.clone()),
             _ => None,
@@ -211,12 +228,17 @@ impl Slot {
 
     /// Ends it once its calls are answered, or have had the time that calls may take.
     pub(crate) async fn retire(&self) {
+        self.retired.store(true, Ordering::Release);
         let session = match &*self.start.borrow() {
             Start::Running(session) => session.clone(),
             _ => return,
         };
         let _ = tokio::time::timeout(self.plan.bounds.call, session.until_unused()).await;
         session.end("it is not wanted any more").await;
+    }
+
+    pub(crate) fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Acquire)
     }
 
     pub(crate) fn is_asleep(&self) -> bool {

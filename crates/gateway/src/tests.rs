@@ -115,6 +115,10 @@ async fn play(
                 json!({})
             }
             (Some("tools/call"), _) => message["params"].clone(),
+            (Some("tools/list"), _) => {
+                let look = json!({"name": "look", "annotations": {"readOnlyHint": true}});
+                json!({"tools": [look, {"name": "x"}, {"name": "hang"}]})
+            }
             (Some("server/discover"), _) => {
                 let error = json!({"code": -32601, "message": "what?"});
                 let answer = json!({"jsonrpc": "2.0", "id": message["id"], "error": error});
@@ -143,7 +147,14 @@ impl Stage {
     fn want(&self, fingerprint: &str, share: Share, bounds: Bounds, absent: bool) {
         let backend = Arc::new(Played { seen: self.seen.clone(), absent });
         let fingerprint = fingerprint.to_owned();
-        let wanted = Wanted { backend, fingerprint, share, bounds, roots: "[]".into() };
+        let wanted = Wanted {
+            backend,
+            fingerprint,
+            share,
+            bounds,
+            roots: "[]".into(),
+            tools: Tools::default(),
+        };
         self.gateway.configure(BTreeMap::from([("played".to_owned(), wanted)]));
     }
 

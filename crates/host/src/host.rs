@@ -20,9 +20,11 @@ use crate::pads::SharedPads;
 use crate::plane::{Event, Live, Plane};
 use crate::process::{ProcessId, Processes};
 use crate::project::Project;
+use crate::shared::Shared;
 use crate::state::{StateDir, StateError};
 use crate::timers::{Clock, Timers};
 use crate::tools::Registry;
+use crate::web::Web;
 
 /// A project's state and everything that can be done with it.
 #[derive(Debug)]
@@ -62,6 +64,10 @@ pub struct Host {
     pub(crate) timers: Timers,
     /// What its project file declares.
     pub(crate) declared: Declared,
+    /// Its door for HTTP clients.
+    pub(crate) web: Web,
+    /// MCP servers that all agents use.
+    pub(crate) shared: Shared,
     /// What every program finds in its environment.
     pub(crate) environment: BTreeMap<String, String>,
     /// The process that was last brought to the front.
@@ -98,8 +104,11 @@ impl Host {
         let host = Self {
             timers: Timers::load(&state, &processes, &deliveries, clock)?,
             declared: Declared::new(&project, &state),
+            shared: Shared::start()
+                .map_err(crate::state::failed("start threads for", project.root()))?,
             processes,
             identities: Identities::load(&state)?,
+            web: Web::load(&state)?,
             activities: Activities::default(),
             deliveries,
             pads: SharedPads::load(&state, &limits)?,

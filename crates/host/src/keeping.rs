@@ -2,6 +2,7 @@
 //! replaced when it dies.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -72,6 +73,17 @@ impl Keeping {
             keeping.with_keeper(&lives, |keeper| keeper.spawn(&pane, &program, None))
         });
         work.await.unwrap_or_else(|e| Err(system(&e)))
+    }
+
+    /// Starts a program with these as its input, output and errors, on this thread.
+    pub(crate) fn spawn_with(
+        &self,
+        pane: &str,
+        program: &Program,
+        streams: [BorrowedFd<'_>; 3],
+        lives: &[(String, Arc<Live>)],
+    ) -> Result<Pane, SpawnError> {
+        self.with_keeper(lives, |keeper| keeper.spawn(pane, program, Some(streams)))
     }
 
     /// Lets go of a pane; everything in it is ended.

@@ -1,6 +1,5 @@
 //! The patterm server: one per project. It knows who calls, offers the tools, speaks MCP over
-//! its socket, and owns the project's state. It knows nothing of terminals drawn on a screen or
-//! of HTTP.
+//! its socket, and owns the project's state. It knows nothing of terminals drawn on a screen.
 
 mod activity;
 mod agents;
@@ -28,19 +27,23 @@ pub mod project_file;
 pub mod registry;
 pub mod runtime;
 pub mod server;
+mod shared;
 mod socket;
 mod standpoint;
 pub mod state;
 mod timers;
 pub mod tools;
 mod tree;
+pub mod web;
 
 pub use environment::PANE_VARIABLE;
 pub use greeting::{GREETING_REFUSED, Greeting, PERSON};
 pub use host::Host;
 pub use project::Project;
 pub use server::{Server, Settings, StartError};
-pub use socket::{HANDOVER_METHOD, HOOK_METHOD, SHUTDOWN_METHOD, TRUST_METHOD};
+pub use socket::{
+    HANDOVER_METHOD, HOOK_METHOD, HTTP_METHOD, SHUTDOWN_METHOD, TOKEN_METHOD, TRUST_METHOD,
+};
 
 /// The version this server and the binary around it report.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -44,7 +44,10 @@ pub(crate) struct Driver {
 impl Driver {
     /// One that will run; it needs the runtime.
     pub(crate) fn new(host: Arc<Host>) -> Self {
-        let place = watching(&[host.project.root().to_owned()]);
+        let settings = settings_folder(&host);
+        let folders: Vec<_> =
+            std::iter::once(host.project.root().to_owned()).chain(settings).collect();
+        let place = watching(&folders);
         let place = place.inspect_err(|error| {
             // The kernel gives each user some hundred ways to watch.
             tracing::error!(%error, "changes of the project file are seen when it is asked for");
@@ -69,7 +72,10 @@ impl Driver {
             tokio::select! {
                 () = host.declared.bell.notified() => {}
                 () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {}
-                () = file_changed(place, target.as_deref()) => host.read_project_file(),
+                () = file_changed(place, target.as_deref(), host.settings.as_deref()) => {
+                    host.read_project_file();
+                    host.configure_shared();
+                }
                 changes = changed(watched) => self.note_changes(changes).await,
             }
         }
@@ -85,7 +91,10 @@ impl Driver {
             return;
         }
         let beside = target.as_ref().and_then(|target| target.parent()).map(Path::to_owned);
-        let folders: Vec<_> = std::iter::once(root.to_owned()).chain(beside).collect();
+        let folders: Vec<_> = std::iter::once(root.to_owned())
+            .chain(beside)
+            .chain(settings_folder(&self.host))
+            .collect();
         if let Some(Err(error)) = self.place.as_mut().map(|place| place.set(&folders)) {
             tracing::warn!(%error, "what the project file links to is not watched");
         }
@@ -104,6 +113,7 @@ impl Driver {
             return;
         }
         self.version = version;
+        self.host.configure_shared();
         self.sources = Arc::new(file.map(|file| Sources::of(&file)).unwrap_or_default());
         self.watch_folders().await;
     }
@@ -176,17 +186,25 @@ async fn changed(folders: &mut Option<Folders>) -> Vec<Change> {
 }
 
 /// Waits until the project file changed.
-async fn file_changed(place: &mut Option<Folders>, target: Option<&Path>) {
-    while !changed(place).await.iter().any(|change| is_project_file(change, target)) {}
+async fn file_changed(place: &mut Option<Folders>, target: Option<&Path>, settings: Option<&Path>) {
+    while !changed(place).await.iter().any(|change| is_read(change, target, settings)) {}
 }
 
-fn is_project_file(change: &Change, target: Option<&Path>) -> bool {
+/// Whether a change is one of the project file or of the user's settings.
+fn is_read(change: &Change, target: Option<&Path>, settings: Option<&Path>) -> bool {
     match change {
         Change::File(path) | Change::Folder(path) => {
-            path.ends_with(PROJECT_FILE) || Some(path.as_path()) == target
+            let path = path.as_path();
+            path.ends_with(PROJECT_FILE) || Some(path) == target || Some(path) == settings
         }
         Change::Unknown => true,
     }
+}
+
+/// Where the user's settings lie, if there is such a folder.
+fn settings_folder(host: &Host) -> Option<PathBuf> {
+    let folder = host.settings.as_deref()?.parent()?;
+    folder.is_dir().then(|| folder.to_owned())
 }
 
 /// What is to be done for a process.

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode, ErrorData,
     Implementation, InitializeRequestParams, InitializeResult, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
+    PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, SubscriptionFilter,
 };
-use rmcp::service::{RequestContext, RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::service::{
+    RequestContext, RoleServer, RxJsonRpcMessage, SubscriptionContext, TxJsonRpcMessage,
+};
 use rmcp::transport::Transport;
 use rmcp::{ServerHandler, model::JsonRpcMessage};
 use serde_json::Value;
@@ -18,6 +20,7 @@ use super::INSTRUCTIONS;
 use crate::VERSION;
 use crate::caller::Caller;
 use crate::host::Host;
+use crate::shared::Door;
 use crate::tools::{Call, ErrorKind, ToolError};
 
 /// The tools as an MCP server.
@@ -26,11 +29,17 @@ pub(crate) struct McpService {
     pub(crate) host: Arc<Host>,
     /// Whose connection it is.
     pub(crate) caller: Caller,
+    /// The shared servers, for this caller.
+    pub(crate) door: Arc<Door>,
 }
 
 impl ServerHandler for McpService {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        let capabilities = ServerCapabilities::builder().enable_tools();
+        let capabilities = match self.host.shared.is_empty() {
+            true => capabilities.build(),
+            false => capabilities.enable_tool_list_changed().build(),
+        };
         let mut info = InitializeResult::new(capabilities)
             .with_server_info(Implementation::new("patterm", VERSION).with_title("patterm"))
             .with_instructions(self.instructions());
@@ -49,6 +58,34 @@ impl ServerHandler for McpService {
         request.protocol_version = result.protocol_version.clone();
         context.peer.set_peer_info(request);
         Ok(result)
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        (!self.host.shared.is_empty()).then(|| {
+            let mut accepted = SubscriptionFilter::default();
+            accepted.tools_list_changed = requested.tools_list_changed;
+            accepted
+        })
+    }
+
+    /// Tells a client of the stateless era whenever its tools are others.
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let mut changes = self.door.changes();
+        loop {
+            tokio::select! {
+                () = context.cancelled() => return Ok(()),
+                changed = changes.changed() => {
+                    let told = context.sink().notify_tool_list_changed().await;
+                    if changed.is_err() || told.is_err() {
+                        context.cancelled().await;
+                        return Ok(());
+                    }
+                }
+            }
+        }
     }
 
     async fn list_tools(

@@ -12,6 +12,9 @@ use toml::Table;
 use super::check::{Checked, last_line};
 use super::fault::{Fault, nearest};
 use super::limits::{DELAY, LONGEST_DELAY, PROCESSES, READY, RESTARTS, WATCH_PATTERNS};
+use super::servers::{
+    self, BotsDefinition, HttpDefinition, ServerDefinition, WrittenBots, WrittenHttp, WrittenServer,
+};
 
 /// Bytes that a pattern may take when compiled: what waits for a line takes no more.
 const PATTERN_BYTES: usize = 1 << 20;
@@ -23,8 +26,12 @@ pub struct ProjectFile {
     pub processes: BTreeMap<String, Definition>,
     /// Its presets, as they stand there.
     pub agents: BTreeMap<String, Table>,
-    /// Shared MCP servers, as they stand there; nobody uses them yet.
-    pub servers: BTreeMap<String, Table>,
+    /// Shared MCP servers, by name.
+    pub servers: BTreeMap<String, ServerDefinition>,
+    /// The containers of bots.
+    pub bots: Option<BotsDefinition>,
+    /// The door over HTTP.
+    pub http: Option<HttpDefinition>,
     /// Limits by their names.
     pub limits: BTreeMap<String, u64>,
 }
@@ -103,7 +110,9 @@ pub enum ReadyWhen {
 struct Written {
     processes: BTreeMap<String, WrittenProcess>,
     agents: BTreeMap<String, Table>,
-    servers: BTreeMap<String, Table>,
+    servers: BTreeMap<String, WrittenServer>,
+    bots: Option<WrittenBots>,
+    http: Option<WrittenHttp>,
     limits: BTreeMap<String, u64>,
 }
 
@@ -173,9 +182,16 @@ impl ProjectFile {
         let mut file = Self {
             processes: BTreeMap::new(),
             agents: written.agents,
-            servers: written.servers,
+            servers: BTreeMap::new(),
+            bots: written.bots.map(servers::bots),
+            http: None,
             limits: written.limits,
         };
+        file.http = written.http.map(|written| servers::http(&mut checked, written));
+        for (name, written) in written.servers {
+            let definition = servers::server(&mut checked, &format!("servers.{name}"), written);
+            file.servers.extend(definition.map(|definition| (name, definition)));
+        }
         for (name, process) in written.processes {
             let path = format!("processes.{name}");
             check_dependencies(&mut checked, &path, &name, &process.depends_on, &names);
@@ -188,6 +204,22 @@ impl ProjectFile {
         }
         checked.faults.sort_by_key(|fault| (fault.line, fault.column));
         Err(checked.faults)
+    }
+
+    /// The shared servers and doors in the user's own settings: the same tables, which need no trust;
+    /// a file that is not there has none. Other tables of it are others' to read.
+    pub fn of_the_user(path: &Path) -> Result<Self, Vec<String>> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(Self::default());
+            }
+            Err(error) => return Err(vec![format!("{}: {error}", path.display())]),
+        };
+        let place = |faults: Vec<Fault>| {
+            faults.iter().map(|fault| format!("{}:{fault}", path.display())).collect::<Vec<_>>()
+        };
+        Self::parse(&text).map_err(place)
     }
 
     /// Processes in an order in which each comes after those that it depends on.

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use unicode_width::UnicodeWidthChar;
 
 use super::definition::{Definition, Policy, ProjectFile, ReadyWhen};
+use super::servers::{Engine, Place, ServerDefinition};
 
 /// A text in which nothing hides: what a terminal would act on, not show, or show in another order
 /// is written as an escape.
@@ -70,9 +71,16 @@ pub fn describe(file: &ProjectFile) -> String {
         let _ = writeln!(text, "agent {name}");
         lines(&mut text, table);
     }
-    for (name, table) in &file.servers {
-        let _ = writeln!(text, "shared server {name} (this version does not start it)");
-        lines(&mut text, table);
+    for (name, server) in &file.servers {
+        describe_server(&mut text, name, server);
+    }
+    if let Some(bots) = &file.bots {
+        let _ = writeln!(text, "containers of bots, by the label {}", visible(&bots.owner_label));
+        let _ = writeln!(text, "  run by       {}", engine(&bots.engine));
+        let _ = writeln!(text, "  runs         {}", command_line(&bots.command));
+    }
+    if let Some(address) = file.http.as_ref().and_then(|http| http.listen) {
+        let _ = writeln!(text, "door over HTTP\n  listens on   {address}");
     }
     for (name, number) in &file.limits {
         let _ = writeln!(text, "limit {name} = {number}");
@@ -116,6 +124,53 @@ fn describe_process(text: &mut String, name: &str, definition: &Definition) {
             ReadyWhen::Exits => "it ended with 0".to_owned(),
         };
         let _ = writeln!(text, "  ready when   {when}");
+    }
+}
+
+fn describe_server(text: &mut String, name: &str, server: &ServerDefinition) {
+    let _ = writeln!(text, "shared server {name}, started when it is needed");
+    let mut line = |what: &str, value: String| {
+        let _ = writeln!(text, "  {what:<12} {value}");
+    };
+    match &server.place {
+        Place::Here { command, directory } => {
+            line("runs", command_line(command));
+            if let Some(folder) = directory {
+                line("in", visible(&folder.to_string_lossy()));
+            }
+        }
+        Place::Inside { engine: by, container, command } => {
+            line("runs", command_line(command));
+            line("inside", format!("{} ({})", visible(container), engine(by)));
+        }
+        Place::Image { engine: by, image, command, network, mounts, .. } => {
+            line("image", format!("{} ({})", visible(image), engine(by)));
+            if !command.is_empty() {
+                line("runs", command_line(command));
+            }
+            if *network {
+                line("with", "a network".into());
+            }
+            for mount in mounts {
+                line("sees", visible(mount));
+            }
+        }
+        Place::Remote { url, headers } => {
+            line("calls", visible(url));
+            for (name, value) in headers {
+                line("sends", format!("{}: {}", visible(name), visible(value)));
+            }
+        }
+    }
+    for (variable, value) in &server.env {
+        line("with", format!("{}={}", visible(variable), visible(value)));
+    }
+}
+
+fn engine(engine: &Engine) -> String {
+    match &engine.socket {
+        Some(socket) => format!("{} at {}", engine.name, visible(&socket.to_string_lossy())),
+        None => engine.name.clone(),
     }
 }
 

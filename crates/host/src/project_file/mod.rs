@@ -11,6 +11,8 @@ mod limits;
 #[cfg(test)]
 mod mistakes;
 mod schema;
+mod server_shape;
+mod servers;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -21,6 +23,7 @@ pub use definition::{Definition, Policy, ProjectFile, Ready, ReadyWhen, Restart}
 pub use describe::{describe, visible};
 pub use fault::Fault;
 pub use schema::schema;
+pub use servers::{BotsDefinition, Engine, HttpDefinition, Place, ServerDefinition, ToolFilter};
 pub use trust::{Trust, TrustError};
 
 use std::path::Path;

@@ -59,7 +59,6 @@ fn of(shape: &Shape) -> Value {
             json!({"type": "object", "properties": properties, "additionalProperties": false})
         }
         Shape::Either(one, other) => json!({"anyOf": [of(one), of(other)]}),
-        Shape::Opaque => json!({"type": "object"}),
         Shape::Pattern => json!({"type": "string", "format": "regex"}),
         Shape::Off => json!({"const": false}),
     }

@@ -2,6 +2,7 @@
 
 use super::agent_shape::{APPROVED, COMPOSER, HOOKS, INJECT, INPUT, PROMPT, RESUME, RULES};
 use super::limits::{MOST_RESTARTS, MOST_SECONDS};
+use super::server_shape::{BOTS, HTTP, SERVER};
 use crate::limits::Limits;
 
 /// What a value must look like.
@@ -29,8 +30,6 @@ pub(super) enum Shape {
     Counts(&'static [&'static str]),
     /// One of the two.
     Either(&'static Shape, &'static Shape),
-    /// A table that somebody else reads.
-    Opaque,
     /// A regular expression.
     Pattern,
     /// `false`, which takes a table of the preset below away.
@@ -64,9 +63,11 @@ pub(super) static FILE: Shape = Shape::Table(&[
     ),
     key(
         "servers",
-        Shape::Named(&Shape::Opaque),
-        "Shared MCP servers, by name. This version takes the table and does not use it yet.",
+        Shape::Named(&SERVER),
+        "Shared MCP servers, by name: each runs once for all agents.",
     ),
+    key("bots", BOTS, "The servers inside containers that belong to bots, reached over HTTP."),
+    key("http", HTTP, "The door over HTTP; closed unless it says where to listen."),
     key(
         "limits",
         Shape::Counts(&Limits::NAMES),
@@ -173,7 +174,7 @@ impl Shape {
             Self::List { of: Self::Text, .. } => "an array of strings".into(),
             Self::List { .. } => "an array".into(),
             Self::Strings => "a table of strings".into(),
-            Self::Named(_) | Self::Table(_) | Self::Counts(_) | Self::Opaque => "a table".into(),
+            Self::Named(_) | Self::Table(_) | Self::Counts(_) => "a table".into(),
             Self::Either(one, other) => format!("{} or {}", one.words(), other.words()),
             Self::Pattern => "a regular expression, as a string".into(),
             Self::Off => "false".into(),
@@ -188,9 +189,7 @@ impl Shape {
             Self::Whole { .. } => value.is_integer(),
             Self::Seconds => value.is_integer() || value.is_float(),
             Self::List { .. } => value.is_array(),
-            Self::Named(_) | Self::Strings | Self::Table(_) | Self::Counts(_) | Self::Opaque => {
-                value.is_table()
-            }
+            Self::Named(_) | Self::Strings | Self::Table(_) | Self::Counts(_) => value.is_table(),
             Self::Either(one, other) => one.is_for(value) || other.is_for(value),
             Self::Off => value.as_bool() == Some(false),
         }

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
+use patterm_gateway::raw;
 use patterm_wire::bring_back::{self, Wish};
 use patterm_wire::error::{INTERNAL_ERROR, INVALID_REQUEST};
 use patterm_wire::{ErrorObject, Id, Malformed, Message, reply};
@@ -25,7 +26,9 @@ use crate::greeting::GREETING_REFUSED;
 use crate::host::Host;
 use crate::mcp::{self, McpService, Notices, Params};
 use crate::process::Cause;
+use crate::shared::Door;
 use crate::tools::{Call, ErrorKind, Progress, ToolError};
+use crate::web::{HttpFlags, TokenError, TokenWish};
 
 /// The request with which a person's `patterm kill` ends the server.
 pub const SHUTDOWN_METHOD: &str = "patterm/shutdown";
@@ -40,13 +43,21 @@ pub const HOOK_METHOD: &str = "patterm/hook";
 /// The request with which a person's `patterm trust` trusts a content of the project file.
 pub const TRUST_METHOD: &str = "patterm/trust";
 
+/// The request with which a person's `patterm token` makes, lists and revokes tokens.
+pub const TOKEN_METHOD: &str = "patterm/token";
+
+/// The request with which a person's `patterm serve --http` opens the door of a server that runs.
+pub const HTTP_METHOD: &str = "patterm/http";
+
 /// One caller's connection, as far as its messages mean something.
-pub(super) struct Dispatch {
+pub(crate) struct Dispatch {
     host: Arc<Host>,
     caller: Caller,
     /// The operating system's process id of who connected.
     pid: Option<i32>,
     service: Arc<McpService>,
+    /// The shared servers, for this caller.
+    door: Arc<Door>,
     /// rmcp's side of the connection: what was negotiated, and the way out for its notices.
     peer: RunningService<RoleServer, Arc<McpService>>,
     notices: mpsc::Sender<Vec<u8>>,
@@ -55,13 +66,16 @@ pub(super) struct Dispatch {
 }
 
 impl Dispatch {
-    pub(super) fn new(
+    pub(crate) fn new(
         host: Arc<Host>,
         caller: Caller,
         pid: Option<i32>,
         notices: mpsc::Sender<Vec<u8>>,
     ) -> Self {
-        let service = Arc::new(McpService { host: host.clone(), caller: caller.clone() });
+        let door = Door::new(host.clone(), caller.clone(), notices.clone());
+        let (caller_too, door_too) = (caller.clone(), door.clone());
+        let service = McpService { host: host.clone(), caller: caller_too, door: door_too };
+        let service = Arc::new(service);
         // Before any handshake, requests are served as this revision.
         let before_handshake = InitializeRequestParams::new(
             ClientCapabilities::default(),
@@ -70,7 +84,8 @@ impl Dispatch {
         .with_protocol_version(ProtocolVersion::V_2025_06_18);
         let peer =
             serve_directly(service.clone(), Notices(notices.clone()), Some(before_handshake));
-        Self { host, caller, pid, service, peer, notices, ending: CancellationToken::new() }
+        let ending = CancellationToken::new();
+        Self { host, caller, pid, service, door, peer, notices, ending }
     }
 
     /// Tells calls that wait that their client ended its side.
@@ -166,13 +181,22 @@ impl Dispatch {
     }
 
     /// The work that answers a request. A panic in it is this one request's error.
-    fn request(
+    pub(crate) fn request(
         &self,
         id: Id,
         method: &str,
         params: Option<&RawValue>,
         cancel: CancellationToken,
     ) -> Work {
+        if let Some(work) = self.shared(&id, method, params) {
+            return Box::pin(async move {
+                tokio::select! {
+                    biased;
+                    () = cancel.cancelled() => None,
+                    body = work => Some(body),
+                }
+            });
+        }
         let work = match self.answer(&id, method, params, &cancel) {
             Ok(work) => work,
             Err(error) => {
@@ -203,6 +227,35 @@ impl Dispatch {
         })
     }
 
+    /// The work that answers a call of a shared server's tool, if it is one: nothing of it is read
+    /// but its name.
+    fn shared(
+        &self,
+        id: &Id,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Option<impl Future<Output = Vec<u8>> + Send + 'static + use<>> {
+        let params = params.filter(|_| method == "tools/call")?.get();
+        let name: String = serde_json::from_str(raw::member(params, "name")?).ok()?;
+        if !self.door.may_have(&name) {
+            return None;
+        }
+        if let Some(process) = self.caller.process() {
+            let meta = raw::member(params, "_meta").unwrap_or("{}");
+            let text = |name: &str| serde_json::from_str(raw::member(meta, name)?).ok();
+            self.host.hear_call(process, text);
+        }
+        let (door, id, params) = (self.door.clone(), id.clone(), params.to_owned());
+        let limit = self.host.limits.answer_bytes;
+        Some(async move {
+            let answer = door.call(id.clone(), name, params).await;
+            match mcp::check_size(answer.len(), limit) {
+                Ok(()) => answer,
+                Err(error) => reply::error(Some(&id), &error.into_rpc()),
+            }
+        })
+    }
+
     fn answer(
         &self,
         id: &Id,
@@ -215,6 +268,12 @@ impl Dispatch {
         }
         if method == TRUST_METHOD {
             return Ok(self.trust(params));
+        }
+        if method == TOKEN_METHOD {
+            return Ok(self.token(params));
+        }
+        if method == HTTP_METHOD {
+            return Ok(self.open_door(params));
         }
         if method == bring_back::METHOD {
             return Ok(self.bring_back(params));
@@ -246,11 +305,18 @@ impl Dispatch {
         context.meta = meta;
         context.extensions.insert(call);
         let service = self.service.clone();
+        let door = (method == "tools/list").then(|| self.door.clone());
+        if method == "initialize" {
+            self.door.note_greeting();
+        }
         let method = method.to_owned();
         Ok(Box::pin(async move {
             let result = service.handle_request(request, context).await;
             match result {
-                Ok(result) => to_json(&result),
+                Ok(result) => match door {
+                    Some(door) => Ok(door.complete(to_json(&result)?).await),
+                    None => to_json(&result),
+                },
                 Err(error) if error.code.0 == -32601 => Err(ErrorObject::method_not_found(&method)),
                 Err(error) => Err(ErrorObject {
                     code: error.code.0.into(),
@@ -327,6 +393,45 @@ impl Dispatch {
                 .map_err(|e| ToolError::new(ErrorKind::Unavailable, e.to_string()).into_rpc())
         };
         self.for_a_person("trusts a project file", blocking(work))
+    }
+
+    /// Makes, lists or revokes tokens of HTTP clients; only people may.
+    fn token(&self, params: Option<&RawValue>) -> Answer {
+        let wish = serde_json::from_str::<TokenWish>(params.map_or("null", |params| params.get()));
+        let host = self.host.clone();
+        let work = async move {
+            let wish = wish.map_err(|e| {
+                ErrorObject::invalid_params(format!("`params` take new, list or revoke: {e}"))
+            })?;
+            let done = tokio::task::spawn_blocking(move || host.web.token(wish)).await;
+            let done = done.map_err(broken)?.map_err(|e| {
+                let kind = match e {
+                    TokenError::Unknown { .. } => ErrorKind::NotFound,
+                    TokenError::TooMany => ErrorKind::Limit,
+                    TokenError::State(_) | TokenError::Random(_) => ErrorKind::Unavailable,
+                    _ => ErrorKind::InvalidArgument,
+                };
+                ToolError::new(kind, e.to_string()).into_rpc()
+            })?;
+            to_json(&done)
+        };
+        self.for_a_person("makes or revokes a token", work)
+    }
+
+    /// Opens the HTTP door; only people may.
+    fn open_door(&self, params: Option<&RawValue>) -> Answer {
+        let flags = serde_json::from_str::<HttpFlags>(params.map_or("{}", |params| params.get()));
+        let host = self.host.clone();
+        let work = async move {
+            let flags = flags
+                .map_err(|e| ErrorObject::invalid_params(format!("`listen` is an address: {e}")))?;
+            let opened = tokio::task::spawn_blocking(move || host.web.set_flags(flags)).await;
+            let address = opened
+                .map_err(broken)?
+                .map_err(|e| ToolError::new(ErrorKind::Unavailable, e.to_string()).into_rpc())?;
+            to_json(&serde_json::json!({"http": address}))
+        };
+        self.for_a_person("opens the HTTP door", work)
     }
 
     /// Ends the server; only people may.

@@ -1,0 +1,59 @@
+//! Which tools of a server are shown.
+
+/// Patterns of tools' names, in which `*` stands for any letters.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tools {
+    /// Only these; all where it says nothing.
+    pub only: Option<Vec<String>>,
+    /// But not these.
+    pub without: Vec<String>,
+}
+
+impl Tools {
+    /// Whether a tool is shown.
+    pub fn shows(&self, tool: &str) -> bool {
+        let any = |patterns: &[String]| patterns.iter().any(|pattern| fits(pattern, tool));
+        self.only.as_ref().is_none_or(|only| any(only)) && !any(&self.without)
+    }
+
+    /// Whether all of them are.
+    pub fn shows_all(&self) -> bool {
+        self.only.is_none() && self.without.is_empty()
+    }
+}
+
+/// Whether a text fits a pattern in which `*` stands for any letters.
+pub fn fits(pattern: &str, text: &str) -> bool {
+    let Some((begin, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(mut text) = text.strip_prefix(begin) else { return false };
+    let mut parts = rest.split('*');
+    let last = parts.next_back().unwrap_or_default();
+    for part in parts {
+        match text.find(part) {
+            Some(at) => text = &text[at + part.len()..],
+            None => return false,
+        }
+    }
+    text.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_of_tools() {
+        for (pattern, text, expected) in [
+            ("read", "read", true),
+            ("read", "read_file", false),
+            ("read_*", "read_file", true),
+            ("*_file", "read_file", true),
+            ("*", "", true),
+            ("a*b*c", "axxbyyc", true),
+            ("a*b*c", "axxcyyb", false),
+            ("ab*ba", "aba", false),
+        ] {
+            assert_eq!(fits(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+}

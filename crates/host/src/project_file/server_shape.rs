@@ -1,0 +1,95 @@
+//! What a project file may say of shared MCP servers and of the door over HTTP.
+
+use super::shape::{Key, Shape, key};
+
+/// Engines that run containers.
+pub(super) const ENGINES: &[&str] = &["docker", "podman", "containerd"];
+
+const WORDS: Shape = Shape::List { of: &Shape::Text, least: 0 };
+const COMMAND: Shape = Shape::List { of: &Shape::Text, least: 1 };
+const COUNT: Shape = Shape::Whole { least: 0, most: 1 << 40 };
+
+/// A shared server.
+pub(super) static SERVER: Shape = Shape::Table(&[
+    key("command", COMMAND, "The program and its arguments; they are never given to a shell."),
+    key("env", Shape::Strings, "Environment variables; `${NAME}` stands for one of your own."),
+    key("directory", Shape::Text, "Where it starts, relative to the project."),
+    key("engine", Shape::Choice(ENGINES), "What runs the container; `docker` by default."),
+    key("container", Shape::Text, "A container that runs already, in which it is started."),
+    key("image", Shape::Text, "An image, of which it gets a container of its own."),
+    key("network", Shape::Flag, "Whether a container of its own has a network; false by default."),
+    key("memory_mb", COUNT, "Memory of a container of its own, in MiB; 512 by default."),
+    key("processes", COUNT, "Processes in a container of its own; 128 by default."),
+    key(
+        "mounts",
+        WORDS,
+        "Folders that a container of its own sees, as in `./data:/data`; `:rw` to write there.",
+    ),
+    key("socket", Shape::Text, "The engine's socket, where it is not the usual one."),
+    key("namespace", Shape::Text, "The namespace of containerd, where it is not `default`."),
+    key(
+        "via",
+        COMMAND,
+        "A program that reaches it, with its arguments, as in `ssh {target}`; the command follows.",
+    ),
+    key("target", Shape::Text, "What stands for `{target}` in `via`."),
+    key("url", Shape::Text, "A server elsewhere that speaks Streamable HTTP."),
+    key("headers", Shape::Strings, "What is sent to it; `${NAME}` stands for a variable of yours."),
+    key(
+        "share",
+        Shape::Choice(&["all", "caller", "session"]),
+        "Who shares a running one: all (the default), each caller, or each session has its own.",
+    ),
+    key("tools", WORDS, "The only tools of it that are shown, `*` standing for any letters."),
+    key("without", WORDS, "Tools of it that are not shown."),
+    key(
+        "agents",
+        Shape::Named(&WORDS),
+        "By preset or name of an agent, the only tools shown to it; `others` for all other agents.",
+    ),
+    key("call_seconds", Shape::Seconds, "How long a call may take; 600 by default."),
+    key(
+        "idle_seconds",
+        Shape::Seconds,
+        "After so long without a call it sleeps; never by default.",
+    ),
+    key("in_flight", COUNT, "Calls that are not answered, at the most; 1024 by default."),
+    key("in_flight_of_one", COUNT, "The same of one caller; 128 by default."),
+    key(
+        "sessions",
+        COUNT,
+        "Running ones where it is not shared by all, at the most; 64 by default.",
+    ),
+    key("message_bytes", COUNT, "Bytes of one message, at the most; 64 MiB by default."),
+]);
+
+/// The door to containers of bots.
+pub(super) const BOTS: Shape = Shape::Table(&[
+    key("engine", Shape::Choice(ENGINES), "What runs the containers; `docker` by default."),
+    key("socket", Shape::Text, "The engine's socket, where it is not the usual one."),
+    key("namespace", Shape::Text, "The namespace of containerd, where it is not `default`."),
+    Key {
+        name: "command",
+        shape: COMMAND,
+        required: true,
+        words: "The server inside the containers: the program and its arguments.",
+    },
+    key(
+        "owner_label",
+        Shape::Text,
+        "The label that names a container's bot; `patterm.bot` by default.",
+    ),
+    key("fifo_dir", Shape::Text, "Where containerd's pipes lie; a private folder by default."),
+]);
+
+/// The door over HTTP.
+pub(super) const HTTP: Shape = Shape::Table(&[
+    key("listen", Shape::Text, "The address and port, as in `127.0.0.1:7711`."),
+    key("allow_remote", Shape::Flag, "Whether it may be another machine's; false by default."),
+    key("hosts", WORDS, "Names under which it is reached, beside those of the loopback."),
+    key("origins", WORDS, "Web sites that may call it, as in `https://app.example`."),
+    key("audit_arguments", Shape::Flag, "Whether the audit log holds arguments; false by default."),
+    key("sessions", COUNT, "Sessions of all clients; 1024 by default."),
+    key("connections", COUNT, "Connections at once; 1024 by default."),
+    key("body_bytes", COUNT, "Bytes of one request; 64 MiB by default."),
+]);

@@ -1,0 +1,274 @@
+//! A caller's own connection as a door to the shared servers: their tools stand beside patterm's
+//! own, and descriptors, calls and results pass as they are.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use patterm_gateway::{Caller as Who, Line, Refusal, SharedTool, Told, raw};
+use patterm_wire::error::{INVALID_PARAMS, METHOD_NOT_FOUND};
+use patterm_wire::{ErrorObject, Id, Incoming, reply};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+use crate::caller::Caller;
+use crate::host::Host;
+
+/// How long a list of tools waits for servers that were never asked for theirs; those that take
+/// longer are told of when they are there.
+const LIST_PATIENCE: Duration = Duration::from_secs(5);
+
+/// What stands between a server's name and its tool's.
+const BETWEEN: &str = "__";
+
+/// Tells connections apart.
+static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
+
+/// The door of one connection.
+pub(crate) struct Door {
+    host: Arc<Host>,
+    caller: Caller,
+    who: Who,
+    lines: Mutex<HashMap<String, Arc<Line>>>,
+    notices: mpsc::Sender<Vec<u8>>,
+    /// What the client was last told of the tools, as a hash.
+    told: Mutex<Option<u64>>,
+    /// The client has shaken hands, and takes notifications that nobody asked for.
+    greeted: AtomicBool,
+    /// Counts changes of what this client can see.
+    changes: watch::Sender<u64>,
+}
+
+impl std::fmt::Debug for Door {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Door").field("who", &self.who).finish_non_exhaustive()
+    }
+}
+
+/// A task that ends with whoever waits for it.
+struct Owned<T>(JoinHandle<T>);
+
+impl<T> Drop for Owned<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Door {
+    pub(crate) fn new(
+        host: Arc<Host>,
+        caller: Caller,
+        notices: mpsc::Sender<Vec<u8>>,
+    ) -> Arc<Self> {
+        let number = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
+        let name = caller.process().map_or_else(|| "external".into(), ToString::to_string);
+        let door = Arc::new(Self {
+            who: Who { caller: name, session: format!("connection {number}") },
+            lines: Mutex::default(),
+            told: Mutex::default(),
+            greeted: AtomicBool::new(false),
+            changes: watch::Sender::new(0),
+            host,
+            caller,
+            notices,
+        });
+        let changes = door.host.shared.catalogue().changes();
+        tokio::spawn(watch_lists(Arc::downgrade(&door), changes));
+        door
+    }
+
+    /// The client shook hands.
+    pub(crate) fn note_greeting(&self) {
+        self.greeted.store(true, Ordering::Relaxed);
+    }
+
+    /// Told whenever the client's list of tools is another one.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Adds the tools of shared servers to a list of patterm's own.
+    pub(crate) async fn complete(&self, list: String) -> String {
+        if self.host.shared.is_empty() {
+            *self.told() = Some(hash(&[]));
+            return list;
+        }
+        let (catalogue, who) = (self.host.shared.catalogue().clone(), self.who.clone());
+        let asked = async move { catalogue.tools(&who, LIST_PATIENCE).await };
+        let mut task = Owned(self.host.shared.runtime().spawn(asked));
+        let tools = self.shown((&mut task.0).await.unwrap_or_default());
+        *self.told() = Some(hash(&tools));
+        let Some(span) = raw::at_path(&list, &["tools"]) else { return list };
+        let mut more = String::new();
+        let empty = list[span.clone()].trim_start_matches('[').trim_start().starts_with(']');
+        for (n, tool) in tools.iter().enumerate() {
+            if n > 0 || !empty {
+                more.push(',');
+            }
+            more.push_str(&tool.descriptor);
+        }
+        // Before the bracket that closes the list.
+        raw::edited(&list, vec![(span.end - 1..span.end - 1, more)])
+    }
+
+    /// Whether a tool of this name could be a shared server's.
+    pub(crate) fn may_have(&self, name: &str) -> bool {
+        name.contains(BETWEEN) && !self.host.tools.has(name) && !self.host.shared.is_empty()
+    }
+
+    /// Calls a shared server's tool; the body of the answer, under the caller's id.
+    pub(crate) async fn call(self: Arc<Self>, id: Id, name: String, params: String) -> Vec<u8> {
+        let tool = match self.find(&name).await {
+            Ok(tool) => tool,
+            Err(error) => return reply::error(Some(&id), &error),
+        };
+        let line = match self.line(&tool.server) {
+            Ok(line) => line,
+            Err(refusal) => return refusal.to_answer(&id),
+        };
+        let params = match raw::at_path(&params, &["name"]) {
+            Some(span) => raw::edited(&params, vec![(span, raw::quoted(&tool.tool))]),
+            None => params,
+        };
+        let text = reply::request(&id, "tools/call", Some(&params));
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let asked = {
+            let id = id.clone();
+            async move { line.ask(&id, "tools/call", text).await }
+        };
+        let mut task = Owned(self.host.shared.runtime().spawn(asked));
+        match (&mut task.0).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(refusal)) => refusal.to_answer(&id),
+            Err(_) => {
+                let message = format!("a fault in patterm while serving {name}; others go on");
+                reply::error(
+                    Some(&id),
+                    &ErrorObject::new(patterm_wire::error::INTERNAL_ERROR, message),
+                )
+            }
+        }
+    }
+
+    async fn find(&self, name: &str) -> Result<SharedTool, ErrorObject> {
+        let catalogue = self.host.shared.catalogue().clone();
+        let mut found = catalogue.find(name);
+        if found.is_none() {
+            // Its server may never have been asked, or have been down then.
+            let (asked, who) = (catalogue.clone(), self.who.clone());
+            let asked = async move { drop(asked.tools(&who, LIST_PATIENCE).await) };
+            let mut task = Owned(self.host.shared.runtime().spawn(asked));
+            let _ = (&mut task.0).await;
+            found = catalogue.find(name);
+        }
+        found.and_then(|tool| self.shown(vec![tool]).pop()).ok_or_else(|| {
+            let servers = self.host.shared.gateway().names().join(", ");
+            let message = format!(
+                "unknown tool `{name}`; the shared servers are {servers}, and tools/list has their \
+                 tools"
+            );
+            ErrorObject::new(INVALID_PARAMS, message)
+        })
+    }
+
+    /// Those that this caller may see.
+    fn shown(&self, tools: Vec<SharedTool>) -> Vec<SharedTool> {
+        let process = self.caller.process().and_then(|id| self.host.processes.get(id));
+        let names: Option<Vec<String>> = process.map(|process| {
+            let preset = process.agent.as_ref().map(|agent| agent.preset.clone());
+            std::iter::once(process.name).chain(preset).collect()
+        });
+        let names: Option<Vec<&str>> =
+            names.as_ref().map(|names| names.iter().map(String::as_str).collect());
+        let shown = |tool: &SharedTool| {
+            let filter = self.host.shared.filter(&tool.server);
+            match &names {
+                Some(names) => filter.shows_to(&tool.tool, names),
+                None => filter.all.shows(&tool.tool),
+            }
+        };
+        tools.into_iter().filter(shown).collect()
+    }
+
+    /// This connection's line to a server.
+    fn line(&self, server: &str) -> Result<Arc<Line>, Refusal> {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(line) = lines.get(server) {
+            return Ok(line.clone());
+        }
+        let (line, told) = self.host.shared.gateway().line(server, &self.who)?;
+        let line = Arc::new(line);
+        lines.insert(server.to_owned(), line.clone());
+        let forward = forward(told, Arc::downgrade(&line), self.notices.clone());
+        self.host.shared.runtime().spawn(forward);
+        Ok(line)
+    }
+
+    /// Tells the client that its tools are others now, if they are.
+    fn look_again(&self) {
+        let mut told = self.told();
+        let Some(before) = *told else { return };
+        let now = hash(&self.shown(self.host.shared.catalogue().known_tools()));
+        if now == before {
+            return;
+        }
+        *told = Some(now);
+        drop(told);
+        self.changes.send_modify(|changes| *changes += 1);
+        if self.greeted.load(Ordering::Relaxed) {
+            let notice = reply::notification("notifications/tools/list_changed", None);
+            // A client that reads nothing hears nothing.
+            let _ = self.notices.try_send(notice);
+        }
+    }
+
+    fn told(&self) -> MutexGuard<'_, Option<u64>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        let _runtime = self.host.shared.runtime().enter();
+        self.host.shared.gateway().end_session(&self.who);
+    }
+}
+
+fn hash(tools: &[SharedTool]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for tool in tools {
+        tool.descriptor.hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// Looks again whenever a list changed, as long as the connection lives.
+async fn watch_lists(door: Weak<Door>, mut changes: watch::Receiver<u64>) {
+    while changes.changed().await.is_ok() {
+        let Some(door) = door.upgrade() else { return };
+        door.look_again();
+    }
+}
+
+/// Passes on what a server tells a caller of its calls. Lists of its own it does not have here, and
+/// it can ask nothing.
+async fn forward(mut told: mpsc::Receiver<Told>, line: Weak<Line>, notices: mpsc::Sender<Vec<u8>>) {
+    while let Some(told) = told.recv().await {
+        let method = raw::member(&told.text, "method").unwrap_or_default();
+        if let Some(id) = raw::member(&told.text, "id").and_then(Id::from_json) {
+            let message = format!("{method} is not served over an agent's connection");
+            let refusal = reply::error(Some(&id), &ErrorObject::new(METHOD_NOT_FOUND, message));
+            if let Some(line) = line.upgrade()
+                && let Ok(Incoming::One(message)) = Incoming::parse(&refusal)
+            {
+                line.tell(&message, &String::from_utf8_lossy(&refusal));
+            }
+            continue;
+        }
+        if !method.contains("list_changed") && notices.send(told.text.into_bytes()).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! From what is written of a server to what runs it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use patterm_gateway::Wanted;
+use patterm_gateway::backend::Backend;
+use patterm_gateway::backend::local::Local;
+use patterm_keeper::{Program, Size};
+
+use super::spawner::HostSpawner;
+use crate::host::Host;
+use crate::project_file::{Place, ProjectFile, ServerDefinition};
+
+/// A terminal that nobody sees: it has pipes.
+const SIZE: Size = Size { rows: 24, columns: 80 };
+
+impl Host {
+    /// The servers in the user's own settings; what is wrong with those is said in the log.
+    pub(super) fn servers_of_the_user(&self) -> BTreeMap<String, ServerDefinition> {
+        let Some(path) = &self.settings else { return BTreeMap::new() };
+        match ProjectFile::of_the_user(path) {
+            Ok(file) => file.servers,
+            Err(faults) => {
+                for fault in faults {
+                    tracing::error!(fault, "the user's settings name no server that can be run");
+                }
+                BTreeMap::new()
+            }
+        }
+    }
+}
+
+/// What runs a server; the error is why it cannot be run as it is written.
+pub(super) fn wanted(
+    host: &Arc<Host>,
+    name: &str,
+    server: &ServerDefinition,
+) -> Result<Wanted, String> {
+    let known = &host.environment;
+    let mut env = BTreeMap::new();
+    for (variable, value) in &server.env {
+        env.insert(variable.clone(), expanded(value, known)?);
+    }
+    let backend: Arc<dyn Backend> = match &server.place {
+        Place::Here { command, directory } => {
+            let mut whole = known.clone();
+            whole.extend(env.clone());
+            let argv =
+                command.iter().map(|word| expanded(word, known)).collect::<Result<_, _>>()?;
+            let root = host.project.root();
+            let working_dir = directory.as_ref().map_or_else(|| root.to_owned(), |d| root.join(d));
+            let program = Program { argv, env: whole, working_dir, size: SIZE };
+            let spawner = Arc::new(HostSpawner::new(Arc::downgrade(host), name));
+            Arc::new(Local { program, spawner })
+        }
+        Place::Inside { .. } | Place::Image { .. } | Place::Remote { .. } => {
+            return Err("this place is not there yet".into());
+        }
+    };
+    Ok(Wanted {
+        backend,
+        // All that makes it another server, its values from the environment included.
+        fingerprint: format!("{:?} {env:?} {:?} {:?}", server.place, server.share, server.bounds),
+        share: server.share,
+        bounds: server.bounds,
+        roots: roots(host.project.root()),
+        tools: server.tools.all.clone(),
+    })
+}
+
+/// The project's folder, as servers hear of it.
+fn roots(root: &Path) -> String {
+    let mut uri = String::from("file://");
+    for byte in root.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' => {
+                uri.push(char::from(*byte));
+            }
+            byte => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    let name = root.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    serde_json::json!([{ "uri": uri, "name": name }]).to_string()
+}
+
+/// A text with variables in it, as `${NAME}` or, with what it is where it is not set,
+/// `${NAME:-other}`.
+fn expanded(text: &str, known: &BTreeMap<String, String>) -> Result<String, String> {
+    let (mut whole, mut rest) = (String::new(), text);
+    while let Some((before, after)) = rest.split_once("${") {
+        whole.push_str(before);
+        let Some((inside, later)) = after.split_once('}') else {
+            return Err(format!("`{text}` has a `${{` without its end"));
+        };
+        let (name, otherwise) = match inside.split_once(":-") {
+            Some((name, otherwise)) => (name, Some(otherwise)),
+            None => (inside, None),
+        };
+        match (known.get(name).filter(|value| !value.is_empty()), otherwise) {
+            (Some(value), _) => whole.push_str(value),
+            (None, Some(otherwise)) => whole.push_str(otherwise),
+            (None, None) => {
+                return Err(format!(
+                    "the variable `{name}` is not set where patterm's server was started"
+                ));
+            }
+        }
+        rest = later;
+    }
+    whole.push_str(rest);
+    Ok(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_stand_for_what_they_hold() {
+        let known = BTreeMap::from([("A".to_owned(), "1".to_owned()), ("E".into(), String::new())]);
+        let expand = |text| expanded(text, &known);
+        assert_eq!(expand("x${A}y$A"), Ok("x1y$A".into()));
+        assert_eq!(expand("${B:-two} ${E:-e}"), Ok("two e".into()));
+        assert!(expand("${B}").unwrap_err().contains("`B`"));
+        assert!(expand("${A").is_err());
+    }
+
+    #[test]
+    fn folders_as_addresses() {
+        let text = roots(Path::new("/a b/ä"));
+        assert_eq!(text, r#"[{"name":"ä","uri":"file:///a%20b/%C3%A4"}]"#);
+    }
+}
