@@ -15,6 +15,7 @@ mod bring_back;
 mod clients;
 mod follow;
 mod fuzz_corpus;
+mod http;
 mod keeper;
 mod lifecycle;
 mod pads;

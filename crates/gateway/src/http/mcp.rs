@@ -335,12 +335,7 @@ fn outcome(answered: &Result<Vec<u8>, Refusal>) -> Outcome {
     }
 }
 
-fn answer(
-    answered: Result<Vec<u8>, Refusal>,
-    id: &Id,
-    era: Era,
-    note: &mut Note,
-) -> Response {
+fn answer(answered: Result<Vec<u8>, Refusal>, id: &Id, era: Era, note: &mut Note) -> Response {
     let outcome = outcome(&answered);
     let (status, body) = match answered {
         Ok(body) => (standard::status(era, &body), body),

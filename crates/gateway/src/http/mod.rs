@@ -7,6 +7,8 @@ mod headers;
 mod mcp;
 mod note;
 #[cfg(test)]
+mod remote_tests;
+#[cfg(test)]
 mod rights_tests;
 mod scope;
 mod sessions;

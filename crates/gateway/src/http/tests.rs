@@ -133,7 +133,13 @@ impl Http {
         Self { address, stage, tokens, audit }
     }
 
-    pub(super) async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    pub(super) async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
         let has = |name: &str| headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
