@@ -16,6 +16,7 @@ mod clients;
 mod follow;
 mod fuzz_corpus;
 mod gateway;
+mod http;
 mod keeper;
 mod lifecycle;
 mod pads;

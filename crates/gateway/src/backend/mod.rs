@@ -1,6 +1,7 @@
 //! Where servers run: each kind of place opens a server and gives its three streams and its end.
 
 pub mod local;
+pub mod remote;
 
 use std::pin::Pin;
 

@@ -9,6 +9,8 @@ mod marked;
 mod mcp;
 mod note;
 #[cfg(test)]
+mod remote_tests;
+#[cfg(test)]
 mod rights_tests;
 mod scope;
 mod sessions;

@@ -91,12 +91,17 @@ impl Shared {
             }
         };
         let (talk, told) = begun.map_err(|refusal| refused(&refusal))?;
-        if !principal.scope.is_narrow() {
+        let gateway = self.0.doors.gateway.clone();
+        // What a server shows may change while a session lasts.
+        let is_whole =
+            server == OWN || (session.is_empty() && gateway.tools_of(server).shows_all());
+        if is_whole && !principal.scope.is_narrow() {
             return Ok((talk, told));
         }
         let key = format!("{server} {}", principal.name);
         let read_only = self.0.read_only.clone();
-        let scoped = Scoped { talk, scope: principal.scope.clone(), read_only, key };
+        let (scope, server) = (principal.scope.clone(), server.to_owned());
+        let scoped = Scoped { talk, gateway, server, scope, read_only, key };
         Ok((Arc::new(scoped), told))
     }
 
