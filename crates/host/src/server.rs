@@ -109,7 +109,8 @@ impl Server {
         let socket = listener.path().to_owned();
         let keeper_socket = runtime.file(project.key(), "keeper");
         let keeping = Keeping::new(keeper_socket, program.clone(), project.root());
-        let parts = Parts { project, socket, state, tools, limits, keeping, settings, program };
+        let pipes = runtime.file(project.key(), "containers");
+        let parts = Parts { project, socket, state, pipes, tools, limits, keeping, settings, program };
         let (host, events) = Host::load(parts)?;
         host.web.open_as_asked(http)?;
         host.recover();
@@ -152,8 +153,8 @@ impl Server {
         host.web.begin(Hall {
             host: Arc::downgrade(&host),
             control: tokio::runtime::Handle::current(),
-            runtime: tokio::runtime::Handle::current(),
-            gateway: patterm_gateway::Gateway::default(),
+            runtime: host.shared.runtime().clone(),
+            gateway: host.shared.gateway().clone(),
         });
         let announcing = tokio::spawn(announce(host.clone(), seat.clone()));
         let leaving = || {

@@ -204,7 +204,11 @@ fn post(
         }
     };
     let era = Era::of(text);
-    standard::check(headers, era, &method, text).map_err(|error| bad(Some(id.clone()), error))?;
+    let mut said = standard::check(headers, era, &method, text);
+    if era == Era::Modern && method == "tools/call" {
+        said = said.and_then(|()| shared.marked().check(server, headers, text));
+    }
+    said.map_err(|error| bad(Some(id.clone()), error))?;
     let (method, text) = (method.into_owned(), text.to_owned());
     if let Some(session) = session.filter(|_| era == Era::Legacy) {
         let exchange = Exchange { id, era, session: Some(session.clone()), note: note.take() };
@@ -215,9 +219,24 @@ fn post(
     }
     let (talk, told) = shared.talk(server, principal, "")?;
     let asked = id.clone();
-    let call: Call = Box::pin(async move { talk.ask(&asked, &method, text).await });
+    let lists = era == Era::Modern && method == "tools/list";
+    let mut call: Call = Box::pin(async move { talk.ask(&asked, &method, text).await });
+    if lists {
+        call = learning(shared.clone(), server.to_owned(), call);
+    }
     let exchange = Exchange { id, era, session: None, note: note.take() };
     Ok(Next::Answer(exchange, call, Heard::OfLine(told)))
+}
+
+/// A call whose answer says what the headers of others must have.
+fn learning(shared: Shared, server: String, call: Call) -> Call {
+    Box::pin(async move {
+        let answered = call.await;
+        if let Ok(body) = &answered {
+            shared.marked().learn(&server, body);
+        }
+        answered
+    })
 }
 
 /// A client of the older era begins.

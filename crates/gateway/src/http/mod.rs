@@ -7,8 +7,11 @@ mod bots;
 mod guard;
 mod headers;
 mod inbox;
+mod marked;
 mod mcp;
 mod note;
+#[cfg(test)]
+mod remote_tests;
 #[cfg(test)]
 mod rights_tests;
 mod scope;

@@ -7,9 +7,10 @@ mod spawner;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use patterm_gateway::backend::container::Containers;
 use patterm_gateway::{Caller, Catalogue, Gateway, ServerStatus};
 use patterm_wire::servers::Server;
 use tokio::runtime::Handle;
@@ -28,6 +29,8 @@ pub(crate) struct Shared {
     /// Ends the thread.
     end: CancellationToken,
     named: Mutex<Named>,
+    /// Containers of ours, once there may be any.
+    containers: OnceLock<Containers>,
 }
 
 /// What is named.
@@ -54,7 +57,8 @@ impl Shared {
         std::thread::Builder::new().name("patterm-gateway".into()).spawn(body)?;
         let gateway = Gateway::default();
         let catalogue = Catalogue::new(gateway.clone());
-        Ok(Self { gateway, catalogue, runtime: handle, end, named: Mutex::default() })
+        let (named, containers) = Default::default();
+        Ok(Self { gateway, catalogue, runtime: handle, end, named, containers })
     }
 
     /// The gateway itself; what it does, it does on this runtime.
@@ -156,6 +160,8 @@ impl Host {
     /// Makes the shared servers those that the project file and the user's settings name now. Calls
     /// in flight to those that are gone or changed finish.
     pub(crate) fn configure_shared(self: &Arc<Self>) {
+        self.sweep_containers();
+        self.configure_http();
         let mut servers = self.servers_of_the_user();
         if let Some(file) = self.declared.effect() {
             servers.extend(file.servers.clone());
