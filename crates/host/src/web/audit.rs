@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use patterm_gateway::http::{Auditor, Outcome, Record};
 use serde::Serialize;
@@ -155,6 +155,62 @@ impl Auditor for Audit {
             self.start();
             self.inner.bell.notify_all();
         }
+    }
+}
+
+/// A call of a shared tool by an agent's own connection. Dropped before it is answered, it was
+/// cancelled.
+pub(crate) struct Noting {
+    audit: Arc<Audit>,
+    who: String,
+    server: String,
+    tool: String,
+    arguments: Option<String>,
+    taken: usize,
+    began: Instant,
+    ended: (Outcome, usize),
+}
+
+impl Noting {
+    pub(super) fn begin(
+        audit: &Arc<Audit>,
+        who: &str,
+        server: &str,
+        tool: &str,
+        params: &str,
+    ) -> Self {
+        Self {
+            audit: audit.clone(),
+            who: who.to_owned(),
+            server: server.to_owned(),
+            tool: tool.to_owned(),
+            arguments: audit.wants_arguments().then(|| params.to_owned()),
+            taken: params.len(),
+            began: Instant::now(),
+            ended: (Outcome::Cancelled, 0),
+        }
+    }
+
+    /// It was answered.
+    pub(crate) fn answered(mut self, outcome: Outcome, bytes: usize) {
+        self.ended = (outcome, bytes);
+    }
+}
+
+impl Drop for Noting {
+    fn drop(&mut self) {
+        let (outcome, given) = self.ended;
+        self.audit.note(&Record {
+            who: Some(&self.who),
+            server: &self.server,
+            method: Some("tools/call"),
+            tool: Some(&self.tool),
+            arguments: self.arguments.as_deref(),
+            outcome,
+            status: None,
+            duration: self.began.elapsed(),
+            bytes: (self.taken, given),
+        });
     }
 }
 
