@@ -107,6 +107,11 @@ impl Slot {
     /// The session, started if there is none. Who comes while it is being started waits for the same
     /// start, which goes on though all of them leave.
     pub(crate) async fn session(self: &Arc<Self>) -> Result<Session, Refusal> {
+        if let Start::Running(session) = &*self.start.borrow()
+            && session.is_running()
+        {
+            return Ok(session.clone());
+        }
         let mut start = self.start.subscribe();
         let mut waited = false;
         loop {
@@ -237,7 +242,11 @@ impl Slot {
     }
 
     pub(crate) fn is_asleep(&self) -> bool {
-        matches!(&*self.start.borrow(), Start::Asleep | Start::Failed(..))
+        match &*self.start.borrow() {
+            Start::Asleep | Start::Failed(..) => true,
+            Start::Starting => false,
+            Start::Running(session) => !session.is_running(),
+        }
     }
 
     pub(crate) fn status(&self) -> ServerStatus {

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::backend::{Channel, Life};
 use crate::lines::Lines;
-use crate::queue::{Entry, Queue};
+use crate::queue::{Batch, Queue};
 use crate::refusal::{Refusal, RefusalKind};
 use crate::relay::{Ask, Era, Eras, LineId, Output, Relay, Terms};
 
@@ -87,6 +87,8 @@ struct Inner {
 struct State {
     relay: Relay<oneshot::Sender<Vec<u8>>>,
     tellers: HashMap<LineId, mpsc::Sender<Told>>,
+    /// Room for what must be done, empty in between.
+    outputs: Vec<Output<oneshot::Sender<Vec<u8>>>>,
 }
 
 impl Session {
@@ -102,7 +104,7 @@ impl Session {
         let relay = Relay::new(terms, eras);
         let session = Self(Arc::new(Inner {
             name: name.to_owned(),
-            relay: Mutex::new(State { relay, tellers: HashMap::new() }),
+            relay: Mutex::new(State { relay, tellers: HashMap::new(), outputs: Vec::new() }),
             queue: Queue::default(),
             life,
             pid,
@@ -245,10 +247,12 @@ impl Session {
         if !greeted && state.relay.is_greeting() {
             self.after(GREETING_PATIENCE, Self::greeting_is_late);
         }
-        for output in state.relay.take_output() {
+        let mut outputs = std::mem::take(&mut state.outputs);
+        state.relay.move_output(&mut outputs);
+        for output in outputs.drain(..) {
             match output {
-                Output::Write(line) => self.0.queue.push(Entry { line, is_told: false }),
-                Output::WriteInitialized(line) => self.0.queue.push(Entry { line, is_told: true }),
+                Output::Write(line) => self.0.queue.push(&line, false),
+                Output::WriteInitialized(line) => self.0.queue.push(&line, true),
                 // Whoever does not wait any more left in this moment.
                 Output::Answer(to, body) => {
                     let _ = to.send(body);
@@ -262,6 +266,7 @@ impl Session {
                 }
             }
         }
+        state.outputs = outputs;
     }
 
     fn after(&self, patience: Duration, work: impl FnOnce(&Self) + Send + 'static) {
@@ -287,16 +292,9 @@ impl Session {
     }
 
     async fn write_all(self, mut input: Box<dyn AsyncWrite + Send + Unpin>) {
-        while let Some(entries) = self.0.queue.take().await {
-            let mut bytes = Vec::new();
-            for entry in &entries {
-                bytes.extend_from_slice(entry.line.as_bytes());
-                bytes.push(b'\n');
-            }
-            let whole = bytes.len() - entries.len();
-            let told = entries.iter().any(|entry| entry.is_told);
-            drop(entries);
-            let mut rest = bytes.as_slice();
+        let mut batch = Batch::default();
+        while self.0.queue.take(&mut batch).await {
+            let mut rest = batch.bytes.as_slice();
             while !rest.is_empty() {
                 match timeout(WRITE_PATIENCE, input.write(rest)).await {
                     Ok(Ok(written)) if written > 0 => rest = &rest[written..],
@@ -308,10 +306,11 @@ impl Session {
                     }
                 }
             }
-            self.0.queue.written(whole);
-            if told {
+            self.0.queue.written();
+            if batch.is_told {
                 self.with(|relay| relay.initialized_written(true));
             }
+            batch.clear();
         }
         // Its input ends here: most servers take that as their own end.
     }

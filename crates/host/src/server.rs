@@ -154,6 +154,7 @@ impl Server {
             control: tokio::runtime::Handle::current(),
             runtime: host.shared.runtime().clone(),
             gateway: host.shared.gateway().clone(),
+            bots: None,
         });
         let announcing = tokio::spawn(announce(host.clone(), seat.clone()));
         let leaving = || {

@@ -11,18 +11,18 @@ use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, Limited};
 use patterm_wire::error::{INVALID_REQUEST, PARSE_ERROR};
 use patterm_wire::{ErrorObject, Id, Incoming, Message};
-use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use super::answer::{Refused, empty, json};
 use super::guard::Principal;
+use super::inbox::Heard;
 use super::note::{Note, Outcome};
 use super::sessions::{COMMON, Session};
 use super::state::{OWN, Shared, status_of};
-use super::{Talk, headers as standard, sse};
+use super::{headers as standard, sse};
 use crate::relay::Era;
-use crate::{Refusal, RefusalKind, Told};
+use crate::{Refusal, RefusalKind};
 
 /// How long a client that broke off may take to come back for its answer.
 const RESUME_PATIENCE: Duration = Duration::from_secs(30);
@@ -74,7 +74,11 @@ async fn serve_noted(
         Method::POST => {
             let limit = shared.doors().limits.body_bytes;
             let body = read(body, &parts.headers, limit).await?;
-            return post(shared, server, &principal, &parts.headers, &body, note).await;
+            let next = post(shared, server, &principal, &parts.headers, &body, note)?;
+            // What was read is let go before the answer is waited for: the connection reads the next
+            // request into the same place.
+            drop((parts, body));
+            return next.finish(shared, server, &principal, note).await;
         }
         Method::GET => get(shared, server, &principal, &parts.headers)?,
         Method::DELETE => {
@@ -92,7 +96,8 @@ async fn serve_noted(
     Ok(response)
 }
 
-async fn read(body: Body, headers: &HeaderMap, limit: usize) -> Result<Bytes, Refused> {
+/// Reads a body of JSON, bounded.
+pub(super) async fn read(body: Body, headers: &HeaderMap, limit: usize) -> Result<Bytes, Refused> {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     if !kind.is_some_and(|kind| kind.trim_start().starts_with("application/json")) {
         let why = "the body must be application/json";
@@ -132,14 +137,42 @@ fn no_session() -> Refused {
     Refused::new(StatusCode::BAD_REQUEST, "`Mcp-Session-Id` is missing; initialize names it")
 }
 
-async fn post(
+/// What is left to do when a request has been read.
+enum Next {
+    /// Nothing.
+    Respond(Response),
+    Answer(Exchange, Call, Heard),
+    BeginSession(Id, String),
+}
+
+impl Next {
+    async fn finish(
+        self,
+        shared: &Shared,
+        server: &str,
+        principal: &Principal,
+        note: &mut Note,
+    ) -> Result<Response, Refused> {
+        match self {
+            Self::Respond(response) => Ok(response),
+            Self::Answer(exchange, call, heard) => {
+                Ok(exchange.answer(shared, &principal.name, call, heard).await)
+            }
+            Self::BeginSession(id, text) => {
+                begin_session(shared, server, principal, id, text, note).await
+            }
+        }
+    }
+}
+
+fn post(
     shared: &Shared,
     server: &str,
     principal: &Principal,
     headers: &HeaderMap,
     body: &[u8],
     note: &mut Note,
-) -> Result<Response, Refused> {
+) -> Result<Next, Refused> {
     let bad = |id: Option<Id>, error: ErrorObject| {
         Refused::with_error(StatusCode::BAD_REQUEST, id, error)
     };
@@ -160,33 +193,31 @@ async fn post(
         Message::Response { .. } => note.asks("response", text),
     }
     let session = named_session(shared, server, principal, headers)?;
-    let (id, method) = match &message {
-        Message::Request { id, method, .. } => (id.clone(), method.to_string()),
+    let (id, method) = match message {
+        Message::Request { id, method, .. } => (id, method),
         other => {
             if let Some(session) = session {
-                session.talk.tell(other, text);
+                session.talk.tell(&other, text);
             }
             note.answered(Outcome::Ok, StatusCode::ACCEPTED, 0);
-            return Ok(empty(StatusCode::ACCEPTED));
+            return Ok(Next::Respond(empty(StatusCode::ACCEPTED)));
         }
     };
     let era = Era::of(text);
     standard::check(headers, era, &method, text).map_err(|error| bad(Some(id.clone()), error))?;
+    let (method, text) = (method.into_owned(), text.to_owned());
     if let Some(session) = session.filter(|_| era == Era::Legacy) {
-        let exchange = Exchange { id, era, session: Some(session), note: note.take() };
-        return Ok(exchange.in_session(shared, method, text.to_owned()).await);
+        let exchange = Exchange { id, era, session: Some(session.clone()), note: note.take() };
+        return Ok(exchange.in_session(session, method, text));
     }
     if method == "initialize" && era == Era::Legacy {
-        return begin_session(shared, server, principal, id, text.to_owned(), note).await;
+        return Ok(Next::BeginSession(id, text));
     }
     let (talk, told) = shared.talk(server, principal, "")?;
-    let call = call(talk, id.clone(), method, text.to_owned());
+    let asked = id.clone();
+    let call: Call = Box::pin(async move { talk.ask(&asked, &method, text).await });
     let exchange = Exchange { id, era, session: None, note: note.take() };
-    Ok(exchange.answer(shared, principal.name.clone(), call, told).await)
-}
-
-fn call(talk: Arc<dyn Talk>, id: Id, method: String, text: String) -> Call {
-    Box::pin(async move { talk.ask(&id, &method, text).await })
+    Ok(Next::Answer(exchange, call, Heard::OfLine(told)))
 }
 
 /// A client of the older era begins.
@@ -227,22 +258,20 @@ struct Exchange {
 }
 
 impl Exchange {
-    async fn in_session(mut self, shared: &Shared, method: String, text: String) -> Response {
-        let Some(session) = self.session.clone() else { return no_session().into_response() };
-        let Some(told) = session.listen(&self.id) else {
+    fn in_session(mut self, session: Arc<Session>, method: String, text: String) -> Next {
+        let Some(inbox) = session.listen(&self.id) else {
             self.note.answered(Outcome::Refused, StatusCode::BAD_REQUEST, 0);
             let error = ErrorObject::duplicate_id();
             let refused = Refused::with_error(StatusCode::BAD_REQUEST, Some(self.id), error);
-            return refused.into_response();
+            return Next::Respond(refused.into_response());
         };
-        let listening = Listening { session: session.clone(), id: self.id.clone() };
-        let call = call(session.talk.clone(), self.id.clone(), method, text);
+        let listening = Listening { session, id: self.id.clone() };
         let call: Call = Box::pin(async move {
-            let answer = call.await;
+            let answer = listening.session.talk.ask(&listening.id, &method, text).await;
             drop(listening);
             answer
         });
-        self.answer(shared, session.principal.clone(), call, told).await
+        Next::Answer(self, call, Heard::OfRequest(inbox))
     }
 
     /// Answers: as JSON, or as events where something is told before the answer. Dropped before that,
@@ -250,13 +279,13 @@ impl Exchange {
     async fn answer(
         mut self,
         shared: &Shared,
-        who: String,
+        who: &str,
         mut call: Call,
-        mut told: mpsc::Receiver<Told>,
+        mut heard: Heard,
     ) -> Response {
         let first = tokio::select! {
             biased;
-            Some(first) = told.recv() => first,
+            Some(first) = heard.next() => first,
             answered = &mut call => {
                 return answer(answered, &self.id, self.era, &mut self.note);
             }
@@ -266,14 +295,14 @@ impl Exchange {
             None => (COMMON, Arc::<sse::Stream>::default()),
         };
         stream.push(number, &first.text);
-        let (events, shared) = (stream.clone(), shared.clone());
+        let (events, shared, who) = (stream.clone(), shared.clone(), who.to_owned());
         let Self { id, session, mut note, .. } = self;
         let task = tokio::spawn(async move {
             let mut revoked = std::pin::pin!(shared.until_revoked(&who));
             let answered = loop {
                 tokio::select! {
                     biased;
-                    Some(told) = told.recv() => events.push(number, &told.text),
+                    Some(told) = heard.next() => events.push(number, &told.text),
                     answered = &mut call => break answered,
                     () = &mut revoked => {
                         break Err(Refusal::new(RefusalKind::Ended, "the token is revoked"));

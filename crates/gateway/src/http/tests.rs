@@ -132,6 +132,7 @@ impl Http {
             limits,
             hosts: Vec::new(),
             origins: Vec::new(),
+            bots: None,
         };
         tokio::spawn(serve(listener, doors, CancellationToken::new()));
         Self { address, stage, tokens, audit }

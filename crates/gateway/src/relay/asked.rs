@@ -126,14 +126,12 @@ impl<R> Relay<R> {
     fn send(&mut self, ask: Ask<R>, crossing: Crossing) {
         let own = self.own_id();
         let mut edits = Vec::new();
-        if let Some(span) = raw::at_path(&ask.text, &["id"]) {
+        if let Some(span) = raw::id(&ask.text) {
             edits.push((span, own.to_string()));
         }
         let mut token = None;
         // Callers choose their tokens as they like, two of them the same.
-        if memchr::memmem::find(ask.text.as_bytes(), b"progressToken").is_some()
-            && let Some(span) = raw::at_path(&ask.text, &["params", "_meta", "progressToken"])
-        {
+        if let Some(span) = raw::at_path(&ask.text, &["params", "_meta", "progressToken"]) {
             token = Some(ask.text[span.clone()].to_owned());
             edits.push((span, own.to_string()));
         }

@@ -66,7 +66,7 @@ impl<R> Relay<R> {
             return self.out.push(Output::Answer(pending.reply, body));
         }
         let mut edits = Vec::new();
-        if let Some(span) = raw::at_path(text, &["id"]) {
+        if let Some(span) = raw::id(text) {
             edits.push((span, pending.id.as_json().to_owned()));
         }
         if pending.crossing == Crossing::Down {

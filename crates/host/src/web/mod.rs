@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use patterm_gateway::Gateway;
-use patterm_gateway::http::{self, Doors, Gatekeeper};
+use patterm_gateway::http::{self, Bots, Doors, Gatekeeper};
 use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::runtime::Handle;
@@ -89,6 +89,8 @@ pub(crate) struct Hall {
     /// Where the door and the shared servers run.
     pub(crate) runtime: Handle,
     pub(crate) gateway: Gateway,
+    /// The servers in bots' containers.
+    pub(crate) bots: Option<Bots>,
 }
 
 impl std::fmt::Debug for Hall {
@@ -259,6 +261,7 @@ impl Web {
             limits: open.settings.limits.in_effect(),
             hosts: open.settings.hosts_at(open.address),
             origins: open.settings.origins.clone(),
+            bots: hall.bots.clone(),
         };
         let (listener, end) = (open.listener.try_clone(), open.end.clone());
         hall.runtime.spawn(async move {
