@@ -1,6 +1,5 @@
 //! Servers, sessions and lines together, with a server that a test plays in memory.
 
-use crate::Tools;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};

@@ -98,7 +98,8 @@ pub(crate) struct Parts {
 impl Host {
     /// Reads the project's state; returns what the data plane will tell of.
     pub(crate) fn load(parts: Parts) -> Result<(Self, mpsc::Receiver<Event>), StateError> {
-        let Parts { project, socket, state, pipes, tools, limits, keeping, settings, program } = parts;
+        let Parts { project, socket, state, pipes, tools, limits, keeping, settings, program } =
+            parts;
         let (plane, events) = Plane::start(limits.history_bytes)
             .map_err(crate::state::failed("start threads for", project.root()))?;
         let clock = Clock::system();
