@@ -128,13 +128,9 @@ impl Engine for Containerd {
     }
 
     fn labelled(&self, label: &str) -> Vec<String> {
-        let all = self.ask(&["containers", "ls", "--quiet"]);
-        let has = |name: &&str| {
-            let info: Value =
-                serde_json::from_str(&self.ask(&["containers", "info", name])).unwrap();
-            !info["Labels"][label].is_null()
-        };
-        all.lines().filter(has).map(str::to_owned).collect()
+        let filter = format!("labels.\"{label}\"");
+        let list = self.ask(&["containers", "ls", "--quiet", &filter]);
+        list.lines().map(str::to_owned).collect()
     }
 
     fn first_process(&self, name: &str) -> u32 {

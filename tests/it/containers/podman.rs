@@ -24,7 +24,13 @@ impl Podman {
     fn new() -> Self {
         let mut place = Place::new();
         std::fs::write(place.path("containers.conf"), SETTINGS).unwrap();
-        std::fs::write(place.path("storage.conf"), "[storage]\ndriver = \"overlay\"\n").unwrap();
+        let (data, tasks) = (place.path("data"), place.path("tasks"));
+        let storage = format!(
+            "[storage]\ndriver = \"overlay\"\ngraphroot = \"{}\"\nrunroot = \"{}\"\n",
+            data.display(),
+            tasks.display(),
+        );
+        std::fs::write(place.path("storage.conf"), storage).unwrap();
         place.set("CONTAINERS_CONF", place.path("containers.conf"));
         place.set("CONTAINERS_STORAGE_CONF", place.path("storage.conf"));
         let root = place.folder("root");
