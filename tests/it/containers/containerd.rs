@@ -158,7 +158,7 @@ impl Drop for Containerd {
             let _ = self.command(&["tasks", "rm", "--force", container]).output();
             let _ = self.command(&["containers", "rm", container]).output();
         }
-        end(&mut self.daemon);
+        end(&mut self.daemon, &self.place);
     }
 }
 

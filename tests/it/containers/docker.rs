@@ -118,7 +118,7 @@ impl Drop for Docker {
         for container in all.lines() {
             let _ = self.command(&["rm", "--force", container]).output();
         }
-        end(&mut self.daemon);
+        end(&mut self.daemon, &self.place);
     }
 }
 

@@ -5,6 +5,10 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use rustix::event::{Timespec, poll};
+use rustix::mount::{UnmountFlags, unmount};
+use rustix::process::Signal;
+
+use crate::support::{Place, Running};
 
 /// Longer than anything here takes; a test that gets there has failed.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -67,12 +71,26 @@ pub(super) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Asks a program to end, and waits for it.
-pub(super) fn end(child: &mut Child) {
-    if let Some(running) = crate::support::Running::find(child.id()) {
-        running.signal(rustix::process::Signal::TERM);
+/// Asks an engine to end, waits for it, and takes away what engines leave in a place: helpers that wait
+/// for somebody to ask how something ended, and mounts.
+pub(super) fn end(engine: &mut Child, place: &Place) {
+    if let Some(running) = Running::find(engine.id()) {
+        running.signal(Signal::TERM);
     }
-    let _ = child.wait();
+    let _ = engine.wait();
+    let top = place.path("");
+    let top = top.to_str().unwrap();
+    for pid in running(&[top]) {
+        if let Some(left) = Running::find(pid) {
+            left.signal(Signal::KILL);
+            left.wait();
+        }
+    }
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    let below = mounts.lines().filter_map(|line| line.split(' ').nth(1));
+    for mount in below.filter(|mount| mount.starts_with(top)) {
+        let _ = unmount(mount, UnmountFlags::DETACH);
+    }
 }
 
 /// Processes with these words in their command line.

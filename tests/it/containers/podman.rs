@@ -131,7 +131,7 @@ impl Engine for Podman {
 impl Drop for Podman {
     fn drop(&mut self) {
         let _ = self.command(&["rm", "--all", "--force", "--time", "0"]).output();
-        end(&mut self.service);
+        end(&mut self.service, &self.place);
     }
 }
 

@@ -193,10 +193,7 @@ async fn be_a_gateway(settings: &Value) {
         namespace: Some(text("namespace")),
         fifo_dir: None,
     };
-    let mut keeper = Keeper::connect(text("keeper").as_ref()).unwrap();
-    for (name, _) in keeper.list().unwrap() {
-        keeper.forget(&name).unwrap();
-    }
+    let keeper = Keeper::connect(text("keeper").as_ref()).unwrap();
     let spawner = Arc::new(Keeps { keeper: Mutex::new(keeper), next: Mutex::new(0) });
     let (state, runtime) = (text("state"), text("runtime"));
     let containers = Containers::new(state.as_ref(), runtime.as_ref(), spawner).unwrap();
@@ -282,7 +279,8 @@ impl Spawner for Keeps {
         let name = {
             let mut next = self.next.lock().unwrap();
             *next += 1;
-            format!("shared {next}")
+            // What an earlier one started may still be there: tools that clean up.
+            format!("shared {} {next}", std::process::id())
         };
         let streams = [streams[0].as_fd(), streams[1].as_fd(), streams[2].as_fd()];
         let started = self.keeper.lock().unwrap().spawn(&name, &program, Some(streams));
