@@ -5,6 +5,7 @@ mod cat;
 mod echo;
 mod flood;
 mod frames;
+mod gateway;
 mod idle;
 mod peers;
 mod proc;
@@ -23,7 +24,7 @@ use row::Row;
 type Measure = fn() -> anyhow::Result<Vec<Row>>;
 
 /// Rows by the name of what makes them.
-const FAMILIES: [(&str, Measure); 10] = [
+const FAMILIES: [(&str, Measure); 11] = [
     ("proxy_call", proxy_call::measure),
     ("proxy_start", proxy_start::measure),
     ("cat", cat::measure),
@@ -31,6 +32,7 @@ const FAMILIES: [(&str, Measure); 10] = [
     ("echo_flood", echo::measure),
     ("flood", flood::measure),
     ("frames", frames::measure),
+    ("gateway", gateway::measure),
     ("idle", idle::measure),
     ("search", search::measure),
     ("waiters", waiters::measure),

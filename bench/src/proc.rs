@@ -1,7 +1,7 @@
 //! What the kernel says of processes: time, memory, wake-ups.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -39,15 +39,23 @@ pub(crate) fn wakeups(pids: &[u32]) -> HashMap<PathBuf, u64> {
 }
 
 /// All processes whose executable file is called `patterm` and that were started in `folder`.
-pub(crate) fn patterm_processes(folder: &std::path::Path) -> Vec<u32> {
+pub(crate) fn patterm_processes(folder: &Path) -> Vec<u32> {
+    let mut pids = processes_in(folder);
+    pids.retain(|pid| link(*pid, "exe").is_some_and(|exe| exe.ends_with("patterm")));
+    pids
+}
+
+/// All processes that were started in `folder`.
+pub(crate) fn processes_in(folder: &Path) -> Vec<u32> {
     let pids = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
-        .filter(|pid| {
-            let link = |name: &str| std::fs::read_link(format!("/proc/{pid}/{name}"));
-            let ours = link("exe").is_ok_and(|exe| exe.ends_with("patterm"));
-            ours && link("cwd").is_ok_and(|cwd| cwd.starts_with(folder))
-        })
+        .filter(|pid| link(*pid, "cwd").is_some_and(|cwd| cwd.starts_with(folder)))
         .collect()
+}
+
+/// Where a link of a process leads.
+pub(crate) fn link(pid: u32, name: &str) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/{pid}/{name}")).ok()
 }
 
 fn field(text: &str, name: &str) -> Option<u64> {

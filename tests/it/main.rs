@@ -16,6 +16,8 @@ mod clients;
 mod containers;
 mod follow;
 mod fuzz_corpus;
+mod gateway;
+mod http;
 mod keeper;
 mod lifecycle;
 mod pads;

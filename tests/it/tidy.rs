@@ -47,7 +47,7 @@ const EDGES: [(&str, &[&str], &[&str]); 9] = [
     ("patterm", &["patterm-wire", "patterm-keeper", "patterm-host", "patterm-tui"], &["rmcp"]),
     (
         "patterm-tests",
-        &["patterm-wire", "patterm-keeper", "patterm-host", "patterm-screen", "patterm-gateway"],
+        &["patterm-wire", "patterm-keeper", "patterm-gateway", "patterm-host", "patterm-screen"],
         &[],
     ),
     ("patterm-bench", &["patterm-screen"], &[]),

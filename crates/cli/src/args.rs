@@ -69,12 +69,17 @@ pub(crate) enum Verb {
     Pads(Pads),
     /// Print a scratchpad, edit it, or write it from standard input
     Pad(Pad),
+    /// List the shared MCP servers, or take them from an .mcp.json
+    Servers(Servers),
     /// Call any tool and print its result
     Call(Call),
     /// Write a patterm.toml from what the project has
     Init,
     /// Show what this project's patterm.toml would run, and trust it
     Trust(Trust),
+    /// Make, list and revoke tokens for HTTP clients
+    #[command(subcommand)]
+    Token(Token),
     /// Check the set-up and say what to do
     Doctor(Doctor),
     /// Register patterm with an MCP client, for use outside patterm
@@ -109,6 +114,30 @@ pub(crate) struct Run {
     /// The program and its arguments
     #[arg(last = true, required = true)]
     pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Servers {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) verb: Option<ServersVerb>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServersVerb {
+    /// End a server once its calls are answered; the next call starts it anew
+    Restart {
+        /// Its name
+        name: String,
+    },
+    /// Add the servers of an .mcp.json to patterm.toml
+    Import {
+        /// The file; the project's .mcp.json by default
+        file: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -348,6 +377,47 @@ pub(crate) struct Trust {
     pub(crate) yes: bool,
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum Token {
+    /// Make a token and print it, once
+    New(NewToken),
+    /// List tokens and what they are good for
+    Ls(ListTokens),
+    /// End a token at once
+    Revoke(RevokeToken),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NewToken {
+    /// What it is called, in lists and in the audit log
+    pub(crate) name: String,
+    /// Only these servers; patterm's own tools are `patterm`
+    #[arg(long, value_name = "SERVER", value_delimiter = ',')]
+    pub(crate) servers: Option<Vec<String>>,
+    /// Only these tools; `*` stands for any letters
+    #[arg(long, value_name = "TOOL", value_delimiter = ',')]
+    pub(crate) tools: Option<Vec<String>>,
+    /// Only tools that say of themselves that they change nothing
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Good for so many days [default: until it is revoked]
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..=3650))]
+    pub(crate) expires_days: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListTokens {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RevokeToken {
+    /// Its name
+    pub(crate) name: String,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
     /// Print JSON
@@ -418,12 +488,51 @@ pub(crate) struct Serve {
     #[arg(long, conflicts_with = "foreground")]
     pub(crate) json: bool,
     #[command(flatten)]
+    pub(crate) http: Http,
+    #[command(flatten)]
     pub(crate) limits: MessageLimit,
     #[command(flatten)]
     pub(crate) log: LogLimit,
     /// Leave the terminal and report on standard output: how the background server is started
     #[arg(long, hide = true, conflicts_with_all = ["foreground", "json"])]
     pub(crate) detached: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Http {
+    /// Serve HTTP clients at this address, for example 127.0.0.1:7717; with port 0 at any that is free
+    #[arg(long, value_name = "ADDRESS")]
+    http: Option<std::net::SocketAddr>,
+    /// The address may be one that other machines reach
+    #[arg(long, requires = "http")]
+    allow_remote: bool,
+    /// Names of this machine under which HTTP clients may ask for it
+    #[arg(long, value_name = "HOST", value_delimiter = ',', requires = "http")]
+    http_hosts: Vec<String>,
+    /// Sites whose pages may call it
+    #[arg(long, value_name = "ORIGIN", value_delimiter = ',', requires = "http")]
+    http_origins: Vec<String>,
+}
+
+impl Http {
+    /// What it asks for.
+    pub(crate) fn flags(&self) -> Option<patterm_host::web::HttpFlags> {
+        Some(patterm_host::web::HttpFlags {
+            listen: self.http?,
+            allow_remote: self.allow_remote,
+            hosts: self.http_hosts.clone(),
+            origins: self.http_origins.clone(),
+        })
+    }
+
+    /// The same for another process.
+    pub(crate) fn again(&self) -> Vec<String> {
+        let mut flags: Vec<_> = self.http.iter().map(|http| format!("--http={http}")).collect();
+        flags.extend(self.allow_remote.then(|| "--allow-remote".to_owned()));
+        flags.extend(self.http_hosts.iter().map(|host| format!("--http-hosts={host}")));
+        flags.extend(self.http_origins.iter().map(|origin| format!("--http-origins={origin}")));
+        flags
+    }
 }
 
 #[derive(Debug, Args)]

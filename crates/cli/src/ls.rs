@@ -118,6 +118,7 @@ mod tests {
     #[test]
     fn the_table() {
         let entry = |pid, started_at, project: &str| Entry {
+            http: None,
             pid,
             started_at,
             project: project.into(),

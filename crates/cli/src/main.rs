@@ -16,9 +16,11 @@ mod pads;
 mod papers;
 mod said;
 mod serve;
+mod servers;
 mod setup;
 mod start;
 mod timers;
+mod token;
 mod trust;
 mod tui;
 mod upgrade;
@@ -69,9 +71,11 @@ fn main() -> ExitCode {
         Some(Verb::Timers(options)) => timers::run(&options),
         Some(Verb::Pads(options)) => pads::list(&options),
         Some(Verb::Pad(options)) => pads::one(&options),
+        Some(Verb::Servers(options)) => servers::run(&options),
         Some(Verb::Call(options)) => verbs::call(&options),
         Some(Verb::Init) => init::run(),
         Some(Verb::Trust(options)) => trust::run(&options),
+        Some(Verb::Token(deed)) => token::run(&deed),
         Some(Verb::Doctor(options)) => doctor::run(&options),
         Some(Verb::Setup(options)) => setup::run(&options),
         Some(Verb::Schema) => papers::schema(),

@@ -1,12 +1,16 @@
 //! `patterm serve`: the server by hand, in the background or the foreground.
 
 use std::io::Write;
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use patterm_host::{Server, Settings, StartError, log};
+use patterm_host::registry::Entry;
+use patterm_host::web::HttpFlags;
+use patterm_host::{HTTP_METHOD, Server, Settings, StartError, log};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::Serve;
+use crate::client::Client;
 use crate::say;
 use crate::start::{self, Report};
 
@@ -23,6 +27,7 @@ pub(crate) fn run(options: &Serve) -> anyhow::Result<()> {
         let set = settings.limits.set_from(&limits);
         set.map_err(|why| anyhow::anyhow!("{LIMITS_VARIABLE}: {why}"))?;
     }
+    settings.http = options.http.flags();
     if options.detached {
         return detached(settings);
     }
@@ -30,20 +35,41 @@ pub(crate) fn run(options: &Serve) -> anyhow::Result<()> {
         log::to_stderr();
         return serve(Server::start(settings)?);
     }
-    let flags = [
+    let mut flags = vec![
         format!("--max-message-bytes={}", settings.limits.message_bytes),
         format!("--max-log-bytes={}", settings.limits.log_bytes),
     ];
-    match start::start_detached(&settings, &flags)? {
+    flags.extend(options.http.again());
+    let mut entry = match start::start_detached(&settings, &flags)? {
         Report::Failed(why) => anyhow::bail!(why),
-        Report::Serving(entry) if options.json => say(&serde_json::to_string(&entry)?),
-        Report::Serving(entry) => say(&format!(
-            "serving {} (pid {}, {})",
-            entry.project.display(),
-            entry.pid,
-            entry.socket.display()
-        )),
+        Report::Serving(entry) => entry,
+    };
+    if let Some(http) = &settings.http {
+        open_door(http, &mut entry)?;
     }
+    if options.json {
+        say(&serde_json::to_string(&entry)?);
+        return Ok(());
+    }
+    let (project, socket) = (entry.project.display(), entry.socket.display());
+    say(&format!("serving {project} (pid {}, {socket})", entry.pid));
+    if let Some(http) = entry.http {
+        say(&format!("HTTP clients: http://{http}/mcp; `patterm token new NAME` lets one in"));
+    }
+    Ok(())
+}
+
+/// A server that was there already opens its door now.
+fn open_door(http: &HttpFlags, entry: &mut Entry) -> anyhow::Result<()> {
+    let is_there = |at: SocketAddr| match http.listen.port() {
+        0 => at.ip() == http.listen.ip(),
+        _ => at == http.listen,
+    };
+    if entry.http.is_some_and(is_there) {
+        return Ok(());
+    }
+    let mut opened = Client::connect()?.call(HTTP_METHOD, &serde_json::to_value(http)?)?;
+    entry.http = serde_json::from_value(opened["http"].take())?;
     Ok(())
 }
 

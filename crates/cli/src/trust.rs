@@ -15,8 +15,7 @@ use crate::{say, start};
 const AGENTS_VARIABLES: [&str; 2] = ["PATTERM_IDENTITY", "PATTERM_IDENTITY_FILE"];
 
 pub(crate) fn run(options: &args::Trust) -> anyhow::Result<()> {
-    let by_agent = AGENTS_VARIABLES.iter().any(|name| std::env::var_os(name).is_some());
-    anyhow::ensure!(!by_agent, "only a person trusts a project file; ask for attention instead");
+    for_a_person("trusts a project file")?;
     let project = start::project_here()?;
     let content = Content::read(project.root())?.ok_or(TrustError::Absent)?;
     let name = visible(&content.path.to_string_lossy());
@@ -35,6 +34,13 @@ pub(crate) fn run(options: &args::Trust) -> anyhow::Result<()> {
     }
     Client::connect()?.call(TRUST_METHOD, &json!({"hash": content.hash}))?;
     say("trusted; a changed file must be trusted again");
+    Ok(())
+}
+
+/// Refuses what only a person does to an agent, before its server would.
+pub(crate) fn for_a_person(what: &str) -> anyhow::Result<()> {
+    let by_agent = AGENTS_VARIABLES.iter().any(|name| std::env::var_os(name).is_some());
+    anyhow::ensure!(!by_agent, "only a person {what}; ask for attention instead");
     Ok(())
 }
 

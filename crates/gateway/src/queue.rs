@@ -1,22 +1,36 @@
 //! What waits to be written to a server: bounded, so that one that does not read holds up nobody's
 //! memory.
 
-use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// One line, and whether it must be told that it is written.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) line: String,
+/// Lines that are to be written together.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Batch {
+    /// The lines, each with its end.
+    pub(crate) bytes: Vec<u8>,
+    /// One of them must be told that it is written.
     pub(crate) is_told: bool,
+}
+
+/// What a batch may keep of its room for the next.
+const KEPT_BYTES: usize = 64 << 10;
+
+impl Batch {
+    /// Makes it ready for the next.
+    pub(crate) fn clear(&mut self) {
+        self.is_told = false;
+        self.bytes.clear();
+        self.bytes.shrink_to(KEPT_BYTES);
+    }
 }
 
 #[derive(Debug, Default)]
 struct Held {
-    entries: VecDeque<Entry>,
-    bytes: usize,
+    next: Batch,
+    /// Bytes that were taken and are not written yet.
+    taken: usize,
     closed: bool,
 }
 
@@ -28,53 +42,56 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    pub(crate) fn push(&self, entry: Entry) {
+    pub(crate) fn push(&self, line: &str, is_told: bool) {
         let mut held = self.lock();
         if held.closed {
             return;
         }
-        held.bytes += entry.line.len();
-        held.entries.push_back(entry);
+        let first = held.next.bytes.is_empty();
+        held.next.bytes.extend_from_slice(line.as_bytes());
+        held.next.bytes.push(b'\n');
+        held.next.is_told |= is_told;
         drop(held);
-        self.bell.notify_one();
+        // The reader takes all at once, and was called by the first.
+        if first {
+            self.bell.notify_one();
+        }
     }
 
     /// Bytes that wait.
     pub(crate) fn bytes(&self) -> usize {
-        self.lock().bytes
+        let held = self.lock();
+        held.next.bytes.len() + held.taken
     }
 
     /// Nothing more is written.
     pub(crate) fn close(&self) {
-        let mut held = self.lock();
-        held.closed = true;
-        held.entries.clear();
-        held.bytes = 0;
-        drop(held);
+        *self.lock() = Held { closed: true, ..Held::default() };
         self.bell.notify_one();
     }
 
-    /// All that waits, once something does; `None` when it is closed. What was taken counts as
-    /// waiting until it is [`Self::written`].
-    pub(crate) async fn take(&self) -> Option<Vec<Entry>> {
+    /// Takes all that waits into an empty batch, once something does; `false` when it is closed. What
+    /// was taken counts as waiting until it is [`Self::written`].
+    pub(crate) async fn take(&self, batch: &mut Batch) -> bool {
         loop {
             {
                 let mut held = self.lock();
                 if held.closed {
-                    return None;
+                    return false;
                 }
-                if !held.entries.is_empty() {
-                    return Some(held.entries.drain(..).collect());
+                if !held.next.bytes.is_empty() {
+                    std::mem::swap(&mut held.next, batch);
+                    held.taken = batch.bytes.len();
+                    return true;
                 }
             }
             self.bell.notified().await;
         }
     }
 
-    /// So many bytes are written.
-    pub(crate) fn written(&self, bytes: usize) {
-        let mut held = self.lock();
-        held.bytes = held.bytes.saturating_sub(bytes);
+    /// What was taken is written.
+    pub(crate) fn written(&self) {
+        self.lock().taken = 0;
     }
 
     fn lock(&self) -> MutexGuard<'_, Held> {

@@ -7,6 +7,8 @@ use std::ops::Range;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::lines::LongLine;
+
 /// Where a member's value stands in a text.
 pub type Span = Range<usize>;
 
@@ -29,6 +31,10 @@ pub fn member<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 
 /// The value at a path of member names, and where it stands.
 pub fn at_path(text: &str, path: &[&str]) -> Option<Span> {
+    // Most messages have none of what is looked for: that is seen without taking them apart.
+    if path.last().is_some_and(|name| !may_have(text, name)) {
+        return None;
+    }
     let mut span = 0..text.len();
     for name in path {
         let [inner] = members(text.get(span.clone())?, [name])?;
@@ -36,6 +42,68 @@ pub fn at_path(text: &str, path: &[&str]) -> Option<Span> {
         span = span.start + inner.start..span.start + inner.end;
     }
     Some(span)
+}
+
+/// Whether a name may stand somewhere in a text. Only escapes can hide one that does.
+fn may_have(text: &str, name: &str) -> bool {
+    let bytes = text.as_bytes();
+    memchr::memmem::find(bytes, name.as_bytes()).is_some() || memchr::memchr(b'\\', bytes).is_some()
+}
+
+/// Where the `id` of a message stands. The text is known to be one JSON object, so that what is
+/// passed over on the way need not be read: whoever puts the result first has all of it there.
+pub(crate) fn id(text: &str) -> Option<Span> {
+    let bytes = text.as_bytes();
+    let (mut at, mut depth) = (0, 0);
+    while at < bytes.len() {
+        match bytes[at] {
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth -= 1,
+            b'"' => {
+                let end = string_end(bytes, at)?;
+                if depth == 1 && &bytes[at..end] == b"\"id\"" {
+                    let colon = after_space(bytes, end);
+                    // Otherwise it is a value.
+                    if bytes.get(colon) == Some(&b':') {
+                        return scalar(bytes, after_space(bytes, colon + 1));
+                    }
+                }
+                at = end;
+                continue;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    // Its name may have been written with escapes.
+    at_path(text, &["id"])
+}
+
+/// The end of the string that begins here.
+fn string_end(bytes: &[u8], begin: usize) -> Option<usize> {
+    let mut at = begin + 1;
+    loop {
+        at += memchr::memchr2(b'"', b'\\', bytes.get(at..)?)?;
+        match bytes[at] {
+            b'"' => return Some(at + 1),
+            _ => at += 2,
+        }
+    }
+}
+
+fn after_space(bytes: &[u8], from: usize) -> usize {
+    let rest = bytes.get(from..).unwrap_or_default();
+    from + rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count()
+}
+
+/// The string or number that begins here.
+fn scalar(bytes: &[u8], begin: usize) -> Option<Span> {
+    if bytes.get(begin) == Some(&b'"') {
+        return Some(begin..string_end(bytes, begin)?);
+    }
+    let ends = |byte: &u8| matches!(byte, b',' | b'}') || byte.is_ascii_whitespace();
+    let length = bytes.get(begin..)?.iter().position(ends)?;
+    Some(begin..begin + length)
 }
 
 /// The text with parts of it replaced; an empty part is a place where something is put in.
@@ -63,6 +131,51 @@ pub fn opening(text: &str, object: &Span) -> Option<(Span, &'static str)> {
 /// Whether an answer is a result and no error.
 pub fn is_result(body: &[u8]) -> bool {
     std::str::from_utf8(body).is_ok_and(|text| member(text, "result").is_some())
+}
+
+/// The id of an answer of which only the two ends are there: first or last is where all servers that
+/// were seen put it.
+pub(crate) fn id_at_ends(line: &LongLine) -> Option<u64> {
+    let number = |text: &[u8]| std::str::from_utf8(text.trim_ascii()).ok()?.parse().ok();
+    let after = |text: &[u8], at: usize| {
+        let value = text[at..].trim_ascii_start().strip_prefix(b":")?;
+        let end = value.iter().position(|byte| matches!(byte, b',' | b'}'))?;
+        number(&value[..end])
+    };
+    if let Some(key) =
+        outer_keys(&line.head).into_iter().find(|key| &line.head[key.clone()] == b"id")
+    {
+        return after(&line.head, key.end + 1);
+    }
+    // The last member of the outermost object: behind it there is only the one brace.
+    let tail = line.tail.trim_ascii_end().strip_suffix(b"}")?;
+    let key = memchr::memmem::rfind(tail, b"\"id\"")?;
+    let value = tail[key + 4..].trim_ascii_start().strip_prefix(b":")?;
+    number(value)
+}
+
+/// Where the names of the outermost object's members stand, as far as there is text.
+fn outer_keys(text: &[u8]) -> Vec<Span> {
+    let (mut depth, mut begin, mut escaped) = (0, None, false);
+    let mut names = Vec::new();
+    for (at, byte) in text.iter().enumerate() {
+        match (begin, byte) {
+            (Some(_), _) if std::mem::take(&mut escaped) => {}
+            (Some(_), b'\\') => escaped = true,
+            (Some(from), b'"') => {
+                begin = None;
+                let is_key = text[at + 1..].trim_ascii_start().starts_with(b":");
+                if depth == 1 && is_key {
+                    names.push(from..at);
+                }
+            }
+            (None, b'"') => begin = Some(at + 1),
+            (None, b'{' | b'[') => depth += 1,
+            (None, b'}' | b']') => depth -= 1,
+            _ => {}
+        }
+    }
+    names
 }
 
 /// A text as a JSON string.
@@ -146,6 +259,20 @@ mod tests {
     }
 
     #[test]
+    fn the_id_of_an_answer_of_which_the_middle_is_missing() {
+        for (head, tail, id) in [
+            (r#"{"jsonrpc":"2.0", "id" : 7 ,"result":{"id":8,"te"#, r#"xt"}}"#, Some(7)),
+            (r#"{"result":{"id":8,"text":"\"id\":9"#, r#"x"},"jsonrpc":"2.0","id": 7 } "#, Some(7)),
+            (r#"{"result":{"a":[{"id":8},"#, r#"{"id":9}]}}"#, None),
+            (r#"{"result":{"a":""#, r#""},"id":"x"}"#, None),
+            ("not json at all", "to its end", None),
+        ] {
+            let line = LongLine { head: head.into(), tail: tail.into() };
+            assert_eq!(id_at_ends(&line), id, "{head}…{tail}");
+        }
+    }
+
+    #[test]
     fn what_is_no_object_has_no_members() {
         for text in ["[]", "1", "", "{", "{}x", "{\"a\":}", "nonsense"] {
             assert_eq!(members(text, ["a"]), None, "{text}");
@@ -164,6 +291,32 @@ mod tests {
         assert_eq!(&text[at_path(text, &["_meta", "x", "y"]).unwrap()], "\"here\"");
         assert_eq!(at_path(text, &["_meta", "y"]), None);
         assert_eq!(at_path(text, &["y", "x"]), None);
+    }
+
+    #[test]
+    fn what_is_hidden_by_escapes_is_found() {
+        let text = r#"{"par\u0061ms": {"x\/y": 1}, "z": 2}"#;
+        assert_eq!(&text[at_path(text, &["params", "x/y"]).unwrap()], "1");
+        assert_eq!(at_path(text, &["params", "z"]), None);
+        assert_eq!(at_path(r#"{"params": {}}"#, &["params", "z"]), None);
+    }
+
+    #[test]
+    fn the_id_of_a_message() {
+        for (text, expected) in [
+            (r#"{"jsonrpc":"2.0","id":7,"method":"m"}"#, Some("7")),
+            (r#" { "id" : "a\"}b" , "x":1}"#, Some(r#""a\"}b""#)),
+            (r#"{"result":{"id":1,"a":["}","\\"]},"jsonrpc":"2.0","id":-1.5e3}"#, Some("-1.5e3")),
+            (
+                r#"{"method":"id","params":[{"id":3}],"id":9007199254740993 }"#,
+                Some("9007199254740993"),
+            ),
+            (r#"{"\u0069d":4}"#, Some("4")),
+            (r#"{"method":"id","params":{"id":3}}"#, None),
+            ("{}", None),
+        ] {
+            assert_eq!(id(text).map(|span| &text[span]), expected, "{text}");
+        }
     }
 
     #[test]

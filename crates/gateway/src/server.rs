@@ -107,6 +107,11 @@ impl Slot {
     /// The session, started if there is none. Who comes while it is being started waits for the same
     /// start, which goes on though all of them leave.
     pub(crate) async fn session(self: &Arc<Self>) -> Result<Session, Refusal> {
+        if let Start::Running(session) = &*self.start.borrow()
+            && session.is_running()
+        {
+            return Ok(session.clone());
+        }
         let mut start = self.start.subscribe();
         let mut waited = false;
         loop {

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::backend::{Channel, Life};
 use crate::lines::Lines;
-use crate::queue::{Entry, Queue};
+use crate::queue::{Batch, Queue};
 use crate::refusal::{Refusal, RefusalKind};
 use crate::relay::{Ask, Era, Eras, LineId, Output, Relay, Terms};
 
@@ -37,6 +37,9 @@ const LAST_WORD_BYTES: usize = 2 << 10;
 
 /// The longest line of standard error that is logged as one.
 const ERROR_LINE_BYTES: usize = 1 << 20;
+
+/// Bytes at the beginning of an answer that is too long, in which its id is looked for.
+const HEAD_BYTES: usize = 1 << 10;
 
 /// Bytes read in one go.
 const READ_BYTES: usize = 64 << 10;
@@ -87,6 +90,8 @@ struct Inner {
 struct State {
     relay: Relay<oneshot::Sender<Vec<u8>>>,
     tellers: HashMap<LineId, mpsc::Sender<Told>>,
+    /// Room for what must be done, empty in between.
+    outputs: Vec<Output<oneshot::Sender<Vec<u8>>>>,
 }
 
 impl Session {
@@ -102,7 +107,7 @@ impl Session {
         let relay = Relay::new(terms, eras);
         let session = Self(Arc::new(Inner {
             name: name.to_owned(),
-            relay: Mutex::new(State { relay, tellers: HashMap::new() }),
+            relay: Mutex::new(State { relay, tellers: HashMap::new(), outputs: Vec::new() }),
             queue: Queue::default(),
             life,
             pid,
@@ -245,10 +250,12 @@ impl Session {
         if !greeted && state.relay.is_greeting() {
             self.after(GREETING_PATIENCE, Self::greeting_is_late);
         }
-        for output in state.relay.take_output() {
+        let mut outputs = std::mem::take(&mut state.outputs);
+        state.relay.move_output(&mut outputs);
+        for output in outputs.drain(..) {
             match output {
-                Output::Write(line) => self.0.queue.push(Entry { line, is_told: false }),
-                Output::WriteInitialized(line) => self.0.queue.push(Entry { line, is_told: true }),
+                Output::Write(line) => self.0.queue.push(&line, false),
+                Output::WriteInitialized(line) => self.0.queue.push(&line, true),
                 // Whoever does not wait any more left in this moment.
                 Output::Answer(to, body) => {
                     let _ = to.send(body);
@@ -262,6 +269,7 @@ impl Session {
                 }
             }
         }
+        state.outputs = outputs;
     }
 
     fn after(&self, patience: Duration, work: impl FnOnce(&Self) + Send + 'static) {
@@ -287,16 +295,9 @@ impl Session {
     }
 
     async fn write_all(self, mut input: Box<dyn AsyncWrite + Send + Unpin>) {
-        while let Some(entries) = self.0.queue.take().await {
-            let mut bytes = Vec::new();
-            for entry in &entries {
-                bytes.extend_from_slice(entry.line.as_bytes());
-                bytes.push(b'\n');
-            }
-            let whole = bytes.len() - entries.len();
-            let told = entries.iter().any(|entry| entry.is_told);
-            drop(entries);
-            let mut rest = bytes.as_slice();
+        let mut batch = Batch::default();
+        while self.0.queue.take(&mut batch).await {
+            let mut rest = batch.bytes.as_slice();
             while !rest.is_empty() {
                 match timeout(WRITE_PATIENCE, input.write(rest)).await {
                     Ok(Ok(written)) if written > 0 => rest = &rest[written..],
@@ -308,10 +309,11 @@ impl Session {
                     }
                 }
             }
-            self.0.queue.written(whole);
-            if told {
+            self.0.queue.written();
+            if batch.is_told {
                 self.with(|relay| relay.initialized_written(true));
             }
+            batch.clear();
         }
         // Its input ends here: most servers take that as their own end.
     }
@@ -322,17 +324,16 @@ impl Session {
         limit: usize,
         errors: tokio::task::JoinHandle<()>,
     ) {
-        let mut lines = Lines::new(limit);
+        let mut lines = Lines::new(limit, HEAD_BYTES);
         let mut bytes = vec![0; READ_BYTES];
-        let mut skipped = 0;
         loop {
             match output.read(&mut bytes).await {
                 Ok(0) | Err(_) => break,
                 Ok(read) => lines.take(&bytes[..read], |line| self.with(|relay| relay.hear(line))),
             }
-            if lines.skipped() > skipped {
-                skipped = lines.skipped();
+            for long in lines.take_long() {
                 tracing::warn!(server = self.0.name, limit, "a line longer than it may be");
+                self.with(|relay| relay.hear_too_long(&long, limit));
             }
         }
         let last = lines.rest();
@@ -373,13 +374,16 @@ impl Session {
     }
 
     async fn listen_to_errors(self, mut errors: Box<dyn AsyncRead + Send + Unpin>) {
-        let mut lines = Lines::new(ERROR_LINE_BYTES);
+        let mut lines = Lines::new(ERROR_LINE_BYTES, ERROR_LINE_BYTES);
         let mut bytes = vec![0; READ_BYTES];
         while let Ok(read) = errors.read(&mut bytes).await {
             if read == 0 {
                 break;
             }
             lines.take(&bytes[..read], |line| self.note_error(line));
+            for long in lines.take_long() {
+                self.note_error(&long.head);
+            }
         }
         let last = lines.rest();
         if !last.is_empty() {

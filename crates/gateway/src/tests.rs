@@ -115,6 +115,10 @@ async fn play(
                 json!({})
             }
             (Some("tools/call"), _) => message["params"].clone(),
+            (Some("tools/list"), _) => {
+                let look = json!({"name": "look", "annotations": {"readOnlyHint": true}});
+                json!({"tools": [look, {"name": "x"}, {"name": "hang"}]})
+            }
             (Some("server/discover"), _) => {
                 let error = json!({"code": -32601, "message": "what?"});
                 let answer = json!({"jsonrpc": "2.0", "id": message["id"], "error": error});

@@ -13,6 +13,8 @@ pub enum Caller {
     External,
     /// The person, by the TUI or a verb; may do what an external caller may.
     Person,
+    /// A client over HTTP, by the name of its token; may do what an external caller may.
+    Token(String),
     /// The agent that runs in this process entry.
     Process(ProcessId),
 }
@@ -33,7 +35,7 @@ impl Caller {
     /// The process it runs in; `None` for those outside.
     pub fn process(&self) -> Option<&ProcessId> {
         match self {
-            Self::External | Self::Person => None,
+            Self::External | Self::Person | Self::Token(_) => None,
             Self::Process(id) => Some(id),
         }
     }
@@ -41,7 +43,10 @@ impl Caller {
     /// Whether the identity this caller came with is still good.
     pub fn is_known(&self, host: &Host) -> bool {
         let known = |id| host.identities.has(id) && host.processes.get(id).is_some();
-        self.process().is_none_or(known)
+        match self {
+            Self::Token(name) => host.web.knows(name),
+            _ => self.process().is_none_or(known),
+        }
     }
 
     /// The caller's place among the agents.

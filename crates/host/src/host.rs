@@ -24,6 +24,7 @@ use crate::shared::Shared;
 use crate::state::{StateDir, StateError};
 use crate::timers::{Clock, Timers};
 use crate::tools::Registry;
+use crate::web::Web;
 
 /// A project's state and everything that can be done with it.
 #[derive(Debug)]
@@ -49,6 +50,8 @@ pub struct Host {
     /// What runs is to be left to the next server.
     pub(crate) handover: AtomicBool,
     pub(crate) state: StateDir,
+    /// A folder of its own for pipes; it need not be there.
+    pub(crate) pipes: PathBuf,
     /// The user's settings.
     pub(crate) settings: Option<PathBuf>,
     /// The patterm binary.
@@ -63,6 +66,8 @@ pub struct Host {
     pub(crate) timers: Timers,
     /// What its project file declares.
     pub(crate) declared: Declared,
+    /// Its door for HTTP clients.
+    pub(crate) web: Web,
     /// MCP servers that all agents use.
     pub(crate) shared: Shared,
     /// What every program finds in its environment.
@@ -82,6 +87,7 @@ pub(crate) struct Parts {
     pub(crate) project: Project,
     pub(crate) socket: PathBuf,
     pub(crate) state: StateDir,
+    pub(crate) pipes: PathBuf,
     pub(crate) tools: Registry,
     pub(crate) limits: Limits,
     pub(crate) keeping: Keeping,
@@ -92,7 +98,8 @@ pub(crate) struct Parts {
 impl Host {
     /// Reads the project's state; returns what the data plane will tell of.
     pub(crate) fn load(parts: Parts) -> Result<(Self, mpsc::Receiver<Event>), StateError> {
-        let Parts { project, socket, state, tools, limits, keeping, settings, program } = parts;
+        let Parts { project, socket, state, pipes, tools, limits, keeping, settings, program } =
+            parts;
         let (plane, events) = Plane::start(limits.history_bytes)
             .map_err(crate::state::failed("start threads for", project.root()))?;
         let clock = Clock::system();
@@ -105,6 +112,7 @@ impl Host {
                 .map_err(crate::state::failed("start threads for", project.root()))?,
             processes,
             identities: Identities::load(&state)?,
+            web: Web::load(&state)?,
             activities: Activities::default(),
             deliveries,
             pads: SharedPads::load(&state, &limits)?,
@@ -122,6 +130,7 @@ impl Host {
             project,
             socket,
             state,
+            pipes,
             tools,
             limits,
             keeping,

@@ -27,7 +27,7 @@ const TOKEN_BYTES: usize = 32;
 pub struct Token([u8; TOKEN_BYTES]);
 
 impl Token {
-    fn random() -> io::Result<Self> {
+    pub(crate) fn random() -> io::Result<Self> {
         let mut bytes = [0; TOKEN_BYTES];
         getrandom::fill(&mut bytes).map_err(io::Error::other)?;
         Ok(Self(bytes))
@@ -43,7 +43,7 @@ impl Token {
         hex::encode(&self.0)
     }
 
-    fn hash(&self) -> Hash {
+    pub(crate) fn hash(&self) -> Hash {
         Hash(Sha256::digest(self.0).into())
     }
 }
@@ -56,7 +56,7 @@ impl fmt::Debug for Token {
 
 /// What the server keeps of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Hash([u8; 32]);
+pub(crate) struct Hash(pub(crate) [u8; 32]);
 
 impl Serialize for Hash {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

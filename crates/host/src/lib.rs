@@ -34,13 +34,16 @@ pub mod state;
 mod timers;
 pub mod tools;
 mod tree;
+pub mod web;
 
 pub use environment::PANE_VARIABLE;
 pub use greeting::{GREETING_REFUSED, Greeting, PERSON};
 pub use host::Host;
 pub use project::Project;
 pub use server::{Server, Settings, StartError};
-pub use socket::{HANDOVER_METHOD, HOOK_METHOD, SHUTDOWN_METHOD, TRUST_METHOD};
+pub use socket::{
+    HANDOVER_METHOD, HOOK_METHOD, HTTP_METHOD, SHUTDOWN_METHOD, TOKEN_METHOD, TRUST_METHOD,
+};
 
 /// The version this server and the binary around it report.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -22,7 +22,7 @@ const LEVEL_VARIABLE: &str = "PATTERM_LOG";
 
 /// Sends what this process logs to `path`. A second call in one process changes nothing.
 pub fn to_file(path: &Path) -> io::Result<()> {
-    let file = RotatingFile::open(path, FILE_BYTES)?;
+    let file = RotatingFile::open(path, FILE_BYTES, KEPT_FILES)?;
     init(tracing_subscriber::fmt::layer().with_ansi(false).with_writer(Mutex::new(file)));
     Ok(())
 }
@@ -53,23 +53,25 @@ fn init<W>(
 
 /// A file that is put aside as `name.1`, `name.2`, … when it has grown to its limit.
 #[derive(Debug)]
-struct RotatingFile {
+pub(crate) struct RotatingFile {
     path: PathBuf,
     limit: u64,
+    /// How many are kept aside.
+    kept: u32,
     file: File,
     size: u64,
 }
 
 impl RotatingFile {
-    fn open(path: &Path, limit: u64) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path, limit: u64, kept: u32) -> io::Result<Self> {
         let file = append_to(path)?;
         let size = file.metadata()?.len();
-        Ok(Self { path: path.to_owned(), limit, file, size })
+        Ok(Self { path: path.to_owned(), limit, kept, file, size })
     }
 
     fn rotate(&mut self) -> io::Result<()> {
         let aside = |n: u32| PathBuf::from(format!("{}.{n}", self.path.display()));
-        for n in (1..KEPT_FILES).rev() {
+        for n in (1..self.kept).rev() {
             let _ = std::fs::rename(aside(n), aside(n + 1));
         }
         std::fs::rename(&self.path, aside(1))?;
@@ -116,7 +118,7 @@ mod tests {
     fn the_log_is_put_aside_at_its_limit_and_the_oldest_dropped() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("server.log");
-        let mut log = RotatingFile::open(&path, 10).unwrap();
+        let mut log = RotatingFile::open(&path, 10, KEPT_FILES).unwrap();
         for line in ["one111\n", "two222\n", "three3\n", "four44\n", "five55\n"] {
             log.write_all(line.as_bytes()).unwrap();
         }
@@ -126,7 +128,7 @@ mod tests {
         assert_eq!(text("server.log.3"), "two222\n");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 4);
         drop(log);
-        let again = RotatingFile::open(&path, 10).unwrap();
+        let again = RotatingFile::open(&path, 10, KEPT_FILES).unwrap();
         assert_eq!(again.size, 7);
     }
 }

@@ -36,6 +36,9 @@ pub struct Entry {
     pub patterm: String,
     /// When it started, in seconds since 1970.
     pub started_at: u64,
+    /// Where its HTTP door is, if it is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<std::net::SocketAddr>,
 }
 
 /// The outcome of trying to become a project's server.
@@ -132,11 +135,14 @@ impl Seat {
 
     /// Says where this server is found and lets rivals see it.
     pub fn publish(&mut self, entry: &Entry) -> Result<(), StateError> {
-        for file in &self.entry_files {
-            state::write(file, ENTRY_VERSION, entry)?;
-        }
+        self.update(entry)?;
         self.starting = [None, None];
         Ok(())
+    }
+
+    /// Says where this server is found now.
+    pub fn update(&self, entry: &Entry) -> Result<(), StateError> {
+        self.entry_files.iter().try_for_each(|file| state::write(file, ENTRY_VERSION, entry))
     }
 
     /// Takes the entry away; the project stays locked until the value is dropped.
@@ -268,6 +274,7 @@ mod tests {
                 key: self.project.key().to_owned(),
                 patterm: "1".into(),
                 started_at: 0,
+                http: None,
             }
         }
 

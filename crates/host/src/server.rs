@@ -23,6 +23,7 @@ use crate::socket::Listener;
 use crate::state::{StateDir, StateError};
 use crate::timers;
 use crate::tools::Registry;
+use crate::web::{Hall, HttpFlags, WebError};
 
 /// What a server is started with.
 #[derive(Debug)]
@@ -41,6 +42,8 @@ pub struct Settings {
     pub program: PathBuf,
     /// The user's settings file, which need not be there.
     pub settings: Option<PathBuf>,
+    /// Where its HTTP door is to be, if a person asks for one.
+    pub http: Option<HttpFlags>,
 }
 
 impl Settings {
@@ -54,6 +57,7 @@ impl Settings {
             state,
             program: std::env::current_exe().unwrap_or_else(|_| "patterm".into()),
             settings: settings_file("config.toml"),
+            http: None,
             project,
         })
     }
@@ -79,6 +83,9 @@ pub enum StartError {
     /// State could not be read or written.
     #[error(transparent)]
     State(#[from] StateError),
+    /// The HTTP door could not be opened.
+    #[error(transparent)]
+    Web(#[from] WebError),
 }
 
 /// A server that listens. It serves once it is run.
@@ -93,7 +100,7 @@ pub struct Server {
 impl Server {
     /// Becomes the project's server, reads its state, and listens.
     pub fn start(settings: Settings) -> Result<Self, StartError> {
-        let Settings { project, runtime, state, tools, limits, program, settings } = settings;
+        let Settings { project, runtime, state, tools, limits, program, settings, http } = settings;
         let mut seat = match Seat::claim(&project, &runtime, &state)? {
             Claim::Ours(seat) => seat,
             Claim::Running(entry) => return Err(StartError::Running(entry)),
@@ -102,8 +109,11 @@ impl Server {
         let socket = listener.path().to_owned();
         let keeper_socket = runtime.file(project.key(), "keeper");
         let keeping = Keeping::new(keeper_socket, program.clone(), project.root());
-        let parts = Parts { project, socket, state, tools, limits, keeping, settings, program };
+        let pipes = runtime.file(project.key(), "containers");
+        let parts =
+            Parts { project, socket, state, pipes, tools, limits, keeping, settings, program };
         let (host, events) = Host::load(parts)?;
+        host.web.open_as_asked(http)?;
         host.recover();
         host.read_project_file();
         let host = Arc::new(host);
@@ -130,6 +140,7 @@ impl Server {
     /// Serves until asked to end.
     pub async fn run(self) -> std::io::Result<()> {
         let Self { host, listener, seat, events } = self;
+        let seat = Arc::new(seat);
         tracing::info!(project = %host.project.root().display(), socket = %host.socket.display(),
             version = VERSION, "serving");
         let follower = host.clone();
@@ -140,7 +151,16 @@ impl Server {
         let watching = tokio::spawn(async move { keeper_watch.watch_keeper().await });
         let timing = tokio::spawn(timers::Driver::new(host.clone())?.run());
         let declaring = tokio::spawn(declared::Driver::new(host.clone()).run());
+        host.web.begin(Hall {
+            host: Arc::downgrade(&host),
+            control: tokio::runtime::Handle::current(),
+            runtime: host.shared.runtime().clone(),
+            gateway: host.shared.gateway().clone(),
+        });
+        let announcing = tokio::spawn(announce(host.clone(), seat.clone()));
         let leaving = || {
+            announcing.abort();
+            host.web.end(!host.handover.load(Ordering::Acquire));
             seat.retire();
             if !host.handover.load(Ordering::Acquire) {
                 // Before anything ends: whatever happens from here on, the next server knows.
@@ -166,6 +186,8 @@ impl Server {
             following.abort();
             host.note_shutdown();
         }
+        let web = host.clone();
+        let _ = tokio::task::spawn_blocking(move || web.web.finish_audit()).await;
         tracing::info!("ended");
         served
     }
@@ -191,6 +213,16 @@ pub fn settings_file(name: &str) -> Option<PathBuf> {
     home.map(|home| home.join("patterm").join(name))
 }
 
+/// Says where the server is found whenever its HTTP door moves.
+async fn announce(host: Arc<Host>, seat: Arc<Seat>) {
+    let mut address = host.web.address();
+    while address.changed().await.is_ok() {
+        if let Err(error) = seat.update(&entry(&host)) {
+            tracing::error!(%error, "where the HTTP door is cannot be told");
+        }
+    }
+}
+
 fn entry(host: &Host) -> Entry {
     Entry {
         pid: std::process::id(),
@@ -199,5 +231,6 @@ fn entry(host: &Host) -> Entry {
         key: host.project.key().to_owned(),
         patterm: VERSION.to_owned(),
         started_at: host.started_at,
+        http: *host.web.address().borrow(),
     }
 }

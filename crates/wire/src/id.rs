@@ -1,13 +1,14 @@
 //! Request ids, kept byte for byte as the peer wrote them.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
 /// A request id: a JSON number or string, as the exact text the peer sent. `1`, `1.0`, `"1"`
 /// and numbers beyond 64 bits are all different ids and all come back unchanged.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Id(Box<str>);
+pub struct Id(Arc<str>);
 
 impl Id {
     /// Takes a raw JSON value as an id; `None` if it is neither a number nor a string.

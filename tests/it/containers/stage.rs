@@ -227,13 +227,15 @@ async fn be_a_gateway(settings: &Value) {
         gateway,
         own: Arc::new(NoTools),
         gatekeeper: Arc::new(Anybody),
+        audit: None,
         limits: Limits::default(),
         hosts: Vec::new(),
         origins: Vec::new(),
         bots: Some(bots),
     };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    println!("PORT {}", listener.local_addr().unwrap().port());
+    let port = listener.local_addr().unwrap().port();
+    writeln!(std::io::stdout(), "PORT {port}").unwrap();
     serve(listener, doors, end).await;
 }
 

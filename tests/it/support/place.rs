@@ -144,6 +144,7 @@ impl Place {
             limits,
             program: patterm_binary(),
             settings: Some(self.path("home/.config/patterm/config.toml")),
+            http: None,
         })
     }
 

@@ -21,6 +21,10 @@ impl Refused {
         Self { status, error: ErrorObject::new(REFUSED, why), id: None }
     }
 
+    pub(super) fn status(&self) -> StatusCode {
+        self.status
+    }
+
     pub(super) fn with_error(status: StatusCode, id: Option<Id>, error: ErrorObject) -> Self {
         Self { status, error, id }
     }

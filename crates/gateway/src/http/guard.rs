@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, StatusCode, header};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 
 use super::answer::Refused;
@@ -48,6 +48,17 @@ impl Scope {
 pub trait Gatekeeper: Send + Sync {
     /// Whose token this is; compared without telling how much of it was right.
     fn admit(&self, token: &str) -> Option<Principal>;
+
+    /// Whether the token of this name is good still.
+    fn is_good(&self, name: &str) -> bool {
+        let _ = name;
+        true
+    }
+
+    /// Names of tokens that are revoked from now on.
+    fn revoked(&self) -> broadcast::Receiver<String> {
+        broadcast::channel(1).1
+    }
 }
 
 /// Takes connections, bounded in number, until told to end; then lets answers finish.

@@ -11,19 +11,24 @@ use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, Limited};
 use patterm_wire::error::{INVALID_REQUEST, PARSE_ERROR};
 use patterm_wire::{ErrorObject, Id, Incoming, Message};
-use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
+use tokio::time::timeout;
 
 use super::answer::{Refused, empty, json};
 use super::guard::Principal;
+use super::inbox::Heard;
+use super::note::{Note, Outcome};
 use super::sessions::{COMMON, Session};
 use super::state::{OWN, Shared, status_of};
-use super::{Talk, headers as standard, sse};
+use super::{headers as standard, sse};
 use crate::relay::Era;
-use crate::{Refusal, Told};
+use crate::{Refusal, RefusalKind};
 
 /// How long a client that broke off may take to come back for its answer.
 const RESUME_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a body may take to come: the longest over a slow line, and no connection for ever.
+const BODY_PATIENCE: Duration = Duration::from_secs(120);
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
@@ -33,7 +38,7 @@ type Call = std::pin::Pin<Box<dyn Future<Output = Result<Vec<u8>, Refusal>> + Se
 
 /// `/mcp`.
 pub(super) async fn own(State(shared): State<Shared>, request: Request<Body>) -> Response {
-    serve(shared, OWN, request).await.unwrap_or_else(IntoResponse::into_response)
+    serve(shared, OWN, request).await
 }
 
 /// `/servers/{name}/mcp`.
@@ -42,27 +47,53 @@ pub(super) async fn server(
     Path(name): Path<String>,
     request: Request<Body>,
 ) -> Response {
-    serve(shared, &name, request).await.unwrap_or_else(IntoResponse::into_response)
+    serve(shared, &name, request).await
 }
 
-async fn serve(shared: Shared, server: &str, request: Request<Body>) -> Result<Response, Refused> {
+async fn serve(shared: Shared, server: &str, request: Request<Body>) -> Response {
+    let mut note = Note::begin(&shared, server);
+    match serve_noted(&shared, server, request, &mut note).await {
+        Ok(response) => response,
+        Err(refused) => {
+            note.answered(Outcome::Refused, refused.status(), 0);
+            refused.into_response()
+        }
+    }
+}
+
+async fn serve_noted(
+    shared: &Shared,
+    server: &str,
+    request: Request<Body>,
+    note: &mut Note,
+) -> Result<Response, Refused> {
     let (parts, body) = request.into_parts();
     let principal = shared.admit(&parts.headers)?;
-    match parts.method {
+    note.by(&principal.name);
+    let response = match parts.method {
         Method::POST => {
             let limit = shared.doors().limits.body_bytes;
             let body = read(body, &parts.headers, limit).await?;
-            post(&shared, server, &principal, &parts.headers, &body).await
+            let next = post(shared, server, &principal, &parts.headers, &body, note)?;
+            // What was read is let go before the answer is waited for: the connection reads the next
+            // request into the same place.
+            drop((parts, body));
+            return next.finish(shared, server, &principal, note).await;
         }
-        Method::GET => get(&shared, server, &principal, &parts.headers),
+        Method::GET => get(shared, server, &principal, &parts.headers)?,
         Method::DELETE => {
-            let session = named_session(&shared, server, &principal, &parts.headers)?;
+            let session = named_session(shared, server, &principal, &parts.headers)?;
             let session = session.ok_or_else(no_session)?;
             shared.end_session(&session);
-            Ok(empty(StatusCode::NO_CONTENT))
+            empty(StatusCode::NO_CONTENT)
         }
-        _ => Ok(empty(StatusCode::METHOD_NOT_ALLOWED)),
-    }
+        _ => empty(StatusCode::METHOD_NOT_ALLOWED),
+    };
+    note.asks(parts.method.as_str(), "");
+    let served = response.status().is_success();
+    let outcome = if served { Outcome::Ok } else { Outcome::Refused };
+    note.answered(outcome, response.status(), 0);
+    Ok(response)
 }
 
 /// Reads a body of JSON, bounded.
@@ -80,10 +111,14 @@ pub(super) async fn read(body: Body, headers: &HeaderMap, limit: usize) -> Resul
     if announced.is_some_and(|length: usize| length > limit) {
         return Err(too_large());
     }
-    match Limited::new(body, limit).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),
-        Err(_) => Err(Refused::new(StatusCode::BAD_REQUEST, "the body broke off")),
+    match timeout(BODY_PATIENCE, Limited::new(body, limit).collect()).await {
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),
+        Ok(Err(_)) => Err(Refused::new(StatusCode::BAD_REQUEST, "the body broke off")),
+        Err(_) => {
+            let why = format!("the body did not come within {BODY_PATIENCE:?}");
+            Err(Refused::new(StatusCode::REQUEST_TIMEOUT, why))
+        }
     }
 }
 
@@ -102,13 +137,42 @@ fn no_session() -> Refused {
     Refused::new(StatusCode::BAD_REQUEST, "`Mcp-Session-Id` is missing; initialize names it")
 }
 
-async fn post(
+/// What is left to do when a request has been read.
+enum Next {
+    /// Nothing.
+    Respond(Response),
+    Answer(Exchange, Call, Heard),
+    BeginSession(Id, String),
+}
+
+impl Next {
+    async fn finish(
+        self,
+        shared: &Shared,
+        server: &str,
+        principal: &Principal,
+        note: &mut Note,
+    ) -> Result<Response, Refused> {
+        match self {
+            Self::Respond(response) => Ok(response),
+            Self::Answer(exchange, call, heard) => {
+                Ok(exchange.answer(shared, &principal.name, call, heard).await)
+            }
+            Self::BeginSession(id, text) => {
+                begin_session(shared, server, principal, id, text, note).await
+            }
+        }
+    }
+}
+
+fn post(
     shared: &Shared,
     server: &str,
     principal: &Principal,
     headers: &HeaderMap,
     body: &[u8],
-) -> Result<Response, Refused> {
+    note: &mut Note,
+) -> Result<Next, Refused> {
     let bad = |id: Option<Id>, error: ErrorObject| {
         Refused::with_error(StatusCode::BAD_REQUEST, id, error)
     };
@@ -122,31 +186,57 @@ async fn post(
     };
     let not_text = |_| bad(None, ErrorObject::new(PARSE_ERROR, "not UTF-8"));
     let text = std::str::from_utf8(body).map_err(not_text)?;
+    match &message {
+        Message::Request { method, .. } | Message::Notification { method, .. } => {
+            note.asks(method, text);
+        }
+        Message::Response { .. } => note.asks("response", text),
+    }
     let session = named_session(shared, server, principal, headers)?;
-    let (id, method) = match &message {
-        Message::Request { id, method, .. } => (id.clone(), method.to_string()),
+    let (id, method) = match message {
+        Message::Request { id, method, .. } => (id, method),
         other => {
             if let Some(session) = session {
-                session.talk.tell(other, text);
+                session.talk.tell(&other, text);
             }
-            return Ok(empty(StatusCode::ACCEPTED));
+            note.answered(Outcome::Ok, StatusCode::ACCEPTED, 0);
+            return Ok(Next::Respond(empty(StatusCode::ACCEPTED)));
         }
     };
     let era = Era::of(text);
-    standard::check(headers, era, &method, text).map_err(|error| bad(Some(id.clone()), error))?;
+    let mut said = standard::check(headers, era, &method, text);
+    if era == Era::Modern && method == "tools/call" {
+        said = said.and_then(|()| shared.marked().check(server, headers, text));
+    }
+    said.map_err(|error| bad(Some(id.clone()), error))?;
+    let (method, text) = (method.into_owned(), text.to_owned());
     if let Some(session) = session.filter(|_| era == Era::Legacy) {
-        return Ok(in_session(session, id, method, text.to_owned()).await);
+        let exchange = Exchange { id, era, session: Some(session.clone()), note: note.take() };
+        return Ok(exchange.in_session(session, method, text));
     }
     if method == "initialize" && era == Era::Legacy {
-        return begin_session(shared, server, principal, id, text.to_owned()).await;
+        return Ok(Next::BeginSession(id, text));
     }
     let (talk, told) = shared.talk(server, principal, "")?;
-    let call = call(talk, id.clone(), method, text.to_owned());
-    Ok(exchange(call, told, id, era, None).await)
+    let asked = id.clone();
+    let lists = era == Era::Modern && method == "tools/list";
+    let mut call: Call = Box::pin(async move { talk.ask(&asked, &method, text).await });
+    if lists {
+        call = learning(shared.clone(), server.to_owned(), call);
+    }
+    let exchange = Exchange { id, era, session: None, note: note.take() };
+    Ok(Next::Answer(exchange, call, Heard::OfLine(told)))
 }
 
-fn call(talk: Arc<dyn Talk>, id: Id, method: String, text: String) -> Call {
-    Box::pin(async move { talk.ask(&id, &method, text).await })
+/// A call whose answer says what the headers of others must have.
+fn learning(shared: Shared, server: String, call: Call) -> Call {
+    Box::pin(async move {
+        let answered = call.await;
+        if let Ok(body) = &answered {
+            shared.marked().learn(&server, body);
+        }
+        answered
+    })
 }
 
 /// A client of the older era begins.
@@ -156,6 +246,7 @@ async fn begin_session(
     principal: &Principal,
     id: Id,
     text: String,
+    note: &mut Note,
 ) -> Result<Response, Refused> {
     let broken = |e: std::io::Error| {
         Refused::new(StatusCode::INTERNAL_SERVER_ERROR, format!("no session can begin: {e}"))
@@ -166,7 +257,7 @@ async fn begin_session(
     shared.keep(session.clone())?;
     let answered = session.talk.ask(&id, "initialize", text).await;
     let greeted = answered.as_ref().is_ok_and(|body| crate::raw::is_result(body));
-    let mut response = answer(answered, &id, Era::Legacy);
+    let mut response = answer(answered, &id, Era::Legacy, note);
     if greeted {
         if let Ok(value) = HeaderValue::from_str(&session.id) {
             response.headers_mut().insert(SESSION, value);
@@ -177,20 +268,76 @@ async fn begin_session(
     Ok(response)
 }
 
-async fn in_session(session: Arc<Session>, id: Id, method: String, text: String) -> Response {
-    let Some(told) = session.listen(&id) else {
-        let error = ErrorObject::duplicate_id();
-        let refused = Refused::with_error(StatusCode::BAD_REQUEST, Some(id), error);
-        return refused.into_response();
-    };
-    let listening = Listening { session: session.clone(), id: id.clone() };
-    let call = call(session.talk.clone(), id.clone(), method, text);
-    let call: Call = Box::pin(async move {
-        let answer = call.await;
-        drop(listening);
-        answer
-    });
-    exchange(call, told, id, Era::Legacy, Some(session)).await
+/// A request on its way to its answer.
+struct Exchange {
+    id: Id,
+    era: Era,
+    session: Option<Arc<Session>>,
+    note: Note,
+}
+
+impl Exchange {
+    fn in_session(mut self, session: Arc<Session>, method: String, text: String) -> Next {
+        let Some(inbox) = session.listen(&self.id) else {
+            self.note.answered(Outcome::Refused, StatusCode::BAD_REQUEST, 0);
+            let error = ErrorObject::duplicate_id();
+            let refused = Refused::with_error(StatusCode::BAD_REQUEST, Some(self.id), error);
+            return Next::Respond(refused.into_response());
+        };
+        let listening = Listening { session, id: self.id.clone() };
+        let call: Call = Box::pin(async move {
+            let answer = listening.session.talk.ask(&listening.id, &method, text).await;
+            drop(listening);
+            answer
+        });
+        Next::Answer(self, call, Heard::OfRequest(inbox))
+    }
+
+    /// Answers: as JSON, or as events where something is told before the answer. Dropped before that,
+    /// it is cancelled.
+    async fn answer(
+        mut self,
+        shared: &Shared,
+        who: &str,
+        mut call: Call,
+        mut heard: Heard,
+    ) -> Response {
+        let first = tokio::select! {
+            biased;
+            Some(first) = heard.next() => first,
+            answered = &mut call => {
+                return answer(answered, &self.id, self.era, &mut self.note);
+            }
+        };
+        let (number, stream) = match &self.session {
+            Some(session) => session.open(),
+            None => (COMMON, Arc::<sse::Stream>::default()),
+        };
+        stream.push(number, &first.text);
+        let (events, shared, who) = (stream.clone(), shared.clone(), who.to_owned());
+        let Self { id, session, mut note, .. } = self;
+        let task = tokio::spawn(async move {
+            let mut revoked = std::pin::pin!(shared.until_revoked(&who));
+            let answered = loop {
+                tokio::select! {
+                    biased;
+                    Some(told) = heard.next() => events.push(number, &told.text),
+                    answered = &mut call => break answered,
+                    () = &mut revoked => {
+                        break Err(Refusal::new(RefusalKind::Ended, "the token is revoked"));
+                    }
+                }
+            };
+            let outcome = outcome(&answered);
+            let body = answered.unwrap_or_else(|refusal| refusal.to_answer(&id));
+            note.answered(outcome, StatusCode::OK, body.len());
+            events.push(number, &String::from_utf8_lossy(&body));
+            events.end();
+        });
+        let patience = session.map(|_| RESUME_PATIENCE);
+        let guard = Reader { stream: stream.clone(), task: task.abort_handle(), patience };
+        sse::response(stream, None, guard)
+    }
 }
 
 /// A request whose client is told what belongs to it.
@@ -203,43 +350,6 @@ impl Drop for Listening {
     fn drop(&mut self) {
         self.session.forget(&self.id);
     }
-}
-
-/// Answers a request: as JSON, or as events where something is told before the answer. Dropped
-/// before that, it is cancelled.
-async fn exchange(
-    mut call: Call,
-    mut told: mpsc::Receiver<Told>,
-    id: Id,
-    era: Era,
-    session: Option<Arc<Session>>,
-) -> Response {
-    let first = tokio::select! {
-        biased;
-        Some(first) = told.recv() => first,
-        answered = &mut call => return answer(answered, &id, era),
-    };
-    let (number, stream) = match &session {
-        Some(session) => session.open(),
-        None => (COMMON, Arc::<sse::Stream>::default()),
-    };
-    stream.push(number, &first.text);
-    let events = stream.clone();
-    let task = tokio::spawn(async move {
-        let answered = loop {
-            tokio::select! {
-                biased;
-                Some(told) = told.recv() => events.push(number, &told.text),
-                answered = &mut call => break answered,
-            }
-        };
-        let body = answered.unwrap_or_else(|refusal| refusal.to_answer(&id));
-        events.push(number, &String::from_utf8_lossy(&body));
-        events.end();
-    });
-    let patience = session.map(|_| RESUME_PATIENCE);
-    let guard = Reader { stream: stream.clone(), task: task.abort_handle(), patience };
-    sse::response(stream, None, guard)
 }
 
 /// Somebody reads an answer that comes as events. Who goes away may come back, in the older era.
@@ -266,11 +376,21 @@ impl Drop for Reader {
     }
 }
 
-fn answer(answered: Result<Vec<u8>, Refusal>, id: &Id, era: Era) -> Response {
+fn outcome(answered: &Result<Vec<u8>, Refusal>) -> Outcome {
     match answered {
-        Ok(body) => json(standard::status(era, &body), body),
-        Err(refusal) => json(status_of(&refusal), refusal.to_answer(id)),
+        Ok(body) => Outcome::of(body),
+        Err(refusal) => Outcome::of_refusal(refusal),
     }
+}
+
+fn answer(answered: Result<Vec<u8>, Refusal>, id: &Id, era: Era, note: &mut Note) -> Response {
+    let outcome = outcome(&answered);
+    let (status, body) = match answered {
+        Ok(body) => (standard::status(era, &body), body),
+        Err(refusal) => (status_of(&refusal), refusal.to_answer(id)),
+    };
+    note.answered(outcome, status, body.len());
+    json(status, body)
 }
 
 /// The stream on which a server tells what belongs to no request, or one that broke off.

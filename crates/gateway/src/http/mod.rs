@@ -6,7 +6,15 @@ mod bot_servers;
 mod bots;
 mod guard;
 mod headers;
+mod inbox;
+mod marked;
 mod mcp;
+mod note;
+#[cfg(test)]
+mod remote_tests;
+#[cfg(test)]
+mod rights_tests;
+mod scope;
 mod sessions;
 mod sse;
 mod state;
@@ -26,6 +34,7 @@ use crate::backend::Later;
 use crate::{Gateway, Line, Refusal, Told};
 pub use bots::Bots;
 pub use guard::{Gatekeeper, Principal, Scope};
+pub use note::{Auditor, Outcome, Record};
 
 /// Something that speaks MCP for one caller.
 pub trait Talk: Send + Sync {
@@ -64,6 +73,8 @@ pub struct Doors {
     pub own: Arc<dyn Own>,
     /// Who may come in.
     pub gatekeeper: Arc<dyn Gatekeeper>,
+    /// Who keeps the audit log.
+    pub audit: Option<Arc<dyn Auditor>>,
     /// Bounds.
     pub limits: Limits,
     /// Names under which it may be reached beside the loopback's, and sites that may call it.
@@ -107,6 +118,7 @@ pub fn serve(listener: TcpListener, doors: Doors, end: CancellationToken) -> Lat
     let patience = doors.limits.header_patience;
     let state = state::Shared::new(doors);
     tokio::spawn(state.clone().forget_idle_sessions(end.clone()));
+    tokio::spawn(state.clone().end_revoked_sessions(end.clone()));
     let router = Router::new()
         .route("/healthz", get(state::healthz))
         .route("/servers", get(state::servers))

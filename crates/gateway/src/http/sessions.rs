@@ -1,6 +1,7 @@
 //! Sessions of clients of the older era: an id that nobody guesses, bound to the token that began it,
 //! and the streams on which the client is told things.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,14 +12,12 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::Talk;
+use super::inbox::Inbox;
 use super::sse::Stream;
 use crate::Told;
 
 /// Streams of answers that are kept for a client that broke off.
 const KEPT_STREAMS: usize = 64;
-
-/// What a request may be behind with what is told of it.
-const TOLD: usize = 64;
 
 /// The number of the stream that is asked for by GET.
 pub(super) const COMMON: u64 = 0;
@@ -37,7 +36,7 @@ pub(super) struct Session {
 
 struct Inner {
     /// Who is told what belongs to a request.
-    requests: HashMap<Id, mpsc::Sender<Told>>,
+    requests: HashMap<Id, Inbox>,
     streams: BTreeMap<u64, Arc<Stream>>,
     next: u64,
 }
@@ -74,14 +73,11 @@ impl Session {
     }
 
     /// What is told of a request, from now on; `None` where one of this id is in flight.
-    pub(super) fn listen(&self, id: &Id) -> Option<mpsc::Receiver<Told>> {
-        let (to, told) = mpsc::channel(TOLD);
-        let mut inner = self.lock();
-        if inner.requests.contains_key(id) {
-            return None;
+    pub(super) fn listen(&self, id: &Id) -> Option<Inbox> {
+        match self.lock().requests.entry(id.clone()) {
+            Entry::Occupied(_) => None,
+            Entry::Vacant(place) => Some(place.insert(Inbox::default()).clone()),
         }
-        inner.requests.insert(id.clone(), to);
-        Some(told)
     }
 
     /// Nobody listens to what is told of a request any more.
@@ -108,6 +104,13 @@ impl Session {
         self.lock().streams.get(&number).cloned()
     }
 
+    /// Ends its streams: whoever reads one hears no more.
+    pub(super) fn close(&self) {
+        for stream in self.lock().streams.values() {
+            stream.end();
+        }
+    }
+
     pub(super) fn note_use(&self) {
         let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.used.store(now, Ordering::Relaxed);
@@ -125,11 +128,9 @@ impl Session {
         let inner = self.lock();
         let to = told.about.as_ref().and_then(|id| inner.requests.get(id));
         let told = match to {
-            Some(to) => match to.try_send(told) {
+            Some(to) => match to.put(told) {
                 Ok(()) => return,
-                Err(
-                    mpsc::error::TrySendError::Full(told) | mpsc::error::TrySendError::Closed(told),
-                ) => told,
+                Err(told) => told,
             },
             None => told,
         };
@@ -145,9 +146,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        for stream in self.lock().streams.values() {
-            stream.end();
-        }
+        self.close();
     }
 }
 

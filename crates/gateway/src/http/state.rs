@@ -9,12 +9,16 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
+use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::answer::{Refused, json};
 use super::bot_servers::BotServers;
 use super::guard::{Bounds, Principal, token};
+use super::marked::Marked;
+use super::note::Counts;
+use super::scope::{ReadOnly, Scoped};
 use super::sessions::Session;
 use super::{Doors, Talk};
 use crate::{Caller, Refusal, RefusalKind, Told};
@@ -33,6 +37,9 @@ struct Inner {
     doors: Doors,
     bounds: Bounds,
     sessions: Mutex<HashMap<String, Arc<Session>>>,
+    marked: Marked,
+    read_only: Arc<ReadOnly>,
+    counts: Counts,
     bots: Option<BotServers>,
 }
 
@@ -40,7 +47,12 @@ impl Shared {
     pub(super) fn new(doors: Doors) -> Self {
         let bounds = Bounds { hosts: doors.hosts.clone(), origins: doors.origins.clone() };
         let bots = doors.bots.clone().map(BotServers::new);
-        Self(Arc::new(Inner { doors, bounds, sessions: Mutex::default(), bots }))
+        let (sessions, read_only, counts, marked) = Default::default();
+        Self(Arc::new(Inner { doors, bounds, sessions, marked, read_only, counts, bots }))
+    }
+
+    pub(super) fn counts(&self) -> &Counts {
+        &self.0.counts
     }
 
     pub(super) fn doors(&self) -> &Doors {
@@ -57,6 +69,11 @@ impl Shared {
         if let Some(bots) = &self.0.bots {
             bots.end().await;
         }
+    }
+
+    /// Which arguments stand in headers, too.
+    pub(super) fn marked(&self) -> &Marked {
+        &self.0.marked
     }
 
     /// Lets a request in, or not.
@@ -88,7 +105,32 @@ impl Shared {
                 line.map(|(line, told)| (Arc::new(line) as Arc<dyn Talk>, told))
             }
         };
-        begun.map_err(|refusal| refused(&refusal))
+        let (talk, told) = begun.map_err(|refusal| refused(&refusal))?;
+        let gateway = &self.0.doors.gateway;
+        // What a server shows may change while a session lasts.
+        let is_whole =
+            server == OWN || (session.is_empty() && gateway.tools_of(server).shows_all());
+        if is_whole && !principal.scope.is_narrow() {
+            return Ok((talk, told));
+        }
+        Ok((self.scoped(talk, server, principal), told))
+    }
+
+    /// The part of a talk that a token is good for.
+    pub(super) fn scoped(
+        &self,
+        talk: Arc<dyn Talk>,
+        server: &str,
+        principal: &Principal,
+    ) -> Arc<dyn Talk> {
+        Arc::new(Scoped {
+            talk,
+            gateway: self.0.doors.gateway.clone(),
+            server: server.to_owned(),
+            scope: principal.scope.clone(),
+            read_only: self.0.read_only.clone(),
+            key: format!("{server} {}", principal.name),
+        })
     }
 
     pub(super) fn keep(&self, session: Arc<Session>) -> Result<(), Refused> {
@@ -120,6 +162,7 @@ impl Shared {
 
     pub(super) fn end_session(&self, session: &Session) {
         self.sessions().remove(&session.id);
+        session.close();
         let caller = Caller { caller: session.principal.clone(), session: session.id.clone() };
         self.0.doors.gateway.end_session(&caller);
     }
@@ -132,8 +175,43 @@ impl Shared {
             }
             let patience = self.0.doors.limits.session_idle;
             let all: Vec<_> = self.sessions().values().cloned().collect();
-            for session in all.iter().filter(|session| session.idle() >= patience) {
+            let good = |session: &Session| self.0.doors.gatekeeper.is_good(&session.principal);
+            for session in all.iter().filter(|s| s.idle() >= patience || !good(s)) {
                 self.end_session(session);
+            }
+        }
+    }
+
+    /// Ends the sessions of tokens as they are revoked.
+    pub(super) async fn end_revoked_sessions(self, end: CancellationToken) {
+        let mut revoked = self.0.doors.gatekeeper.revoked();
+        loop {
+            let name = tokio::select! {
+                name = revoked.recv() => name,
+                () = end.cancelled() => return,
+            };
+            let is_gone = |session: &Session| match &name {
+                Ok(name) => session.principal == *name,
+                Err(_) => !self.0.doors.gatekeeper.is_good(&session.principal),
+            };
+            let all: Vec<_> = self.sessions().values().cloned().collect();
+            for session in all.iter().filter(|session| is_gone(session)) {
+                self.end_session(session);
+            }
+            if name == Err(RecvError::Closed) {
+                return;
+            }
+        }
+    }
+
+    /// Waits until a token is revoked.
+    pub(super) async fn until_revoked(&self, name: &str) {
+        let mut revoked = self.0.doors.gatekeeper.revoked();
+        while self.0.doors.gatekeeper.is_good(name) {
+            match revoked.recv().await {
+                Ok(gone) if gone == name => return,
+                Ok(_) | Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => return std::future::pending().await,
             }
         }
     }
@@ -164,14 +242,16 @@ pub(super) async fn healthz() -> Response {
 
 /// `GET /servers`.
 pub(super) async fn servers(State(shared): State<Shared>, headers: HeaderMap) -> Response {
-    if let Err(refused) = shared.admit(&headers) {
-        return refused.into_response();
-    }
+    let scope = match shared.admit(&headers) {
+        Ok(principal) => principal.scope,
+        Err(refused) => return refused.into_response(),
+    };
     let all: Vec<_> = shared
         .doors()
         .gateway
         .status()
         .into_iter()
+        .filter(|(name, ..)| scope.has_server(name))
         .map(|(name, owner, status)| {
             json!({
                 "name": name,
@@ -214,6 +294,7 @@ pub(super) async fn metrics(State(shared): State<Shared>, headers: HeaderMap) ->
     family("noise_total", "counter", &|status| status.noise);
     let sessions = shared.sessions().len();
     let _ = writeln!(text, "# TYPE patterm_http_sessions gauge\npatterm_http_sessions {sessions}");
+    shared.counts().write(&mut text);
     let mut response = text.into_response();
     let kind = HeaderValue::from_static("text/plain; version=0.0.4");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);

@@ -1,28 +1,72 @@
 //! The doors, by raw HTTP over a socket.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
 
 use patterm_wire::{Id, Message};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::{Asked, Doors, Gatekeeper, Limits, Own, Principal, Scope, Talk, serve};
+use super::{
+    Asked, Auditor, Doors, Gatekeeper, Limits, Own, Principal, Record, Scope, Talk, serve,
+};
 use crate::tests::Stage;
 use crate::{Bounds, Refusal, Share, Told};
 
-struct Tokens;
+/// Tokens that are their own names; those that are revoked are not good any more.
+pub(super) struct Tokens {
+    gone: Mutex<HashSet<String>>,
+    revoked: broadcast::Sender<String>,
+}
+
+impl Tokens {
+    pub(super) fn revoke(&self, name: &str) {
+        self.gone.lock().unwrap().insert(name.to_owned());
+        let _ = self.revoked.send(name.to_owned());
+    }
+}
 
 impl Gatekeeper for Tokens {
     fn admit(&self, token: &str) -> Option<Principal> {
-        let servers = match token {
-            "good" | "other" => None,
-            "narrow" => Some(vec!["patterm".to_owned()]),
+        let all = Scope::default();
+        let scope = match token {
+            "good" | "other" => all,
+            "narrow" => Scope { servers: Some(vec!["patterm".to_owned()]), ..all },
+            "reader" => Scope { read_only: true, ..all },
+            "looker" => Scope { tools: Some(vec!["lo*".to_owned()]), ..all },
             _ => return None,
         };
-        Some(Principal { name: token.into(), scope: Scope { servers, ..Scope::default() } })
+        self.is_good(token).then(|| Principal { name: token.into(), scope })
+    }
+
+    fn is_good(&self, name: &str) -> bool {
+        !self.gone.lock().unwrap().contains(name)
+    }
+
+    fn revoked(&self) -> broadcast::Receiver<String> {
+        self.revoked.subscribe()
+    }
+}
+
+/// What the audit log would hold.
+#[derive(Default)]
+pub(super) struct Audit(pub(super) Mutex<Vec<String>>);
+
+impl Auditor for Audit {
+    fn wants_arguments(&self) -> bool {
+        false
+    }
+
+    fn note(&self, record: &Record<'_>) {
+        assert_eq!(record.arguments, None);
+        let Record { who, server, method, tool, outcome, status, .. } = record;
+        let [who, method, tool] = [who, method, tool].map(|text| text.unwrap_or("-"));
+        let status = status.unwrap_or_default();
+        let line = format!("{who} {server} {method} {tool} {} {status}", outcome.word());
+        self.0.lock().unwrap().push(line);
     }
 }
 
@@ -44,48 +88,63 @@ impl Talk for Echo {
     fn tell(&self, _: &Message<'_>, _: &str) {}
 }
 
-struct Http {
-    address: std::net::SocketAddr,
-    stage: Stage,
+pub(super) struct Http {
+    pub(super) address: std::net::SocketAddr,
+    pub(super) stage: Stage,
+    pub(super) tokens: Arc<Tokens>,
+    pub(super) audit: Arc<Audit>,
 }
 
 #[derive(Debug)]
-struct Answer {
-    status: u16,
-    head: String,
-    body: String,
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) head: String,
+    pub(super) body: String,
 }
 
 impl Answer {
-    fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{self:?}"))
     }
 
-    fn header(&self, name: &str) -> Option<&str> {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
         let line = self.head.lines().find(|line| line.to_lowercase().starts_with(name))?;
         Some(line.split_once(':')?.1.trim())
     }
 }
 
 impl Http {
-    async fn new(share: Share) -> Self {
+    pub(super) async fn new(share: Share) -> Self {
+        Self::with(share, Limits { body_bytes: 1 << 20, ..Limits::default() }).await
+    }
+
+    pub(super) async fn with(share: Share, limits: Limits) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stage = Stage::new(share, Bounds::default());
+        let (gone, revoked) = (Mutex::default(), broadcast::Sender::new(8));
+        let (tokens, audit) = (Arc::new(Tokens { gone, revoked }), Arc::<Audit>::default());
         let doors = Doors {
             gateway: stage.gateway.clone(),
             own: Arc::new(Echo),
-            gatekeeper: Arc::new(Tokens),
-            limits: Limits { body_bytes: 1 << 20, ..Limits::default() },
+            gatekeeper: tokens.clone(),
+            audit: Some(audit.clone()),
+            limits,
             hosts: Vec::new(),
             origins: Vec::new(),
             bots: None,
         };
         tokio::spawn(serve(listener, doors, CancellationToken::new()));
-        Self { address, stage }
+        Self { address, stage, tokens, audit }
     }
 
-    async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    pub(super) async fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
         let has = |name: &str| headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
@@ -112,17 +171,17 @@ impl Http {
         Answer { status, head: head.to_owned(), body: body.to_owned() }
     }
 
-    async fn post(&self, headers: &[(&str, &str)], body: &Value) -> Answer {
+    pub(super) async fn post(&self, headers: &[(&str, &str)], body: &Value) -> Answer {
         self.send("POST", "/servers/played/mcp", headers, &body.to_string()).await
     }
 }
 
-fn call(id: u64, name: &str) -> Value {
+pub(super) fn call(id: u64, name: &str) -> Value {
     let params = json!({"name": name, "of": id, "_meta": {"progressToken": "t"}});
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
 }
 
-fn initialize() -> Value {
+pub(super) fn initialize() -> Value {
     let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}});
     json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})
 }

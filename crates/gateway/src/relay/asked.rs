@@ -51,6 +51,10 @@ impl<R> Relay<R> {
             Era::Legacy => Crossing::Up,
         };
         match (ask.method.as_str(), crossing) {
+            (method, _) if ask.era == Era::Modern && era::is_gone(method) => {
+                let error = ErrorObject::method_not_found(method);
+                self.refuse(ask, &error);
+            }
             ("initialize", _) => self.answer_initialize(ask),
             ("server/discover", _) if ask.era == Era::Modern => self.answer_discover(ask),
             ("ping", Crossing::Up) => self.answer(ask, "{}"),
@@ -126,14 +130,12 @@ impl<R> Relay<R> {
     fn send(&mut self, ask: Ask<R>, crossing: Crossing) {
         let own = self.own_id();
         let mut edits = Vec::new();
-        if let Some(span) = raw::at_path(&ask.text, &["id"]) {
+        if let Some(span) = raw::id(&ask.text) {
             edits.push((span, own.to_string()));
         }
         let mut token = None;
         // Callers choose their tokens as they like, two of them the same.
-        if memchr::memmem::find(ask.text.as_bytes(), b"progressToken").is_some()
-            && let Some(span) = raw::at_path(&ask.text, &["params", "_meta", "progressToken"])
-        {
+        if let Some(span) = raw::at_path(&ask.text, &["params", "_meta", "progressToken"]) {
             token = Some(ask.text[span.clone()].to_owned());
             edits.push((span, own.to_string()));
         }

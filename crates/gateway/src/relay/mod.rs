@@ -131,9 +131,9 @@ impl<R> Relay<R> {
         }
     }
 
-    /// What must be done now.
-    pub(crate) fn take_output(&mut self) -> Vec<Output<R>> {
-        std::mem::take(&mut self.out)
+    /// Moves what must be done now to where it is done.
+    pub(crate) fn move_output(&mut self, to: &mut Vec<Output<R>>) {
+        to.append(&mut self.out);
     }
 
     /// Calls that are not answered.

@@ -1,3 +1,5 @@
+//! The session as a value: what goes in, what comes out.
+
 use std::fmt::Write;
 
 use patterm_wire::Id;
@@ -44,7 +46,9 @@ impl Talk {
     /// All that came out, one thing a line.
     fn said(&mut self) -> String {
         let mut said = String::new();
-        for output in self.0.take_output() {
+        let mut outputs = Vec::new();
+        self.0.move_output(&mut outputs);
+        for output in outputs {
             let text = |body: Vec<u8>| String::from_utf8(body).unwrap();
             match output {
                 Output::Write(text) => writeln!(said, "to server: {text}"),

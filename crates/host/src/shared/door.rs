@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use patterm_gateway::http::Outcome;
 use patterm_gateway::{Caller as Who, Line, Refusal, SharedTool, Told, raw};
 use patterm_wire::error::{INVALID_PARAMS, METHOD_NOT_FOUND};
 use patterm_wire::{ErrorObject, Id, Incoming, reply};
@@ -91,7 +92,7 @@ impl Door {
 
     /// Adds the tools of shared servers to a list of patterm's own.
     pub(crate) async fn complete(&self, list: String) -> String {
-        if self.host.shared.is_empty() {
+        if !self.is_open() {
             *self.told() = Some(hash(&[]));
             return list;
         }
@@ -115,7 +116,12 @@ impl Door {
 
     /// Whether a tool of this name could be a shared server's.
     pub(crate) fn may_have(&self, name: &str) -> bool {
-        name.contains(BETWEEN) && !self.host.tools.has(name) && !self.host.shared.is_empty()
+        name.contains(BETWEEN) && !self.host.tools.has(name) && self.is_open()
+    }
+
+    /// Clients over HTTP have doors of their own to each server.
+    fn is_open(&self) -> bool {
+        !matches!(self.caller, Caller::Token(_)) && !self.host.shared.is_empty()
     }
 
     /// Calls a shared server's tool; the body of the answer, under the caller's id.
@@ -134,14 +140,21 @@ impl Door {
         };
         let text = reply::request(&id, "tools/call", Some(&params));
         let text = String::from_utf8_lossy(&text).into_owned();
+        let noting = self.host.web.noting(&self.who.caller, &tool.server, &tool.tool, &params);
         let asked = {
             let id = id.clone();
             async move { line.ask(&id, "tools/call", text).await }
         };
         let mut task = Owned(self.host.shared.runtime().spawn(asked));
         match (&mut task.0).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(refusal)) => refusal.to_answer(&id),
+            Ok(Ok(answer)) => {
+                noting.answered(Outcome::of(&answer), answer.len());
+                answer
+            }
+            Ok(Err(refusal)) => {
+                noting.answered(Outcome::of_refusal(&refusal), 0);
+                refusal.to_answer(&id)
+            }
             Err(_) => {
                 let message = format!("a fault in patterm while serving {name}; others go on");
                 reply::error(

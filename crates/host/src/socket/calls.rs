@@ -10,7 +10,7 @@ use patterm_wire::Id;
 use tokio_util::sync::CancellationToken;
 
 /// Work that ends with the body of an answer; `None` where nothing is to be said.
-pub(super) type Work = Pin<Box<dyn Future<Output = Option<Vec<u8>>> + Send>>;
+pub(crate) type Work = Pin<Box<dyn Future<Output = Option<Vec<u8>>> + Send>>;
 
 /// One or, in a batch, several requests that are answered together.
 struct Running {

@@ -9,6 +9,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use patterm_gateway::raw;
 use patterm_wire::bring_back::{self, Wish};
 use patterm_wire::error::{INTERNAL_ERROR, INVALID_REQUEST};
+use patterm_wire::servers;
 use patterm_wire::{ErrorObject, Id, Malformed, Message, reply};
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -28,6 +29,7 @@ use crate::mcp::{self, McpService, Notices, Params};
 use crate::process::Cause;
 use crate::shared::Door;
 use crate::tools::{Call, ErrorKind, Progress, ToolError};
+use crate::web::{HttpFlags, TokenError, TokenWish};
 
 /// The request with which a person's `patterm kill` ends the server.
 pub const SHUTDOWN_METHOD: &str = "patterm/shutdown";
@@ -42,8 +44,14 @@ pub const HOOK_METHOD: &str = "patterm/hook";
 /// The request with which a person's `patterm trust` trusts a content of the project file.
 pub const TRUST_METHOD: &str = "patterm/trust";
 
+/// The request with which a person's `patterm token` makes, lists and revokes tokens.
+pub const TOKEN_METHOD: &str = "patterm/token";
+
+/// The request with which a person's `patterm serve --http` opens the door of a server that runs.
+pub const HTTP_METHOD: &str = "patterm/http";
+
 /// One caller's connection, as far as its messages mean something.
-pub(super) struct Dispatch {
+pub(crate) struct Dispatch {
     host: Arc<Host>,
     caller: Caller,
     /// The operating system's process id of who connected.
@@ -59,7 +67,7 @@ pub(super) struct Dispatch {
 }
 
 impl Dispatch {
-    pub(super) fn new(
+    pub(crate) fn new(
         host: Arc<Host>,
         caller: Caller,
         pid: Option<i32>,
@@ -174,7 +182,7 @@ impl Dispatch {
     }
 
     /// The work that answers a request. A panic in it is this one request's error.
-    fn request(
+    pub(crate) fn request(
         &self,
         id: Id,
         method: &str,
@@ -228,17 +236,29 @@ impl Dispatch {
         method: &str,
         params: Option<&RawValue>,
     ) -> Option<impl Future<Output = Vec<u8>> + Send + 'static + use<>> {
-        let params = params.filter(|_| method == "tools/call")?.get();
-        let name: String = serde_json::from_str(raw::member(params, "name")?).ok()?;
+        let (name, params) = match method {
+            "tools/call" => {
+                let params = params?.get();
+                (serde_json::from_str(raw::member(params, "name")?).ok()?, params.to_owned())
+            }
+            // A tool's name is a method too.
+            name if self.door.may_have(name) => {
+                let arguments = params.map_or("{}", |params| params.get());
+                let params =
+                    format!("{{\"name\":{},\"arguments\":{arguments}}}", raw::quoted(name));
+                (name.to_owned(), params)
+            }
+            _ => return None,
+        };
         if !self.door.may_have(&name) {
             return None;
         }
         if let Some(process) = self.caller.process() {
-            let meta = raw::member(params, "_meta").unwrap_or("{}");
+            let meta = raw::member(&params, "_meta").unwrap_or("{}");
             let text = |name: &str| serde_json::from_str(raw::member(meta, name)?).ok();
             self.host.hear_call(process, text);
         }
-        let (door, id, params) = (self.door.clone(), id.clone(), params.to_owned());
+        let (door, id) = (self.door.clone(), id.clone());
         let limit = self.host.limits.answer_bytes;
         Some(async move {
             let answer = door.call(id.clone(), name, params).await;
@@ -261,6 +281,15 @@ impl Dispatch {
         }
         if method == TRUST_METHOD {
             return Ok(self.trust(params));
+        }
+        if method == servers::METHOD {
+            return Ok(self.servers(params));
+        }
+        if method == TOKEN_METHOD {
+            return Ok(self.token(params));
+        }
+        if method == HTTP_METHOD {
+            return Ok(self.open_door(params));
         }
         if method == bring_back::METHOD {
             return Ok(self.bring_back(params));
@@ -382,6 +411,45 @@ impl Dispatch {
         self.for_a_person("trusts a project file", blocking(work))
     }
 
+    /// Makes, lists or revokes tokens of HTTP clients; only people may.
+    fn token(&self, params: Option<&RawValue>) -> Answer {
+        let wish = serde_json::from_str::<TokenWish>(params.map_or("null", |params| params.get()));
+        let host = self.host.clone();
+        let work = async move {
+            let wish = wish.map_err(|e| {
+                ErrorObject::invalid_params(format!("`params` take new, list or revoke: {e}"))
+            })?;
+            let done = tokio::task::spawn_blocking(move || host.web.token(wish)).await;
+            let done = done.map_err(broken)?.map_err(|e| {
+                let kind = match e {
+                    TokenError::Unknown { .. } => ErrorKind::NotFound,
+                    TokenError::TooMany => ErrorKind::Limit,
+                    TokenError::State(_) | TokenError::Random(_) => ErrorKind::Unavailable,
+                    _ => ErrorKind::InvalidArgument,
+                };
+                ToolError::new(kind, e.to_string()).into_rpc()
+            })?;
+            to_json(&done)
+        };
+        self.for_a_person("makes or revokes a token", work)
+    }
+
+    /// Opens the HTTP door; only people may.
+    fn open_door(&self, params: Option<&RawValue>) -> Answer {
+        let flags = serde_json::from_str::<HttpFlags>(params.map_or("{}", |params| params.get()));
+        let host = self.host.clone();
+        let work = async move {
+            let flags = flags
+                .map_err(|e| ErrorObject::invalid_params(format!("`listen` is an address: {e}")))?;
+            let opened = tokio::task::spawn_blocking(move || host.web.set_flags(flags)).await;
+            let address = opened
+                .map_err(broken)?
+                .map_err(|e| ToolError::new(ErrorKind::Unavailable, e.to_string()).into_rpc())?;
+            to_json(&serde_json::json!({"http": address}))
+        };
+        self.for_a_person("opens the HTTP door", work)
+    }
+
     /// Ends the server; only people may.
     fn shutdown(&self, handover: bool) -> Answer {
         let host = self.host.clone();
@@ -395,6 +463,30 @@ impl Dispatch {
             Ok(())
         };
         self.for_a_person("ends the server", blocking(work))
+    }
+
+    /// How the shared servers stand; only people may have one started anew.
+    fn servers(&self, params: Option<&RawValue>) -> Answer {
+        let wish =
+            serde_json::from_str::<servers::Wish>(params.map_or("{}", |params| params.get()));
+        let host = self.host.clone();
+        let name = match wish {
+            Ok(servers::Wish { restart }) => restart,
+            Err(e) => {
+                let message = format!("`params` take restart, a string: {e}");
+                return Box::pin(std::future::ready(Err(ErrorObject::invalid_params(message))));
+            }
+        };
+        let look = move || to_json(&servers::Answer { servers: host.shared.status() });
+        let Some(name) = name else { return Box::pin(std::future::ready(look())) };
+        let host = self.host.clone();
+        self.for_a_person("has a shared server started anew", async move {
+            if host.shared.restart(&name) {
+                return look();
+            }
+            let message = format!("there is no shared server `{name}`");
+            Err(ToolError::new(ErrorKind::NotFound, message).into_rpc())
+        })
     }
 
     /// Brings back what ran when everything was ended, or lets it rest; only people may.

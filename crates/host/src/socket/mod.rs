@@ -8,5 +8,8 @@ mod listener;
 mod view;
 mod wish;
 
-pub use dispatch::{HANDOVER_METHOD, HOOK_METHOD, SHUTDOWN_METHOD, TRUST_METHOD};
+pub(crate) use dispatch::Dispatch;
+pub use dispatch::{
+    HANDOVER_METHOD, HOOK_METHOD, HTTP_METHOD, SHUTDOWN_METHOD, TOKEN_METHOD, TRUST_METHOD,
+};
 pub(crate) use listener::Listener;

@@ -76,6 +76,7 @@ fn tag(caller: &Caller, target: &Process, host: &Host) -> String {
     let sender = match caller {
         Caller::Person => return "human".into(),
         Caller::External => return "external".into(),
+        Caller::Token(name) => return format!("external:{name}"),
         Caller::Process(id) => host.processes.get(id),
     };
     let Some(sender) = sender else { return "external".into() };

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::error::ToolError;
 use super::tool::{Call, Effect, Tool};
 use crate::VERSION;
-use crate::caller::Role;
+use crate::caller::{Caller, Role};
 use crate::process::ProcessId;
 
 pub(super) struct Whoami;
@@ -34,7 +34,7 @@ pub(super) struct CallerAnswer {
     /// Your own process id; absent for an external caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     process_id: Option<ProcessId>,
-    /// Your name in the tree of processes.
+    /// Your name in the tree of processes; of a client over HTTP, its token's.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     /// `orchestrator`: no agent is above you. `sub-agent`: another agent started you.
@@ -72,7 +72,10 @@ impl CallerAnswer {
         Self {
             role: caller.role(host),
             process_id: process.as_ref().map(|p| p.id.clone()),
-            name: process.as_ref().map(|p| p.name.clone()),
+            name: match caller {
+                Caller::Token(name) => Some(name.clone()),
+                _ => process.as_ref().map(|p| p.name.clone()),
+            },
             parent_id: process.and_then(|p| p.parent_id),
         }
     }

@@ -1,0 +1,217 @@
+//! Clients of a door: each has a connection and a session of its own, and one call at a time. One
+//! thread without a runtime plays all of them, so that little of the machine goes into asking.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use rustix::event::{PollFd, PollFlags, Timespec, epoll};
+
+/// Longer than any answer of one that works takes.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Where and how a relay is called.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Door {
+    pub(crate) port: u16,
+    pub(crate) path: String,
+    pub(crate) tool: String,
+    pub(crate) token: Option<String>,
+}
+
+/// All clients.
+pub(crate) struct Load {
+    clients: Vec<Client>,
+    poll: rustix::fd::OwnedFd,
+}
+
+struct Client {
+    stream: TcpStream,
+    door: Door,
+    session: Option<String>,
+    /// The request, whose id is changed in place.
+    request: Vec<u8>,
+    id_at: usize,
+    answer: Vec<u8>,
+    asked: Instant,
+}
+
+/// Ids have ten digits, so that every request has the same length. No two clients ever have the same
+/// one: some relays mix up those that do.
+const FIRST_ID: u64 = 1_000_000_000;
+
+impl Load {
+    pub(crate) fn connect(door: &Door, clients: usize) -> anyhow::Result<Self> {
+        let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let clients: anyhow::Result<Vec<_>> =
+            (0..clients).map(|_| Client::connect(door.clone())).collect();
+        let clients = clients?;
+        for (number, client) in clients.iter().enumerate() {
+            let data = epoll::EventData::new_u64(u64::try_from(number)?);
+            epoll::add(&poll, &client.stream, data, epoll::EventFlags::IN)?;
+        }
+        Ok(Self { clients, poll })
+    }
+
+    /// Calls for so long; returns how long each call took.
+    pub(crate) fn run(&mut self, time: Duration) -> anyhow::Result<Vec<Duration>> {
+        let start = Instant::now();
+        let mut id = FIRST_ID;
+        let mut times = Vec::with_capacity(1 << 18);
+        for client in &mut self.clients {
+            client.ask(id)?;
+            id += 1;
+        }
+        let mut waiting = self.clients.len();
+        let mut events = Vec::with_capacity(self.clients.len());
+        while waiting > 0 {
+            events.clear();
+            let patience = Timespec { tv_sec: PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
+            let spare = rustix::buffer::spare_capacity(&mut events);
+            let count = epoll::wait(&self.poll, spare, Some(&patience))?;
+            anyhow::ensure!(count > 0, "{waiting} calls got no answer within {PATIENCE:?}");
+            for event in &events {
+                let client = &mut self.clients[usize::try_from(event.data.u64())?];
+                if !client.read()? {
+                    continue;
+                }
+                client.check()?;
+                times.push(client.asked.elapsed());
+                if start.elapsed() < time {
+                    client.ask(id)?;
+                    id += 1;
+                } else {
+                    waiting -= 1;
+                }
+            }
+        }
+        Ok(times)
+    }
+
+    /// Ends the sessions, so that the next turn begins as this one did.
+    pub(crate) fn end(self) -> anyhow::Result<()> {
+        self.clients.into_iter().try_for_each(Client::end)
+    }
+}
+
+impl Client {
+    fn connect(door: Door) -> anyhow::Result<Self> {
+        let stream = TcpStream::connect(("127.0.0.1", door.port))?;
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(true)?;
+        let (request, answer) = (Vec::new(), Vec::new());
+        let asked = Instant::now();
+        let mut client = Self { stream, door, session: None, request, id_at: 0, answer, asked };
+        let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"0"}}}"#;
+        client.exchange("POST", hello)?;
+        let head = String::from_utf8_lossy(&client.answer).into_owned();
+        anyhow::ensure!(head.starts_with("HTTP/1.1 200"), "initialize: {head}");
+        client.session = head
+            .lines()
+            .take_while(|line| !line.is_empty())
+            .filter_map(|line| line.split_once(": "))
+            .find(|(name, _)| name.eq_ignore_ascii_case("mcp-session-id"))
+            .map(|(_, id)| id.to_owned());
+        client.exchange("POST", r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)?;
+        let call = format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":{FIRST_ID},\"method\":\"tools/call\",\"params\":{{\
+             \"name\":\"{}\",\"arguments\":{{\"text\":\"a word\"}}}}}}",
+            client.door.tool
+        );
+        client.request = client.whole("POST", &call);
+        let id = FIRST_ID.to_string();
+        client.id_at = memchr::memmem::find(&client.request, id.as_bytes()).context("no id")?;
+        Ok(client)
+    }
+
+    /// A request with its head.
+    fn whole(&self, method: &str, body: &str) -> Vec<u8> {
+        let mut head = format!(
+            "{method} {} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nContent-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n",
+            self.door.path,
+            self.door.port,
+            body.len()
+        );
+        if let Some(token) = &self.door.token {
+            head.push_str(&format!("Authorization: Bearer {token}\r\n"));
+        }
+        if let Some(session) = &self.session {
+            head.push_str(&format!(
+                "Mcp-Session-Id: {session}\r\nMCP-Protocol-Version: 2025-11-25\r\n"
+            ));
+        }
+        format!("{head}\r\n{body}").into_bytes()
+    }
+
+    /// Asks and waits.
+    fn exchange(&mut self, method: &str, body: &str) -> anyhow::Result<()> {
+        let request = self.whole(method, body);
+        self.answer.clear();
+        (&self.stream).write_all(&request)?;
+        while !self.read()? {
+            let mut fds = [PollFd::new(&self.stream, PollFlags::IN)];
+            let patience = Timespec { tv_sec: PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
+            let ready = rustix::event::poll(&mut fds, Some(&patience))?;
+            anyhow::ensure!(ready > 0, "no answer within {PATIENCE:?} to {body}");
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, id: u64) -> anyhow::Result<()> {
+        self.answer.clear();
+        let digits = id.to_string();
+        self.request[self.id_at..self.id_at + digits.len()].copy_from_slice(digits.as_bytes());
+        self.asked = Instant::now();
+        // It is far smaller than what the socket takes.
+        (&self.stream).write_all(&self.request)?;
+        Ok(())
+    }
+
+    /// Takes what came; returns whether the answer is whole.
+    fn read(&mut self) -> anyhow::Result<bool> {
+        let mut bytes = [0; 4096];
+        match (&self.stream).read(&mut bytes) {
+            Ok(0) => anyhow::bail!("the relay hung up"),
+            Ok(read) => self.answer.extend_from_slice(&bytes[..read]),
+            Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(false),
+            Err(e) => return Err(e.into()),
+        }
+        let Some(end) = memchr::memmem::find(&self.answer, b"\r\n\r\n") else { return Ok(false) };
+        let (head, body) = (&self.answer[..end], &self.answer[end + 4..]);
+        match header(head, b"content-length: ") {
+            Some(length) => Ok(body.len() >= std::str::from_utf8(length)?.trim().parse::<usize>()?),
+            None if header(head, b"transfer-encoding: ").is_some() => {
+                Ok(body.ends_with(b"0\r\n\r\n"))
+            }
+            None => Ok(true),
+        }
+    }
+
+    /// Whether the answer is the one to this call.
+    fn check(&self) -> anyhow::Result<()> {
+        let id = &self.request[self.id_at..self.id_at + 10];
+        let right = self.answer.starts_with(b"HTTP/1.1 200")
+            && memchr::memmem::find(&self.answer, id).is_some()
+            && memchr::memmem::find(&self.answer, b"a word").is_some();
+        anyhow::ensure!(right, "a wrong answer: {}", String::from_utf8_lossy(&self.answer));
+        Ok(())
+    }
+
+    fn end(mut self) -> anyhow::Result<()> {
+        if self.session.is_some() {
+            self.exchange("DELETE", "")?;
+        }
+        Ok(())
+    }
+}
+
+/// The value of a header, whatever the case of its name.
+fn header<'a>(head: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    let mut lines = head.split(|byte| *byte == b'\n');
+    let line = lines.find(|line| {
+        line.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
+    })?;
+    Some(&line[name.len()..])
+}

@@ -1,0 +1,132 @@
+//! Calls of a shared server's tool over HTTP: through patterm, through a relay that does nothing
+//! else, and through other relays, all in front of the same server and taking turns.
+
+mod load;
+mod relays;
+
+use std::time::Duration;
+
+use crate::long;
+use crate::row::{Bar, Row, middle};
+use crate::session::Place;
+use load::Load;
+use relays::{Relay, Relays, Subject};
+
+/// Clients that call at the same time, each waiting for its answer before the next call.
+const CLIENTS: [usize; 3] = [1, 8, 64];
+
+/// Turns taken by each.
+const ROUNDS: usize = 3;
+
+/// How long a turn takes, in the short form and the long one.
+const TURN: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(10)];
+
+/// What the first calls cost more is not counted.
+const WARM_UP: Duration = Duration::from_millis(300);
+
+/// What a relay did with so many clients.
+#[derive(Debug, Default)]
+struct Cell {
+    rates: Vec<f64>,
+    /// In seconds: the middle one, and one in a hundred.
+    median: Vec<f64>,
+    p99: Vec<f64>,
+    /// Processor time of one call, the server's own not counted.
+    cpu: Vec<f64>,
+    /// With all servers that it started.
+    mib: Vec<f64>,
+    processes: Vec<f64>,
+    /// Why there is nothing, or not all of it.
+    failure: Option<String>,
+}
+
+pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
+    let place = Place::new()?;
+    let relays = Relays::new()?;
+    let mut started: Vec<_> = Subject::ALL.map(|subject| relays.start(subject, &place)).into();
+    let mut cells: Vec<[Cell; 3]> = started.iter().map(|_| Default::default()).collect();
+    for _ in 0..ROUNDS {
+        for (at, clients) in CLIENTS.into_iter().enumerate() {
+            for (relay, cells) in started.iter_mut().zip(&mut cells) {
+                let turn = relay.as_mut().map_err(|why| format!("{why:#}"));
+                let turn = turn.and_then(|relay| {
+                    cells[at].turn(relay, clients).map_err(|why| format!("{why:#}"))
+                });
+                cells[at].failure = cells[at].failure.take().or(turn.err());
+            }
+        }
+    }
+    let mut rows = Vec::new();
+    for (at, clients) in CLIENTS.into_iter().enumerate() {
+        let Some((ours, peers)) = cells.split_first() else { break };
+        for (subject, peer) in Subject::ALL[1..].iter().zip(peers) {
+            rows.push(row(clients, *subject, &ours[at], &peer[at]));
+        }
+    }
+    Ok(rows)
+}
+
+impl Cell {
+    fn turn(&mut self, relay: &mut Relay, clients: usize) -> anyhow::Result<()> {
+        let mut load = Load::connect(&relay.door, clients)?;
+        load.run(WARM_UP)?;
+        let before = relay.cpu();
+        let time = TURN[usize::from(long())];
+        let mut times = load.run(time)?;
+        let cpu = relay.cpu().saturating_sub(before).as_secs_f64();
+        let (mib, processes) = relay.memory();
+        load.end()?;
+        times.sort_unstable();
+        let at = |part: f64| {
+            let at = (times.len() as f64 * part) as usize;
+            times.get(at).map_or(0.0, Duration::as_secs_f64)
+        };
+        self.rates.push(times.len() as f64 / time.as_secs_f64());
+        self.median.push(at(0.5));
+        self.p99.push(at(0.99));
+        self.cpu.push(cpu / times.len() as f64);
+        self.mib.push(mib);
+        self.processes.push(processes as f64);
+        Ok(())
+    }
+
+    fn rate(&self) -> f64 {
+        middle(self.rates.clone())
+    }
+
+    fn whole(&self) -> String {
+        let of = |numbers: &Vec<f64>| middle(numbers.clone());
+        if let Some(failure) = &self.failure {
+            return format!("not measured: {failure}");
+        }
+        format!(
+            "{:.0}/s; p50 {:.0} µs, p99 {:.0} µs; CPU {:.0} µs; {:.0} MiB, {} processes",
+            self.rate(),
+            of(&self.median) * 1e6,
+            of(&self.p99) * 1e6,
+            of(&self.cpu) * 1e6,
+            of(&self.mib),
+            of(&self.processes),
+        )
+    }
+}
+
+fn row(clients: usize, peer: Subject, ours: &Cell, theirs: &Cell) -> Row {
+    let bar = match (clients, peer) {
+        (64, Subject::Bare) => Bar::AtLeast(0.7),
+        (64, Subject::RustProxy) => Bar::AtLeast(2.0),
+        (64, Subject::NpmProxy) => Bar::AtLeast(15.0),
+        _ => Bar::None,
+    };
+    // All of it once is enough.
+    let all = peer == Subject::Bare || ours.failure.is_some();
+    let measured = ours.failure.is_none() && theirs.failure.is_none();
+    Row {
+        what: format!("a shared server's tool over HTTP, {clients} clients"),
+        ours: if all { ours.whole() } else { format!("{:.0}/s", ours.rate()) },
+        peer: Some((peer.name().to_owned(), theirs.whole())),
+        value: measured.then(|| ours.rate() / theirs.rate()),
+        unit: "×",
+        bar,
+    }
+}

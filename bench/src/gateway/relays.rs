@@ -1,0 +1,204 @@
+//! Those that stand between HTTP and the server, each started as its own documentation says.
+
+use std::io::{BufRead, BufReader};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+
+use super::load::Door;
+use crate::proc;
+use crate::session::Place;
+
+/// A relay on node has its port open after this long even on a busy machine.
+const START_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Who is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Subject {
+    Patterm,
+    Bare,
+    RustProxy,
+    NpmProxy,
+    Supergateway,
+    PypiProxy,
+}
+
+/// One that runs.
+pub(crate) struct Relay {
+    pub(crate) door: Door,
+    /// Everything it started was started here.
+    folder: PathBuf,
+    child: Child,
+}
+
+/// Where the relays are installed.
+pub(crate) struct Relays {
+    installed: Option<PathBuf>,
+}
+
+impl Subject {
+    /// Patterm first, and then whom it is measured against.
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Patterm,
+        Self::Bare,
+        Self::RustProxy,
+        Self::NpmProxy,
+        Self::Supergateway,
+        Self::PypiProxy,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Patterm => "patterm",
+            Self::Bare => "bare hyper relay",
+            Self::RustProxy => "mcp-proxy 0.6 (Rust)",
+            Self::NpmProxy => "mcp-proxy 6.7 (npm)",
+            Self::Supergateway => "supergateway 4.0 (npm), stateful",
+            Self::PypiProxy => "mcp-proxy 0.13 (PyPI)",
+        }
+    }
+
+    /// The program in the folder of the peers.
+    fn program(self) -> &'static str {
+        match self {
+            Self::Patterm | Self::Bare => "",
+            Self::RustProxy => "bin/mcp-proxy",
+            Self::NpmProxy => "node_modules/.bin/mcp-proxy",
+            Self::Supergateway => "node_modules/.bin/supergateway",
+            Self::PypiProxy => "venv/bin/mcp-proxy",
+        }
+    }
+}
+
+impl Relays {
+    /// The script that starts the benchmarks installs them, and says where.
+    pub(crate) fn new() -> anyhow::Result<Self> {
+        Ok(Self { installed: std::env::var_os("PATTERM_BENCH_PEERS").map(PathBuf::from) })
+    }
+
+    /// Starts one in a folder of its own, in front of a server of its own.
+    pub(crate) fn start(&self, subject: Subject, place: &Place) -> anyhow::Result<Relay> {
+        let folder = place.folder().join(format!("{subject:?}"));
+        std::fs::create_dir_all(&folder)?;
+        let server = place.program("plain-server").get_program().to_owned();
+        let server = server.to_str().context("the path of the server is no text")?;
+        let mut door = Door { path: "/mcp".into(), tool: "echo".into(), ..Door::default() };
+        let mut command = match subject {
+            Subject::Patterm | Subject::Bare => {
+                let name = if subject == Subject::Bare { "bare-relay" } else { "stand-in" };
+                let mut command = place.program(name);
+                command.arg(server);
+                command
+            }
+            _ => {
+                let installed = self.installed.as_ref().map(|at| at.join(subject.program()));
+                let program = installed.filter(|at| at.exists()).context("not installed")?;
+                door.port = free_port()?;
+                let mut command = place.command(&program);
+                arguments(subject, &mut command, &mut door, &folder, server)?;
+                command
+            }
+        };
+        command.current_dir(&folder).stdin(Stdio::null()).stdout(Stdio::piped());
+        let log = std::fs::File::create(folder.join("log"))?;
+        let mut child = command.stderr(log).spawn()?;
+        if door.port == 0 {
+            let output = child.stdout.as_mut().context("no output")?;
+            let mut line = String::new();
+            BufReader::new(output).read_line(&mut line)?;
+            door.port = line.trim().parse().context("no port was told")?;
+        }
+        if subject == Subject::Patterm {
+            door.path = "/servers/plain/mcp".into();
+            door.token = Some("token".into());
+        }
+        let relay = Relay { door, folder, child };
+        relay.wait_for_port()?;
+        Ok(relay)
+    }
+}
+
+/// What each is told, in its own words.
+fn arguments(
+    subject: Subject,
+    command: &mut Command,
+    door: &mut Door,
+    folder: &Path,
+    server: &str,
+) -> anyhow::Result<()> {
+    let port = door.port.to_string();
+    match subject {
+        Subject::RustProxy => {
+            let text = format!(
+                "[proxy]\nname = \"bench\"\nseparator = \"/\"\n\
+                 [proxy.listen]\nhost = \"127.0.0.1\"\nport = {port}\n\
+                 [[backends]]\nname = \"plain\"\ntransport = \"stdio\"\ncommand = \"{server}\"\n"
+            );
+            let file = folder.join("proxy.toml");
+            std::fs::write(&file, text)?;
+            command.arg("--config").arg(file);
+            door.path = "/".into();
+            door.tool = "plain/echo".into();
+        }
+        Subject::NpmProxy => {
+            command.args(["--port", &port, "--host", "127.0.0.1", "--server", "stream"]);
+            command.args(["--", server]);
+        }
+        Subject::Supergateway => {
+            command.args(["--stdio", server, "--outputTransport", "streamableHttp", "--stateful"]);
+            command.args(["--port", &port, "--logLevel", "none"]);
+        }
+        Subject::PypiProxy => {
+            command.args(["--port", &port, "--log-level", "ERROR", "--", server]);
+        }
+        Subject::Patterm | Subject::Bare => {}
+    }
+    Ok(())
+}
+
+impl Relay {
+    fn wait_for_port(&self) -> anyhow::Result<()> {
+        let start = Instant::now();
+        while TcpStream::connect(("127.0.0.1", self.door.port)).is_err() {
+            anyhow::ensure!(
+                start.elapsed() < START_PATIENCE,
+                "it did not start: {}",
+                std::fs::read_to_string(self.folder.join("log"))?
+            );
+            proc::pause(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    /// Processor time of all its processes but the servers.
+    pub(crate) fn cpu(&self) -> Duration {
+        let all = proc::processes_in(&self.folder).into_iter();
+        all.filter(|pid| !is_server(*pid)).filter_map(|pid| proc::cpu(pid).ok()).sum()
+    }
+
+    /// Memory in MiB, and the number of all its processes, servers among them. Pages that several of
+    /// them share count once.
+    pub(crate) fn memory(&self) -> (f64, usize) {
+        let all = proc::processes_in(&self.folder);
+        let mib = all.iter().filter_map(|pid| proc::memory_mib(*pid, "Pss:").ok()).sum();
+        (mib, all.len())
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn is_server(pid: u32) -> bool {
+    proc::link(pid, "exe").is_some_and(|exe| exe.ends_with("plain-server"))
+}
+
+fn free_port() -> anyhow::Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}

@@ -1,0 +1,88 @@
+//! `patterm token`: who may come in over HTTP.
+
+use std::io::Write;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use patterm_host::TOKEN_METHOD;
+use patterm_host::web::{Grant, Listed, TokenWish};
+use serde_json::Value;
+
+use crate::args::{NewToken, Token};
+use crate::client::Client;
+use crate::{say, trust};
+
+const DAY: u64 = 24 * 3600;
+
+pub(crate) fn run(deed: &Token) -> anyhow::Result<()> {
+    trust::for_a_person("makes or revokes a token")?;
+    match deed {
+        Token::New(options) => new(options),
+        Token::Ls(options) => list(options.json),
+        Token::Revoke(options) => {
+            ask(&TokenWish::Revoke(options.name.clone()))?;
+            say(&format!("{} is revoked; whoever used it is not served any more", options.name));
+            Ok(())
+        }
+    }
+}
+
+fn ask(wish: &TokenWish) -> anyhow::Result<Value> {
+    Client::connect()?.call(TOKEN_METHOD, &serde_json::to_value(wish)?)
+}
+
+fn new(options: &NewToken) -> anyhow::Result<()> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+    let grant = Grant {
+        name: options.name.clone(),
+        servers: options.servers.clone(),
+        tools: options.tools.clone(),
+        read_only: options.read_only,
+        expires_at: options.expires_days.map(|days| now + days * DAY),
+    };
+    let made = ask(&TokenWish::New(grant))?;
+    say(made["token"].as_str().unwrap_or_default());
+    // Beside the token, for whoever reads along; a script takes standard output alone.
+    let advice = "It is shown this once. Clients send it as `Authorization: Bearer TOKEN`.";
+    let _ = writeln!(std::io::stderr(), "{advice}");
+    Ok(())
+}
+
+fn list(json: bool) -> anyhow::Result<()> {
+    let mut listed = ask(&TokenWish::List)?;
+    let listed = listed["tokens"].take();
+    if json {
+        say(&listed.to_string());
+        return Ok(());
+    }
+    let tokens: Vec<Listed> = serde_json::from_value(listed)?;
+    if tokens.is_empty() {
+        say("no tokens; `patterm token new NAME` makes one");
+        return Ok(());
+    }
+    let width = tokens.iter().map(|token| token.grant.name.len()).max().unwrap_or_default();
+    for token in tokens {
+        say(&format!("{:width$}  {}", token.grant.name, good_for(&token)?));
+    }
+    Ok(())
+}
+
+/// What a token is good for, in words.
+fn good_for(token: &Listed) -> anyhow::Result<String> {
+    let Grant { servers, tools, read_only, expires_at, .. } = &token.grant;
+    let names = |what: &str, names: &Option<Vec<String>>| match names {
+        Some(names) => format!("{what}: {}", names.join(", ")),
+        None => format!("all {what}"),
+    };
+    let mut words = vec![names("servers", servers), names("tools", tools)];
+    if *read_only {
+        words.push("read-only".into());
+    }
+    if let Some(at) = expires_at {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+        words.push(match token.expired {
+            true => "expired".into(),
+            false => format!("{} days left", (at.saturating_sub(now)).div_ceil(DAY)),
+        });
+    }
+    Ok(words.join("; "))
+}

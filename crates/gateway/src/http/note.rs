@@ -1,0 +1,268 @@
+//! What is noted of every request: counts for `/metrics`, and who called what and how it ended for
+//! whoever keeps the audit log.
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use axum::http::StatusCode;
+use memchr::memmem;
+
+use super::state::Shared;
+use crate::raw;
+use crate::refusal::{Refusal, RefusalKind};
+
+/// Who keeps the audit log.
+pub trait Auditor: Send + Sync {
+    /// Whether arguments are to be kept as well.
+    fn wants_arguments(&self) -> bool;
+
+    /// Keeps a record; whoever calls does not wait for it.
+    fn note(&self, record: &Record<'_>);
+}
+
+/// A call, as the audit log knows it.
+#[derive(Debug, Clone)]
+pub struct Record<'a> {
+    /// The token or the agent; `None` for those who were not let in.
+    pub who: Option<&'a str>,
+    /// The server, or `patterm`.
+    pub server: &'a str,
+    /// The method of JSON-RPC, or of HTTP where there is no other.
+    pub method: Option<&'a str>,
+    /// The tool that was called.
+    pub tool: Option<&'a str>,
+    /// The call's parameters, where they are wanted.
+    pub arguments: Option<&'a str>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The status of the answer, where there was one over HTTP.
+    pub status: Option<u16>,
+    /// How long it took.
+    pub duration: Duration,
+    /// Bytes of the request and of the answer.
+    pub bytes: (usize, usize),
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// With a result.
+    Ok,
+    /// With a result in which the tool says that it failed.
+    ToolError,
+    /// With an error of this code.
+    Error(i64),
+    /// Nobody waited for it any more.
+    Cancelled,
+    /// It took too long.
+    Timeout,
+    /// It reached no server.
+    Refused,
+}
+
+impl Outcome {
+    /// What an answer says.
+    pub fn of(answer: &[u8]) -> Self {
+        let has = |name: &[u8]| memmem::find(answer, name).is_some();
+        if !has(b"\"error\"") && !has(b"\"isError\"") {
+            return Self::Ok;
+        }
+        let Ok(text) = std::str::from_utf8(answer) else { return Self::Ok };
+        if let Some(span) = raw::at_path(text, &["error"]) {
+            let code = raw::member(&text[span], "code").and_then(|code| code.parse().ok());
+            return Self::Error(code.unwrap_or_default());
+        }
+        let failed = raw::at_path(text, &["result", "isError"]);
+        match failed.is_some_and(|span| &text[span] == "true") {
+            true => Self::ToolError,
+            false => Self::Ok,
+        }
+    }
+
+    /// What a refusal says.
+    pub fn of_refusal(refusal: &Refusal) -> Self {
+        match refusal.kind {
+            RefusalKind::Timeout => Self::Timeout,
+            RefusalKind::Limit | RefusalKind::Unknown => Self::Refused,
+            RefusalKind::Unavailable | RefusalKind::Ended => Self::Error(-32000),
+        }
+    }
+
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::ToolError => "tool_error",
+            Self::Error(_) => "error",
+            Self::Cancelled => "cancelled",
+            Self::Timeout => "timeout",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// Refusals that are counted by themselves.
+const REFUSALS: [u16; 6] = [401, 403, 404, 413, 415, 429];
+
+/// Counts of all requests since the door was opened.
+#[derive(Default)]
+pub(super) struct Counts {
+    classes: [AtomicU64; 6],
+    refusals: [AtomicU64; REFUSALS.len()],
+    cancelled: AtomicU64,
+    micros: AtomicU64,
+}
+
+impl Counts {
+    fn count(&self, status: Option<u16>, took: Duration) {
+        let one = |counter: &AtomicU64| counter.fetch_add(1, Ordering::Relaxed);
+        match status {
+            Some(status) => {
+                self.classes.get(usize::from(status / 100)).map(one);
+                let which = REFUSALS.iter().position(|refusal| *refusal == status);
+                which.and_then(|which| self.refusals.get(which)).map(one);
+            }
+            None => drop(one(&self.cancelled)),
+        }
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.micros.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    /// As Prometheus reads it.
+    pub(super) fn write(&self, text: &mut String) {
+        let now = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let mut all = now(&self.cancelled);
+        let _ = writeln!(text, "# TYPE patterm_http_requests_total counter");
+        for (class, counter) in self.classes.iter().enumerate().skip(2) {
+            all += now(counter);
+            let count = now(counter);
+            let _ = writeln!(text, "patterm_http_requests_total{{status=\"{class}xx\"}} {count}");
+        }
+        let _ = writeln!(text, "# TYPE patterm_http_refused_total counter");
+        for (status, counter) in REFUSALS.iter().zip(&self.refusals) {
+            let count = now(counter);
+            let _ = writeln!(text, "patterm_http_refused_total{{status=\"{status}\"}} {count}");
+        }
+        let _ = writeln!(text, "# TYPE patterm_http_cancelled_total counter");
+        let _ = writeln!(text, "patterm_http_cancelled_total {}", now(&self.cancelled));
+        let micros = now(&self.micros);
+        let (seconds, rest) = (micros / 1_000_000, micros % 1_000_000);
+        let _ = writeln!(text, "# TYPE patterm_http_request_seconds summary");
+        let _ = writeln!(text, "patterm_http_request_seconds_sum {seconds}.{rest:06}");
+        let _ = writeln!(text, "patterm_http_request_seconds_count {all}");
+    }
+}
+
+/// A request that is being noted. Dropped before it ended, it was cancelled.
+pub(super) struct Note(Option<Box<Noted>>);
+
+struct Noted {
+    shared: Shared,
+    began: Instant,
+    who: Option<String>,
+    server: String,
+    method: Option<String>,
+    tool: Option<String>,
+    arguments: Option<String>,
+    taken: usize,
+    ended: Option<(Outcome, StatusCode, usize)>,
+}
+
+impl Note {
+    /// A request begins.
+    pub(super) fn begin(shared: &Shared, server: &str) -> Self {
+        Self(Some(Box::new(Noted {
+            shared: shared.clone(),
+            began: Instant::now(),
+            who: None,
+            server: server.to_owned(),
+            method: None,
+            tool: None,
+            arguments: None,
+            taken: 0,
+            ended: None,
+        })))
+    }
+
+    /// Hands the rest of it to somebody else.
+    pub(super) fn take(&mut self) -> Self {
+        Self(self.0.take())
+    }
+
+    /// Where it goes, if that is seen later.
+    pub(super) fn at(&mut self, server: String) {
+        if let Some(noted) = &mut self.0 {
+            noted.server = server;
+        }
+    }
+
+    /// Whose it is.
+    pub(super) fn by(&mut self, who: &str) {
+        if let Some(noted) = &mut self.0 {
+            noted.who = Some(who.to_owned());
+        }
+    }
+
+    /// What it asks.
+    pub(super) fn asks(&mut self, method: &str, text: &str) {
+        let Some(noted) = &mut self.0 else { return };
+        noted.taken = text.len();
+        noted.method = Some(method.to_owned());
+        let Some(audit) = &noted.shared.doors().audit else { return };
+        if method == "tools/call" {
+            let name = raw::at_path(text, &["params", "name"]);
+            noted.tool = name.and_then(|span| serde_json::from_str(&text[span]).ok());
+        }
+        if audit.wants_arguments() {
+            noted.arguments = raw::member(text, "params").map(str::to_owned);
+        }
+    }
+
+    /// It was answered.
+    pub(super) fn answered(&mut self, outcome: Outcome, status: StatusCode, bytes: usize) {
+        if let Some(noted) = &mut self.0 {
+            noted.ended = Some((outcome, status, bytes));
+        }
+    }
+}
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        let Some(noted) = self.0.take() else { return };
+        let duration = noted.began.elapsed();
+        let status = noted.ended.map(|(_, status, _)| status.as_u16());
+        noted.shared.counts().count(status, duration);
+        let Some(audit) = &noted.shared.doors().audit else { return };
+        let (outcome, _, given) =
+            noted.ended.unwrap_or((Outcome::Cancelled, StatusCode::default(), 0));
+        audit.note(&Record {
+            who: noted.who.as_deref(),
+            server: &noted.server,
+            method: noted.method.as_deref(),
+            tool: noted.tool.as_deref(),
+            arguments: noted.arguments.as_deref(),
+            outcome,
+            status,
+            duration,
+            bytes: (noted.taken, given),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_answer_says() {
+        for (answer, outcome) in [
+            (r#"{"id":1,"result":{"content":[]}}"#, Outcome::Ok),
+            (r#"{"id":1,"result":{"error":"a word","isError":false}}"#, Outcome::Ok),
+            (r#"{"id":1,"result":{"isError":true}}"#, Outcome::ToolError),
+            (r#"{"id":1,"error":{"code":-32602,"message":"x"}}"#, Outcome::Error(-32602)),
+        ] {
+            assert_eq!(Outcome::of(answer.as_bytes()), outcome, "{answer}");
+        }
+    }
+}

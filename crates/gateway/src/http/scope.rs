@@ -1,0 +1,258 @@
+//! What a token may do with a server's tools. It is read from the body, which is what the server
+//! reads; headers are for those who stand between.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use patterm_wire::{ErrorObject, Id, Message, reply};
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+
+use super::guard::Scope;
+use super::{Asked, Talk};
+use crate::{Gateway, fits, raw};
+
+/// The code of refusals that JSON-RPC has no code for.
+const FORBIDDEN: i64 = -32000;
+
+/// How long what a server says of its tools is taken as it was.
+const KNOWN_FOR: Duration = Duration::from_secs(10);
+
+/// Lists that are kept: one for each server and token that came by lately.
+const KNOWN: usize = 256;
+
+/// Pages of one list: more is a list without an end.
+const PAGES: usize = 100;
+
+/// What a token that is not good for everything may ask. Nobody knows what others do.
+const METHODS: [&str; 20] = [
+    "initialize",
+    "ping",
+    "server/discover",
+    "subscriptions/listen",
+    "tools/list",
+    "tools/call",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "prompts/list",
+    "prompts/get",
+    "completion/complete",
+    "logging/setLevel",
+    "tasks/get",
+    "tasks/list",
+    "tasks/result",
+    "tasks/update",
+    "tasks/cancel",
+];
+
+impl Scope {
+    /// Whether it leaves out tools of a server.
+    pub(super) fn is_narrow(&self) -> bool {
+        self.tools.is_some() || self.read_only
+    }
+
+    /// Whether a tool may be used, as far as its name says.
+    pub fn has_tool(&self, name: &str) -> bool {
+        self.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| fits(tool, name)))
+    }
+}
+
+/// What is known of the tools that change nothing, by server and token.
+#[derive(Default)]
+pub(super) struct ReadOnly(Mutex<HashMap<String, (Instant, Arc<HashSet<String>>)>>);
+
+impl ReadOnly {
+    fn get(&self, key: &str) -> Option<Arc<HashSet<String>>> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (since, tools) = known.get(key)?;
+        (since.elapsed() < KNOWN_FOR).then(|| tools.clone())
+    }
+
+    fn put(&self, key: &str, tools: Arc<HashSet<String>>) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= KNOWN {
+            known.clear();
+        }
+        known.insert(key.to_owned(), (Instant::now(), tools));
+    }
+}
+
+/// A talk of which a token may use a part: what it is good for, of what the server shows at all.
+pub(super) struct Scoped {
+    pub(super) talk: Arc<dyn Talk>,
+    pub(super) gateway: Gateway,
+    pub(super) server: String,
+    pub(super) scope: Scope,
+    pub(super) read_only: Arc<ReadOnly>,
+    /// Whose list it is: the server's and the token's name.
+    pub(super) key: String,
+}
+
+impl Talk for Scoped {
+    fn ask<'a>(&'a self, id: &'a Id, method: &'a str, text: String) -> Asked<'a> {
+        Box::pin(async move {
+            if let Err(error) = self.check(method, &text).await {
+                return Ok(reply::error(Some(id), &error));
+            }
+            let body = self.talk.ask(id, method, text).await?;
+            Ok(if method == "tools/list" { self.filtered(body) } else { body })
+        })
+    }
+
+    fn tell(&self, message: &Message<'_>, text: &str) {
+        self.talk.tell(message, text);
+    }
+}
+
+impl Scoped {
+    /// Whether nothing of the server is left out.
+    fn is_whole(&self) -> bool {
+        !self.scope.is_narrow() && self.gateway.tools_of(&self.server).shows_all()
+    }
+
+    async fn check(&self, method: &str, text: &str) -> Result<(), ErrorObject> {
+        if self.scope.is_narrow() && !METHODS.contains(&method) {
+            return Err(forbidden(format!("this token is not good for `{method}`")));
+        }
+        if method != "tools/call" || self.is_whole() {
+            return Ok(());
+        }
+        /// A member that stands twice is an error: who knows which one the server takes.
+        #[derive(Deserialize)]
+        struct Named {
+            name: String,
+        }
+        let params = raw::member(text, "params").unwrap_or("null");
+        let Named { name } = serde_json::from_str(params)
+            .map_err(|e| ErrorObject::invalid_params(format!("`params.name` names a tool: {e}")))?;
+        if !self.gateway.tools_of(&self.server).shows(&name) {
+            let why = format!("unknown tool `{name}`; tools/list has those that there are");
+            return Err(ErrorObject::invalid_params(why));
+        }
+        if !self.scope.has_tool(&name) {
+            return Err(forbidden(format!("this token is not good for the tool `{name}`")));
+        }
+        if self.scope.read_only && !self.tools_that_read().await?.contains(&name) {
+            let why = format!(
+                "this token is read-only, and the tool `{name}` does not say that it changes nothing"
+            );
+            return Err(forbidden(why));
+        }
+        Ok(())
+    }
+
+    /// The tools that say of themselves that they change nothing.
+    async fn tools_that_read(&self) -> Result<Arc<HashSet<String>>, ErrorObject> {
+        if let Some(known) = self.read_only.get(&self.key) {
+            return Ok(known);
+        }
+        let mut tools = HashSet::new();
+        let mut cursor: Option<String> = None;
+        for page in 0..PAGES {
+            let id = Id::from_text(&format!("patterm-which-tools-read-{page}"));
+            let params = cursor.map_or("{}".into(), |cursor| format!("{{\"cursor\":{cursor}}}"));
+            let text = reply::request(&id, "tools/list", Some(&params));
+            let text = String::from_utf8_lossy(&text).into_owned();
+            let body = self.talk.ask(&id, "tools/list", text).await.map_err(|r| r.to_error())?;
+            let answer = String::from_utf8_lossy(&body).into_owned();
+            let result = raw::member(&answer, "result").unwrap_or("{}");
+            tools.extend(descriptors(result).into_iter().filter(|d| d.reads).map(|d| d.name));
+            match raw::member(result, "nextCursor").filter(|next| *next != "null") {
+                Some(next) => cursor = Some(next.to_owned()),
+                None => break,
+            }
+        }
+        let tools = Arc::new(tools);
+        self.read_only.put(&self.key, tools.clone());
+        Ok(tools)
+    }
+
+    /// An answer without the tools that cannot be used; the others stay byte for byte.
+    fn filtered(&self, body: Vec<u8>) -> Vec<u8> {
+        let Ok(text) = std::str::from_utf8(&body) else { return body };
+        let Some(span) = raw::at_path(text, &["result", "tools"]) else { return body };
+        if self.is_whole() {
+            return body;
+        }
+        let all = descriptors(raw::member(text, "result").unwrap_or("{}"));
+        let shown = self.gateway.tools_of(&self.server);
+        let may = |d: &Descriptor<'_>| {
+            let is_good = self.scope.has_tool(&d.name) && (d.reads || !self.scope.read_only);
+            is_good && shown.shows(&d.name)
+        };
+        let kept: Vec<&str> = all.iter().filter(|d| may(d)).map(|d| d.text).collect();
+        raw::edited(text, vec![(span, format!("[{}]", kept.join(",")))]).into_bytes()
+    }
+}
+
+/// A tool of a list.
+struct Descriptor<'a> {
+    name: String,
+    reads: bool,
+    text: &'a str,
+}
+
+fn descriptors(result: &str) -> Vec<Descriptor<'_>> {
+    let tools = raw::member(result, "tools").unwrap_or("[]");
+    let list: Vec<&RawValue> = serde_json::from_str(tools).unwrap_or_default();
+    let read =
+        |text: &str, path: &[&str]| raw::at_path(text, path).map(|span| text[span].to_owned());
+    list.into_iter()
+        .filter_map(|tool| {
+            let text = tool.get();
+            let name = serde_json::from_str(&read(text, &["name"])?).ok()?;
+            let hint = read(text, &["annotations", "readOnlyHint"]);
+            Some(Descriptor { name, reads: hint.as_deref() == Some("true"), text })
+        })
+        .collect()
+}
+
+fn forbidden(why: String) -> ErrorObject {
+    ErrorObject::new(FORBIDDEN, why).with_data(json!({"kind": "forbidden"}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_keeps_what_may_be_used_byte_for_byte() {
+        struct Nobody;
+        impl Talk for Nobody {
+            fn ask<'a>(&'a self, _: &'a Id, _: &'a str, _: String) -> Asked<'a> {
+                Box::pin(std::future::ready(Ok(Vec::new())))
+            }
+            fn tell(&self, _: &Message<'_>, _: &str) {}
+        }
+        let scoped = |scope: Scope| Scoped {
+            talk: Arc::new(Nobody),
+            gateway: Gateway::default(),
+            server: "x".into(),
+            scope,
+            read_only: Arc::default(),
+            key: String::new(),
+        };
+        let kept =
+            r#"{"x": 12345678901234567890, "name":"a_find","annotations":{"readOnlyHint": true}}"#;
+        let other = r#"{"name":"b_find","annotations":{"readOnlyHint":true}}"#;
+        let writes = r#"{"name":"a_set","annotations":{"readOnlyHint":"true"}}"#;
+        let body = |tools: &[&str]| {
+            format!(
+                r#"{{"id":1, "result":{{"v":1,"tools":[{}]}},"jsonrpc":"2.0"}}"#,
+                tools.join(",")
+            )
+        };
+        let all = body(&[kept, other, writes]).into_bytes();
+        let tools = Some(vec!["a_*".to_owned()]);
+        let named = scoped(Scope { tools: tools.clone(), ..Scope::default() });
+        assert_eq!(named.filtered(all.clone()), body(&[kept, writes]).into_bytes());
+        let both = scoped(Scope { tools, read_only: true, ..Scope::default() });
+        assert_eq!(both.filtered(all), body(&[kept]).into_bytes());
+    }
+}

@@ -1,0 +1,276 @@
+//! The HTTP door of a project: whether it is open and where, who may come in, and what is noted of
+//! their calls.
+
+mod audit;
+mod own;
+mod settings;
+mod tokens;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use patterm_gateway::Gateway;
+use patterm_gateway::http::{self, Doors, Gatekeeper};
+use serde_json::{Value, json};
+use thiserror::Error;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::host::Host;
+use crate::state::{self, StateDir, StateError};
+use audit::{Audit, Noting};
+use own::OwnTools;
+pub use settings::{HttpFlags, HttpLimits, HttpSettings};
+use tokens::Tokens;
+pub use tokens::{Grant, Listed, TokenError, TokenWish};
+
+/// What the flags asked for: kept for the server that follows one that died or was replaced.
+const FILE: &str = "http.json";
+const VERSION: u32 = 1;
+
+/// Why the door is not open.
+#[derive(Debug, Error)]
+pub enum WebError {
+    /// Others than this machine could reach it.
+    #[error(
+        "{0} can be reached from other machines; if that is meant, add --allow-remote, or \
+         allow_remote = true to [http]"
+    )]
+    Remote(SocketAddr),
+    /// The address cannot be had.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// What was asked for could not be kept.
+    #[error(transparent)]
+    State(#[from] StateError),
+}
+
+/// The door.
+#[derive(Debug)]
+pub(crate) struct Web {
+    tokens: Arc<Tokens>,
+    audit: Arc<Audit>,
+    file: PathBuf,
+    door: Mutex<Door>,
+    address: watch::Sender<Option<SocketAddr>>,
+}
+
+#[derive(Debug, Default)]
+struct Door {
+    flags: Option<HttpFlags>,
+    settings: HttpSettings,
+    open: Option<Opened>,
+    hall: Option<Hall>,
+}
+
+/// A door that is open.
+#[derive(Debug)]
+struct Opened {
+    settings: HttpSettings,
+    listener: TcpListener,
+    address: SocketAddr,
+    end: CancellationToken,
+}
+
+/// What is behind it.
+#[derive(Clone)]
+pub(crate) struct Hall {
+    pub(crate) host: Weak<Host>,
+    /// Where patterm's own tools run.
+    pub(crate) control: Handle,
+    /// Where the door and the shared servers run.
+    pub(crate) runtime: Handle,
+    pub(crate) gateway: Gateway,
+}
+
+impl std::fmt::Debug for Hall {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hall")
+    }
+}
+
+impl Web {
+    /// Reads who may come in.
+    pub(crate) fn load(state: &StateDir) -> Result<Self, StateError> {
+        Ok(Self {
+            tokens: Arc::new(Tokens::load(state)?),
+            audit: Arc::new(Audit::new(state)),
+            file: state.file(FILE),
+            door: Mutex::default(),
+            address: watch::Sender::new(None),
+        })
+    }
+
+    /// Does what a person wants of the tokens.
+    pub(crate) fn token(&self, wish: TokenWish) -> Result<Value, TokenError> {
+        Ok(match wish {
+            TokenWish::New(grant) => json!({"token": self.tokens.add(grant)?}),
+            TokenWish::List => json!({"tokens": self.tokens.list()}),
+            TokenWish::Revoke(name) => {
+                self.tokens.revoke(&name)?;
+                json!({})
+            }
+        })
+    }
+
+    /// Whether the token of this name is good still.
+    pub(crate) fn knows(&self, token: &str) -> bool {
+        self.tokens.is_good(token)
+    }
+
+    /// Notes a call of a shared tool that came by a connection of our own.
+    pub(crate) fn noting(&self, who: &str, server: &str, tool: &str, params: &str) -> Noting {
+        Noting::begin(&self.audit, who, server, tool, params)
+    }
+
+    /// Where the door is, and changes of it.
+    pub(crate) fn address(&self) -> watch::Receiver<Option<SocketAddr>> {
+        self.address.subscribe()
+    }
+
+    /// Opens the door as flags ask, or, without any, as those of a server that died did. What a person
+    /// asks for now must be had; what was asked for then is tried.
+    pub(crate) fn open_as_asked(&self, flags: Option<HttpFlags>) -> Result<(), WebError> {
+        if let Some(flags) = flags {
+            return self.set_flags(flags).map(drop);
+        }
+        let Some(kept) = state::read::<HttpFlags>(&self.file, VERSION)? else { return Ok(()) };
+        if let Err(error) = self.set_flags(kept) {
+            tracing::error!(%error, "the HTTP door stays closed");
+        }
+        Ok(())
+    }
+
+    /// Opens the door as flags ask; the address it has then.
+    pub(crate) fn set_flags(&self, flags: HttpFlags) -> Result<SocketAddr, WebError> {
+        let mut door = self.door();
+        let before = door.flags.replace(flags.clone());
+        match self.apply(&mut door) {
+            Ok(Some(address)) => {
+                // With the port that it got, where it asked for any.
+                let flags = HttpFlags { listen: address, ..flags };
+                state::write(&self.file, VERSION, &flags)?;
+                if let (Some(open), listen) = (&mut door.open, flags.listen) {
+                    open.settings.listen = Some(listen);
+                }
+                door.flags = Some(flags);
+                Ok(address)
+            }
+            Ok(None) => Ok(SocketAddr::from(([127, 0, 0, 1], 0))),
+            Err(error) => {
+                door.flags = before;
+                Err(error)
+            }
+        }
+    }
+
+    /// Opens, moves or closes the door as settings say now, unless flags say where it is. What cannot
+    /// be is logged: the server serves all the same.
+    pub(crate) fn configure(&self, settings: HttpSettings) {
+        let mut door = self.door();
+        door.settings = settings;
+        if let Err(error) = self.apply(&mut door) {
+            tracing::error!(%error, "the HTTP door is not as its settings say");
+        }
+    }
+
+    /// Begins to serve behind the door, now and whenever it is opened.
+    pub(crate) fn begin(&self, hall: Hall) {
+        let mut door = self.door();
+        door.hall = Some(hall.clone());
+        if let Some(open) = &door.open {
+            self.serve(open, &hall);
+        }
+    }
+
+    /// Closes the door. Where the server ends for good, so does what its flags asked for.
+    pub(crate) fn end(&self, for_good: bool) {
+        let mut door = self.door();
+        if let Some(open) = door.open.take() {
+            open.end.cancel();
+        }
+        door.hall = None;
+        if for_good {
+            let _ = std::fs::remove_file(&self.file);
+        }
+    }
+
+    /// Writes what waits for the audit log.
+    pub(crate) fn finish_audit(&self) {
+        self.audit.finish();
+    }
+
+    fn apply(&self, door: &mut Door) -> Result<Option<SocketAddr>, WebError> {
+        let settings = door.settings.with(door.flags.as_ref());
+        self.audit.keep_arguments(settings.audit_arguments);
+        let Some(listen) = settings.listen else {
+            if let Some(open) = door.open.take() {
+                open.end.cancel();
+            }
+            self.address.send_replace(None);
+            return Ok(None);
+        };
+        if let Some(open) = door.open.as_ref().filter(|open| open.settings == settings) {
+            return Ok(Some(open.address));
+        }
+        if !listen.ip().is_loopback() && !settings.allow_remote {
+            return Err(WebError::Remote(listen));
+        }
+        let failed = |source| WebError::Listen { address: listen, source };
+        let listener = match &door.open {
+            // The same address under other rules.
+            Some(open) if open.address == listen => open.listener.try_clone(),
+            _ => TcpListener::bind(listen),
+        };
+        let listener = listener.map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let open = Opened { settings, listener, address, end: CancellationToken::new() };
+        if let Some(hall) = &door.hall {
+            self.serve(&open, hall);
+        }
+        if let Some(before) = door.open.replace(open) {
+            before.end.cancel();
+        }
+        tracing::info!(%address, "the HTTP door is open");
+        self.address.send_replace(Some(address));
+        Ok(Some(address))
+    }
+
+    fn serve(&self, open: &Opened, hall: &Hall) {
+        let own = OwnTools {
+            host: hall.host.clone(),
+            control: hall.control.clone(),
+            in_flight: Mutex::default(),
+        };
+        let doors = Doors {
+            gateway: hall.gateway.clone(),
+            own: Arc::new(own),
+            gatekeeper: self.tokens.clone(),
+            audit: Some(self.audit.clone()),
+            limits: open.settings.limits.in_effect(),
+            hosts: open.settings.hosts_at(open.address),
+            origins: open.settings.origins.clone(),
+            bots: hall.host.upgrade().and_then(|host| host.bots()),
+        };
+        let (listener, end) = (open.listener.try_clone(), open.end.clone());
+        hall.runtime.spawn(async move {
+            match listener.and_then(tokio::net::TcpListener::from_std) {
+                Ok(listener) => http::serve(listener, doors, end).await,
+                Err(error) => tracing::error!(%error, "the HTTP door cannot be served"),
+            }
+        });
+    }
+
+    fn door(&self) -> MutexGuard<'_, Door> {
+        self.door.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,352 @@
+//! Tokens of HTTP clients: a person makes them, each is shown once, and what is kept is its hash with
+//! what it is good for.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use patterm_gateway::http::{Gatekeeper, Principal, Scope};
+use serde::{Deserialize, Serialize};
+use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
+use thiserror::Error;
+use tokio::sync::broadcast;
+
+use crate::host::now_ms;
+use crate::identity::{Hash, Token};
+use crate::state::{self, StateDir, StateError};
+
+const FILE: &str = "tokens.json";
+const VERSION: u32 = 1;
+
+/// What a token's text begins with: whoever finds one knows what it is for.
+const PREFIX: &str = "patterm_";
+
+/// Tokens of one project: each is compared with at every request.
+const MOST: usize = 256;
+
+/// Bytes of a name: it stands in lists and in every line of the audit log.
+const NAME_BYTES: usize = 64;
+
+/// Names of one scope.
+const SCOPE_NAMES: usize = 256;
+
+/// What a token is good for, and how it is called.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// Its name: letters, digits, `-`, `_` and `.`.
+    pub name: String,
+    /// The servers it may use, patterm's own tools as `patterm`; all of them where this is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub servers: Option<Vec<String>>,
+    /// The tools it may use, `*` for any letters; all of them where this is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// Only tools that say of themselves that they change nothing.
+    #[serde(default)]
+    pub read_only: bool,
+    /// When it ends, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<u64>,
+}
+
+impl Grant {
+    fn check(&self) -> Result<(), TokenError> {
+        if !is_name(&self.name) {
+            return Err(TokenError::Name(self.name.clone()));
+        }
+        for (what, names) in [("servers", &self.servers), ("tools", &self.tools)] {
+            let Some(names) = names else { continue };
+            let bad = names.iter().find(|name| name.is_empty() || name.len() > 4 * NAME_BYTES);
+            if names.is_empty() || names.len() > SCOPE_NAMES || bad.is_some() {
+                return Err(TokenError::Scope { what, most: SCOPE_NAMES });
+            }
+        }
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        self.expires_at.is_some_and(|at| now_ms() / 1000 >= at)
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.len() <= NAME_BYTES
+        && name.chars().all(plain)
+}
+
+/// What a person wants of the tokens.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TokenWish {
+    /// A new one.
+    New(Grant),
+    /// Which there are.
+    List,
+    /// Not this one any more.
+    Revoke(String),
+}
+
+/// A token as lists show it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listed {
+    /// What it is good for.
+    #[serde(flatten)]
+    pub grant: Grant,
+    /// When it was made, in seconds since 1970.
+    pub made_at: u64,
+    /// Whether its time is over.
+    pub expired: bool,
+}
+
+/// Why a token was not made or revoked.
+#[derive(Debug, Error)]
+pub enum TokenError {
+    /// The name cannot be one.
+    #[error(
+        "`{0}` cannot be a token's name: it takes up to {NAME_BYTES} letters, digits, `-`, `_` and \
+         `.`, beginning with a letter or digit"
+    )]
+    Name(String),
+    /// Another one has it.
+    #[error("there is a token `{0}` already; `patterm token revoke {0}` ends it")]
+    Taken(String),
+    /// Nobody has it.
+    #[error("there is no token `{name}`{}", there_are(.there))]
+    Unknown {
+        /// The name.
+        name: String,
+        /// Those that there are.
+        there: Vec<String>,
+    },
+    /// What it would be good for says nothing, or too much.
+    #[error("the {what} of a token are 1 to {most} names")]
+    Scope {
+        /// Which part.
+        what: &'static str,
+        /// How many it takes.
+        most: usize,
+    },
+    /// The ceiling.
+    #[error("there are {MOST} tokens already, which is the bound; revoke one")]
+    TooMany,
+    /// The kernel gave no random bytes.
+    #[error("cannot make a token: {0}")]
+    Random(io::Error),
+    /// It could not be written down.
+    #[error(transparent)]
+    State(#[from] StateError),
+}
+
+fn there_are(names: &[String]) -> String {
+    match names.is_empty() {
+        true => "; there are none".into(),
+        false => format!("; there are: {}", names.join(", ")),
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Kept {
+    hash: Hash,
+    made_at: u64,
+    #[serde(flatten)]
+    grant: Grant,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Record {
+    tokens: Vec<Kept>,
+}
+
+/// All tokens of a project. What it says is on the disk before it says it.
+#[derive(Debug)]
+pub(crate) struct Tokens {
+    file: PathBuf,
+    record: Mutex<Record>,
+    revoked: broadcast::Sender<String>,
+}
+
+impl Tokens {
+    /// Those of earlier servers of this project are still good.
+    pub(crate) fn load(state: &StateDir) -> Result<Self, StateError> {
+        let file = state.file(FILE);
+        let record = state::read(&file, VERSION)?.unwrap_or_default();
+        Ok(Self { file, record: Mutex::new(record), revoked: broadcast::Sender::new(MOST) })
+    }
+
+    /// Makes one; its text is told here and never again.
+    pub(crate) fn add(&self, grant: Grant) -> Result<String, TokenError> {
+        grant.check()?;
+        let token = Token::random().map_err(TokenError::Random)?;
+        let mut record = self.record();
+        let mut next = record.clone();
+        // The name of one whose time is over is free.
+        next.tokens.retain(|kept| kept.grant.name != grant.name || !kept.grant.is_over());
+        if next.tokens.iter().any(|kept| kept.grant.name == grant.name) {
+            return Err(TokenError::Taken(grant.name));
+        }
+        if next.tokens.len() >= MOST {
+            return Err(TokenError::TooMany);
+        }
+        next.tokens.push(Kept { hash: token.hash(), made_at: now_ms() / 1000, grant });
+        state::write(&self.file, VERSION, &next)?;
+        *record = next;
+        Ok(format!("{PREFIX}{}", token.reveal()))
+    }
+
+    /// Ends one; whoever is served by it is told.
+    pub(crate) fn revoke(&self, name: &str) -> Result<(), TokenError> {
+        let mut record = self.record();
+        let mut next = record.clone();
+        next.tokens.retain(|kept| kept.grant.name != name);
+        if next.tokens.len() == record.tokens.len() {
+            let there = record.tokens.iter().map(|kept| kept.grant.name.clone()).collect();
+            return Err(TokenError::Unknown { name: name.to_owned(), there });
+        }
+        state::write(&self.file, VERSION, &next)?;
+        *record = next;
+        // Nobody listens while no door is open.
+        let _ = self.revoked.send(name.to_owned());
+        Ok(())
+    }
+
+    /// All of them, by name.
+    pub(crate) fn list(&self) -> Vec<Listed> {
+        let listed = |kept: &Kept| Listed {
+            grant: kept.grant.clone(),
+            made_at: kept.made_at,
+            expired: kept.grant.is_over(),
+        };
+        let mut all: Vec<_> = self.record().tokens.iter().map(listed).collect();
+        all.sort_by(|a, b| a.grant.name.cmp(&b.grant.name));
+        all
+    }
+
+    fn record(&self) -> MutexGuard<'_, Record> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Gatekeeper for Tokens {
+    /// Takes the same time for every token: each known hash is compared in full, whether or not one
+    /// matched already.
+    fn admit(&self, token: &str) -> Option<Principal> {
+        let hash = Token::parse(token.strip_prefix(PREFIX)?)?.hash();
+        let record = self.record();
+        let mut found = u64::MAX;
+        for (at, kept) in record.tokens.iter().enumerate() {
+            let same: Choice = kept.hash.0.ct_eq(&hash.0);
+            found.conditional_assign(&(at as u64), same);
+        }
+        let grant = &record.tokens.get(usize::try_from(found).ok()?)?.grant;
+        (!grant.is_over()).then(|| Principal {
+            name: grant.name.clone(),
+            scope: Scope {
+                servers: grant.servers.clone(),
+                tools: grant.tools.clone(),
+                read_only: grant.read_only,
+            },
+        })
+    }
+
+    fn is_good(&self, name: &str) -> bool {
+        let good = |kept: &Kept| kept.grant.name == name && !kept.grant.is_over();
+        self.record().tokens.iter().any(good)
+    }
+
+    fn revoked(&self) -> broadcast::Receiver<String> {
+        self.revoked.subscribe()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grant(name: &str) -> Grant {
+        Grant { name: name.into(), servers: None, tools: None, read_only: false, expires_at: None }
+    }
+
+    fn tokens(home: &std::path::Path) -> Tokens {
+        let state = StateDir::within(home, "k");
+        state.ensure().unwrap();
+        Tokens::load(&state).unwrap()
+    }
+
+    #[test]
+    fn a_token_is_good_until_it_is_revoked_and_survives_the_server() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = tokens(dir.path());
+        let narrow = Grant { servers: Some(vec!["search".into()]), ..grant("ci") };
+        let text = first.add(narrow).unwrap();
+        assert_eq!(text.len(), PREFIX.len() + 64);
+        let principal = first.admit(&text).unwrap();
+        assert!(principal.scope.has_server("search") && !principal.scope.has_server("patterm"));
+        assert!(matches!(first.add(grant("ci")), Err(TokenError::Taken(_))));
+        let next = tokens(dir.path());
+        assert_eq!(next.admit(&text), Some(principal));
+        let mut told = next.revoked();
+        next.revoke("ci").unwrap();
+        assert_eq!(told.try_recv().unwrap(), "ci");
+        assert_eq!((next.admit(&text), next.is_good("ci")), (None, false));
+        assert_eq!(tokens(dir.path()).admit(&text), None);
+        let unknown = next.revoke("ci").unwrap_err().to_string();
+        assert_eq!(unknown, "there is no token `ci`; there are none");
+    }
+
+    #[test]
+    fn no_token_of_10_000_forged_ones_is_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        let tokens = tokens(dir.path());
+        let text = tokens.add(grant("a")).unwrap();
+        for n in 0..10_000u32 {
+            let digit = PREFIX.len() + n as usize % 64;
+            let forged = match n {
+                0..1024 => {
+                    let mut forged = text.clone().into_bytes();
+                    let other = b"0123456789abcdef"[n as usize / 64];
+                    if forged[digit] == other {
+                        continue;
+                    }
+                    forged[digit] = other;
+                    String::from_utf8(forged).unwrap()
+                }
+                1024..2048 => text[..text.len() - 1 - n as usize % 64].to_owned(),
+                _ => format!("{PREFIX}{}", Token::random().unwrap().reveal()),
+            };
+            assert_eq!(tokens.admit(&forged), None, "{n}");
+        }
+        assert_eq!(tokens.admit(&text[PREFIX.len()..]), None, "without its prefix");
+        assert!(tokens.admit(&text).is_some());
+    }
+
+    #[test]
+    fn what_is_kept_is_a_hash_for_its_owner_only() {
+        use std::os::unix::fs::MetadataExt;
+        let dir = tempfile::tempdir().unwrap();
+        let tokens = tokens(dir.path());
+        let text = tokens.add(grant("a")).unwrap();
+        let kept = std::fs::read_to_string(&tokens.file).unwrap();
+        assert!(!kept.contains(&text[PREFIX.len()..]), "{kept}");
+        assert!(!format!("{tokens:?}").contains(&text[PREFIX.len()..]));
+        assert_eq!(tokens.file.metadata().unwrap().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn names_and_scopes_are_looked_at_and_time_ends_a_token() {
+        let dir = tempfile::tempdir().unwrap();
+        let tokens = tokens(dir.path());
+        for bad in ["", "a b", "-a", ".", "a/b", "ä", &"x".repeat(65)] {
+            assert!(matches!(tokens.add(grant(bad)), Err(TokenError::Name(_))), "{bad}");
+        }
+        let empty = Grant { tools: Some(Vec::new()), ..grant("a") };
+        assert!(matches!(tokens.add(empty), Err(TokenError::Scope { .. })));
+        let text = tokens.add(Grant { expires_at: Some(1), ..grant("a") }).unwrap();
+        assert_eq!(tokens.admit(&text), None);
+        assert!(tokens.list()[0].expired);
+        // Its name can be used again.
+        let text = tokens.add(grant("a")).unwrap();
+        assert_eq!((tokens.admit(&text).unwrap().name.as_str(), tokens.list().len()), ("a", 1));
+    }
+}
