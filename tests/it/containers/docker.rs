@@ -7,13 +7,13 @@ use super::engine::{CLAIMING, Engine, LABEL, PLAIN, end, output_of, until};
 use super::{all_engines, image};
 use crate::support::Place;
 
-struct Docker {
+pub(super) struct Docker {
     place: Place,
     daemon: Child,
 }
 
 impl Docker {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let place = Place::new();
         let daemon = Self::daemon(&place);
         let docker = Self { place, daemon };

@@ -7,4 +7,5 @@ mod docker;
 mod engine;
 mod image;
 mod podman;
+mod program;
 mod stage;

@@ -97,7 +97,7 @@ impl Serving {
     }
 
     pub(super) fn connect(&self) -> Client {
-        Client(BufReader::new(TcpStream::connect(("127.0.0.1", self.port)).unwrap()))
+        Client::new(self.port, "t")
     }
 
     pub(super) fn post(&self, path: &str, body: &Value) -> (u16, Value) {
@@ -135,24 +135,33 @@ pub(super) fn call(id: u64, tool: &str, mark: &str) -> Value {
 }
 
 /// A connection.
-pub(super) struct Client(BufReader<TcpStream>);
+pub(super) struct Client {
+    stream: BufReader<TcpStream>,
+    token: String,
+}
 
 impl Client {
+    pub(super) fn new(port: u16, token: &str) -> Self {
+        let stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        Self { stream: BufReader::new(stream), token: token.to_owned() }
+    }
+
     pub(super) fn post(&mut self, path: &str, body: &Value) -> (u16, Value) {
         let body = body.to_string();
         let head = format!(
-            "POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer t\r\n\
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
              Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
              Content-Length: {}\r\n\r\n{body}",
+            self.token,
             body.len()
         );
-        self.0.get_mut().write_all(head.as_bytes()).unwrap();
+        self.stream.get_mut().write_all(head.as_bytes()).unwrap();
         let mut status = String::new();
-        self.0.read_line(&mut status).unwrap();
+        self.stream.read_line(&mut status).unwrap();
         let mut length = 0;
         loop {
             let mut line = String::new();
-            self.0.read_line(&mut line).unwrap();
+            self.stream.read_line(&mut line).unwrap();
             match line.trim().split_once(": ") {
                 Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
                     length = value.parse().unwrap();
@@ -162,7 +171,7 @@ impl Client {
             }
         }
         let mut body = vec![0; length];
-        self.0.read_exact(&mut body).unwrap();
+        self.stream.read_exact(&mut body).unwrap();
         let status = status.split(' ').nth(1).unwrap().parse().unwrap();
         (status, serde_json::from_slice(&body).unwrap_or(Value::Null))
     }
