@@ -103,13 +103,17 @@ impl Containerd {
         let script = ["/bin/sh", "-c", wrapper::INSTALL].map(str::to_owned);
         let argv: Vec<String> = script.into_iter().chain([wrapper::file_name()]).collect();
         let shell = self.start(id, &argv).await.map_err(|e| e.to_string())?;
-        let path = finish(shell, bytes).await?;
-        Ok(String::from_utf8_lossy(&path).trim().to_owned())
+        wrapper::installed(&finish(shell, bytes).await?)
     }
 
     async fn exec(&self, target: Target, exec: Exec) -> Result<Channel, Trouble> {
         self.ctr.reach().await?;
-        let (argv, first) = match self.install(&target.id).await {
+        let mut installed = self.install(&target.id).await;
+        if installed.is_err() {
+            // The tool may lose what a command printed right before its end.
+            installed = self.install(&target.id).await;
+        }
+        let (argv, first) = match installed {
             Ok(wrapper) => {
                 let argv = wrapper::in_front(&wrapper, exec.env.len(), &exec.command);
                 (argv, Some(wrapper::variables(&exec.env)))
