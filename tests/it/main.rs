@@ -13,6 +13,7 @@ mod agents;
 mod bad_input;
 mod bring_back;
 mod clients;
+mod containers;
 mod follow;
 mod fuzz_corpus;
 mod gateway;

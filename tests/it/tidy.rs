@@ -40,7 +40,7 @@ const EDGES: [(&str, &[&str], &[&str]); 9] = [
     ("patterm-gateway", &["patterm-wire", "patterm-keeper"], &["rmcp", "clap"]),
     (
         "patterm-host",
-        &["patterm-wire", "patterm-keeper", "patterm-screen"],
+        &["patterm-wire", "patterm-keeper", "patterm-screen", "patterm-gateway"],
         &["ratatui", "axum", "hyper", "clap"],
     ),
     ("patterm-tui", &["patterm-wire", "patterm-screen"], &["tokio", "rmcp", "axum"]),

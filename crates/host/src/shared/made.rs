@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use patterm_gateway::backend::Backend;
 use patterm_gateway::backend::container::{self, Containers, Exec, Mount, Own};
@@ -19,6 +20,9 @@ use crate::web::HttpSettings;
 
 /// The folder for what is known of our containers.
 const CONTAINERS: &str = "containers";
+
+/// There may be many bots, and most of them say nothing most of the time.
+const BOT_IDLE: Duration = Duration::from_secs(600);
 
 /// A terminal that nobody sees: it has pipes.
 const SIZE: Size = Size { rows: 24, columns: 80 };
@@ -71,7 +75,8 @@ impl Host {
         let mut place = container::Place::from(&written.engine);
         place.fifo_dir = written.fifo_dir;
         let (command, owner_label) = (written.command, written.owner_label);
-        Some(Bots { containers, place, command, owner_label, bounds: Bounds::default() })
+        let bounds = Bounds { idle: Some(BOT_IDLE), ..Bounds::default() };
+        Some(Bots { containers, place, command, owner_label, bounds })
     }
 
     fn bots_written(&self) -> Option<BotsDefinition> {

@@ -11,11 +11,15 @@ use super::record::chance;
 use super::settings::{Exec, Own, Place};
 use super::target::{Target, Trouble, is_name, set_by_creator};
 use super::tool::{Tools, finish};
-use super::{Named, OWNER_LABEL, Reach, pulse, wrapper};
+use super::{Named, OWNER_LABEL, Reach, bound, pulse, wrapper};
 use crate::backend::{Channel, Later, Life};
 
 /// A server whose input is closed is ended by its wrapper within two seconds.
 const END_PATIENCE: Duration = Duration::from_secs(4);
+
+/// How long until a container that is being started must have its first process.
+const LOOKS: usize = 50;
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What containerd lets a container do unless it is told otherwise.
 const USUAL_CAPABILITIES: [&str; 14] = [
@@ -69,7 +73,7 @@ impl Containerd {
                 Err(_) => labels = BTreeMap::new(),
             }
         }
-        let is_running = self.ctr.is_running(&info.id).await?;
+        let is_running = self.ctr.first_process(&info.id).await?.is_some();
         Ok(Target { id: info.id, is_running, labels })
     }
 
@@ -99,13 +103,17 @@ impl Containerd {
         let script = ["/bin/sh", "-c", wrapper::INSTALL].map(str::to_owned);
         let argv: Vec<String> = script.into_iter().chain([wrapper::file_name()]).collect();
         let shell = self.start(id, &argv).await.map_err(|e| e.to_string())?;
-        let path = finish(shell, bytes).await?;
-        Ok(String::from_utf8_lossy(&path).trim().to_owned())
+        wrapper::installed(&finish(shell, bytes).await?)
     }
 
     async fn exec(&self, target: Target, exec: Exec) -> Result<Channel, Trouble> {
         self.ctr.reach().await?;
-        let (argv, first) = match self.install(&target.id).await {
+        let mut installed = self.install(&target.id).await;
+        if installed.is_err() {
+            // The tool may lose what a command printed right before its end.
+            installed = self.install(&target.id).await;
+        }
+        let (argv, first) = match installed {
             Ok(wrapper) => {
                 let argv = wrapper::in_front(&wrapper, exec.env.len(), &exec.command);
                 (argv, Some(wrapper::variables(&exec.env)))
@@ -146,8 +154,25 @@ impl Containerd {
         let channel = self.ctr.tools.open(self.ctr.argv(words)).await.map_err(Trouble::Failed)?;
         let kill = ["tasks", "kill", "--all", "--signal", "SIGKILL", &named.name];
         let channel = self.ended_by(channel, &kill);
+        tokio::spawn(self.clone().bound(named.name, own.processes));
         let first = Some(wrapper::variables(&own.env));
         Ok(Channel { input: Box::new(pulse::input(channel.input, first)), ..channel })
+    }
+
+    /// Bounds the processes of a container that is being started; the tool cannot.
+    async fn bound(self, name: String, most: u32) {
+        for _ in 0..LOOKS {
+            match self.ctr.first_process(&name).await {
+                Ok(Some(pid)) => {
+                    if let Err(error) = bound::processes(pid, most) {
+                        tracing::warn!(name, %error, "a container's processes have no bound");
+                    }
+                    return;
+                }
+                Ok(None) => tokio::time::sleep(LOOK).await,
+                Err(_) => return,
+            }
+        }
     }
 
     async fn list(&self, owner: &str) -> Result<Vec<String>, Trouble> {

@@ -93,10 +93,10 @@ impl Ctr {
         serde_json::from_slice(&text).map_err(unread)
     }
 
-    /// Whether a container has a task that runs.
-    pub(super) async fn is_running(&self, id: &str) -> Result<bool, Trouble> {
+    /// The first process of a container that runs.
+    pub(super) async fn first_process(&self, id: &str) -> Result<Option<u32>, Trouble> {
         let list = self.run(&["tasks", "ls"]).await?;
-        Ok(status(&String::from_utf8_lossy(&list), id) == Some("RUNNING"))
+        Ok(first_process(&String::from_utf8_lossy(&list), id))
     }
 
     /// The configurations of an image, one for each platform that is here.
@@ -147,10 +147,13 @@ fn trouble(said: &str) -> Trouble {
     Trouble::Failed(said.to_owned())
 }
 
-/// The state of a task in a list of them: `TASK PID STATUS`.
-fn status<'a>(list: &'a str, id: &str) -> Option<&'a str> {
+/// The process of a task that runs, in a list of them: `TASK PID STATUS`.
+fn first_process(list: &str, id: &str) -> Option<u32> {
     let mut rows = list.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-    rows.find(|row| row.first() == Some(&id)).and_then(|row| row.get(2).copied())
+    match rows.find(|row| row.first() == Some(&id))?.as_slice() {
+        [_, pid, "RUNNING"] => pid.parse().ok(),
+        _ => None,
+    }
 }
 
 /// The digest of an image in a list of them: `REF TYPE DIGEST …`.
@@ -166,9 +169,9 @@ mod tests {
     #[test]
     fn what_the_tool_prints() {
         let tasks = "TASK    PID      STATUS    \nbox     1234     RUNNING\nbox2    1    STOPPED\n";
-        assert_eq!(status(tasks, "box"), Some("RUNNING"));
-        assert_eq!(status(tasks, "box2"), Some("STOPPED"));
-        assert_eq!(status(tasks, "bo"), None);
+        assert_eq!(first_process(tasks, "box"), Some(1234));
+        assert_eq!(first_process(tasks, "box2"), None);
+        assert_eq!(first_process(tasks, "bo"), None);
         let images =
             "REF TYPE DIGEST SIZE\nlocal/a:1 application/x sha256:aa 1.2 MiB linux/amd64 -\n";
         assert_eq!(digest(images, "local/a:1"), Some("sha256:aa"));

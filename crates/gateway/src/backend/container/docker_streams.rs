@@ -68,7 +68,7 @@ async fn install(client: &Client, tools: &Tools, id: &str) -> Result<String, Str
     let shell = start(client.clone(), tools, id, argv, Vec::new(), false).await;
     let printed = finish(shell.map_err(|e| e.to_string())?, bytes).await;
     let path = printed.map_err(|why| format!("{error}; and by a shell: {why}"))?;
-    Ok(String::from_utf8_lossy(&path).trim().to_owned())
+    wrapper::installed(&path)
 }
 
 async fn start(

@@ -1,6 +1,7 @@
 //! Servers in containers: in one that runs already, or in one of our own. Engines differ in how they
 //! are asked; what is asked of them is the same.
 
+mod bound;
 mod containerd;
 mod ctr;
 mod docker;

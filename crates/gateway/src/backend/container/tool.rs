@@ -50,8 +50,14 @@ pub(super) async fn finish(channel: Channel, text: &[u8]) -> Result<Vec<u8>, Str
             let _ = input.write_all(text).await;
             let _ = input.shutdown().await;
             drop(input);
+            // Its end is what it prints last.
+            std::future::pending::<()>().await;
         };
-        let ((), printed, said) = tokio::join!(write, all(output), all(errors));
+        // One that ends may not have read everything.
+        let (printed, said) = tokio::select! {
+            all = async { tokio::join!(all(output), all(errors)) } => all,
+            () = write => Default::default(),
+        };
         (printed, said, life.ended().await)
     };
     let talked = timeout(PATIENCE, talk).await;

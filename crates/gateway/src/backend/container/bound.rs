@@ -1,0 +1,45 @@
+//! A bound on the processes of a container whose engine's tool sets none: by its control group.
+
+use std::path::PathBuf;
+
+/// Where control groups are.
+const GROUPS: &str = "/sys/fs/cgroup";
+
+/// Bounds the processes of the group that a process is in.
+pub(super) fn processes(pid: u32, most: u32) -> std::io::Result<()> {
+    let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup"))?;
+    let group = group(&groups).ok_or_else(|| std::io::Error::other("it is in no group"))?;
+    std::fs::write(group.join("pids.max"), most.to_string())
+}
+
+/// The folder of a process's group, from what `/proc` says of it: `NUMBER:CONTROLLERS:PATH`. Never the
+/// group of everything.
+fn group(groups: &str) -> Option<PathBuf> {
+    let of = |wanted: &str| {
+        groups.lines().find_map(|line| {
+            let mut parts = line.splitn(3, ':').skip(1);
+            let (controllers, path) = (parts.next()?, parts.next()?);
+            controllers.split(',').any(|one| one == wanted).then_some(path)
+        })
+    };
+    let (folder, path) = match of("pids") {
+        Some(path) => (PathBuf::from(GROUPS).join("pids"), path),
+        None => (PathBuf::from(GROUPS), of("")?),
+    };
+    let path = path.trim_matches('/');
+    (!path.is_empty()).then(|| folder.join(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_of_both_kinds() {
+        let old = "12:pids:/default/box\n3:cpu,cpuacct:/default/box\n1:name=systemd:/\n0::/\n";
+        assert_eq!(group(old), Some("/sys/fs/cgroup/pids/default/box".into()));
+        assert_eq!(group("0::/default/box\n"), Some("/sys/fs/cgroup/default/box".into()));
+        assert_eq!(group("0::/\n"), None);
+        assert_eq!(group("12:pids:/\n0::/\n"), None);
+    }
+}

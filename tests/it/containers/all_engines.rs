@@ -1,0 +1,224 @@
+//! What must be so with every engine.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::engine::{CLAIMING, Engine, LABEL, PLAIN, running, until, zombies_below};
+use super::image::COMMAND;
+use super::stage::{Serving, Stage, call, door, mark};
+
+/// The label of containers that patterm starts.
+const OURS: &str = "patterm.owner";
+
+/// How soon nothing may be left after patterm was killed.
+const SWEPT: Duration = Duration::from_secs(10);
+
+/// Callers at the same time, and what each of them calls.
+const CALLERS: u64 = 10;
+const CALLS: u64 = 500;
+
+#[track_caller]
+fn check(found: (u16, Value), status: u16, word: &str) {
+    assert_eq!(found.0, status, "{found:?}");
+    assert!(found.1.to_string().contains(word), "{word}: {found:?}");
+}
+
+pub(super) fn who_may_use_the_server_in_a_container(engine: &dyn Engine) {
+    engine.run("box", PLAIN, &[(LABEL, "alpha")]);
+    engine.run("nobodys", PLAIN, &[]);
+    engine.run("claiming", CLAIMING, &[]);
+    engine.run("repeating", CLAIMING, &[(LABEL, "alpha")]);
+    engine.run("given", CLAIMING, &[(LABEL, "beta")]);
+    engine.run("asleep", PLAIN, &[(LABEL, "alpha")]);
+    engine.stop("asleep");
+    let stage = Stage::new(engine);
+    let serving = stage.serve();
+    // Who is nobody.
+    for path in [
+        "/bots//containers/box/mcp",
+        "/bots/%20/containers/box/mcp",
+        "/bots/%20%09/containers/box/mcp",
+    ] {
+        check(serving.post(path, &call(1, "x", "")), 400, "bot");
+    }
+    // What is not there, or does not run.
+    check(serving.call("alpha", "nothing", "x"), 404, "nothing");
+    check(serving.call("alpha", "--help", "x"), 404, "help");
+    check(serving.call("alpha", "..%2Fbox", "x"), 404, "box");
+    check(serving.call("alpha", "asleep", "x"), 409, "asleep");
+    // What is another's, or nobody's, whatever its image says.
+    check(serving.call("beta", "box", "x"), 403, "beta");
+    check(serving.call("alpha", "nobodys", "x"), 403, LABEL);
+    check(serving.call("alpha", "claiming", "x"), 403, LABEL);
+    check(serving.call("alpha", "repeating", "x"), 403, LABEL);
+    check(serving.call("alpha", "given", "x"), 403, LABEL);
+    assert_eq!(servers(), 0, "nothing was started");
+    // Whom it belongs to.
+    check(serving.call("alpha", "box", "x"), 200, "pid");
+    check(serving.call("beta", "given", "x"), 200, "pid");
+    let failed = serving.call("alpha", "box", "fail");
+    check(failed, 200, "12345678901234567890");
+    let path = door("alpha", "box");
+    let told = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    check(serving.post(&path, &told), 202, "null");
+    let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}});
+    let greeting = json!({"jsonrpc": "2.0", "id": "a", "method": "initialize", "params": params});
+    check(serving.post(&path, &greeting), 200, r#""id":"a""#);
+    check(serving.post(&path, &json!([call(1, "x", "")])), 400, "batch");
+    // And still not whom it does not.
+    check(serving.call("beta", "box", "x"), 403, "beta");
+    engine.stop("box");
+    until("the end of the container is known", || {
+        let (status, _) = serving.call("alpha", "box", "x");
+        assert!([200, 409].contains(&status), "{status}");
+        (status == 409).then_some(())
+    });
+}
+
+pub(super) fn ten_callers_at_once(engine: &dyn Engine) {
+    engine.run("box", PLAIN, &[(LABEL, "alpha")]);
+    let stage = Stage::new(engine);
+    let serving = stage.serve();
+    std::thread::scope(|scope| {
+        for _ in 0..CALLERS {
+            scope.spawn(|| {
+                let mut client = serving.connect();
+                for id in 0..CALLS {
+                    let (status, answer) = client.post(&door("alpha", "box"), &call(id, "x", ""));
+                    assert_eq!((status, &answer["id"]), (200, &json!(id)), "{answer}");
+                    assert!(answer["result"]["pid"].is_u64(), "{answer}");
+                }
+            });
+        }
+    });
+    assert_eq!(servers(), 1, "all of them had the same server");
+}
+
+/// How many servers of this test's run; neither the wrapper in front of one nor a tool is one.
+fn servers() -> usize {
+    let is_server = |pid: &&u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        !line.starts_with(b"ctr") && !String::from_utf8_lossy(&line).contains("--heartbeat")
+    };
+    running(&[COMMAND, &mark()]).iter().filter(is_server).count()
+}
+
+pub(super) fn an_engine_that_dies_and_comes_back(engine: &mut dyn Engine) {
+    engine.run("box", PLAIN, &[(LABEL, "alpha")]);
+    let stage = Stage::new(engine);
+    let serving = stage.serve();
+    check(serving.call("alpha", "box", "x"), 200, "pid");
+    engine.kill();
+    let down = until("the engine is missed", || {
+        let (status, body) = serving.call("alpha", "box", "x");
+        assert!([200, 502].contains(&status), "{status} {body}");
+        (status == 502).then_some(body)
+    });
+    let socket = engine.socket().display().to_string();
+    assert!(down.to_string().contains(&socket), "{down}");
+    engine.restart();
+    if serving.call("alpha", "box", "x").0 == 409 {
+        engine.start("box");
+    }
+    until("the server answers again", || {
+        let (status, body) = serving.call("alpha", "box", "x");
+        assert_eq!(status, 200, "{body}");
+        body["result"]["pid"].as_u64()
+    });
+    until("the server of before is gone", || (servers() == 1).then_some(()));
+}
+
+pub(super) fn patterm_is_killed_and_nothing_stays_behind(engine: &dyn Engine) {
+    engine.run("box", PLAIN, &[(LABEL, "alpha")]);
+    nothing_stays_in(engine, "box");
+}
+
+/// Kills a gateway whose server in a container does not want to end.
+pub(super) fn nothing_stays_in(engine: &dyn Engine, container: &str) {
+    let mark = mark();
+    let first = engine.first_process(container);
+    let stage = Stage::new(engine);
+    let serving = stage.serve();
+    check(serving.post(&door("alpha", container), &call(1, "stay", &mark)), 200, "pid");
+    until("its child runs", || (!running(&["sleep", &mark]).is_empty()).then_some(()));
+    let killed = Instant::now();
+    serving.kill();
+    until("nothing of it runs", || {
+        (running(&["sleep", &mark]).is_empty() && servers() == 0).then_some(())
+    });
+    assert!(killed.elapsed() < SWEPT, "{:?}", killed.elapsed());
+    assert_eq!(zombies_below(first), 0);
+    assert!(std::fs::metadata(format!("/proc/{first}")).is_ok(), "the container runs on");
+    // And the next one begins as if nothing had been.
+    check(stage.serve().call("alpha", container, "x"), 200, "pid");
+}
+
+pub(super) fn a_container_of_our_own(engine: &dyn Engine) {
+    // One of somebody else's that looks like ours.
+    engine.run("theirs", PLAIN, &[(OURS, "0123456789abcdef")]);
+    let ours = || {
+        let all = engine.labelled(OURS).into_iter();
+        all.filter(|name| name != "theirs").collect::<Vec<_>>()
+    };
+    let stage = Stage::new(engine);
+    let serving = stage.serve();
+    let path = "/servers/own/mcp";
+    check(serving.post(path, &call(1, "x", "")), 200, "pid");
+    let [name] = ours().try_into().unwrap();
+    let written = serving.post(path, &call(2, "write", "")).1;
+    assert_eq!(written["result"], json!({"wrote": false, "said": "hello"}), "{written}");
+    let first = engine.first_process(&name);
+    closed(first);
+    until("its processes are bounded", || bounded(first).then_some(()));
+    // One for each session, and gone with it.
+    let sessions: Vec<_> = (0..2).map(|_| begin_session(&serving)).collect();
+    until("each session has one", || (ours().len() == 3).then_some(()));
+    drop(sessions);
+    let mark = mark();
+    check(serving.post(path, &call(3, "stay", &mark)), 200, "pid");
+    serving.kill();
+    let killed = Instant::now();
+    let serving = stage.serve();
+    until("what it left is gone", || ours().is_empty().then_some(()));
+    assert!(killed.elapsed() < SWEPT, "{:?}", killed.elapsed());
+    assert!(running(&["sleep", &mark]).is_empty());
+    assert_eq!(engine.labelled(OURS), ["theirs"], "others are let be");
+    check(serving.post(path, &call(4, "x", "")), 200, "pid");
+    assert_eq!(ours().len(), 1, "as many as there are sessions");
+}
+
+fn begin_session(serving: &Serving) -> Value {
+    let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}});
+    let greeting = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+    let (status, answer) = serving.post("/servers/each/mcp", &greeting);
+    assert_eq!(status, 200, "{answer}");
+    answer
+}
+
+/// Whether a process is in a group that bounds their number.
+fn bounded(pid: u32) -> bool {
+    let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+    let path = |prefix: &str| {
+        let of = |line: &str| Some(line.split_once(prefix)?.1.to_owned());
+        groups.lines().find_map(of)
+    };
+    let file = match path(":pids:") {
+        Some(path) => format!("/sys/fs/cgroup/pids{path}/pids.max"),
+        None => format!("/sys/fs/cgroup{}/pids.max", path("0::").unwrap()),
+    };
+    std::fs::read_to_string(file).unwrap().trim() == "256"
+}
+
+/// A process without capabilities, new privileges, or a network beside its own loopback.
+#[track_caller]
+fn closed(pid: u32) {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    for line in ["CapEff:\t0000000000000000", "CapBnd:\t0000000000000000", "NoNewPrivs:\t1"] {
+        assert!(status.contains(line), "{line}: {status}");
+    }
+    let devices = std::fs::read_to_string(format!("/proc/{pid}/net/dev")).unwrap();
+    let devices: Vec<_> = devices.lines().skip(2).filter_map(|l| l.split(':').next()).collect();
+    let devices: Vec<_> = devices.into_iter().map(str::trim).filter(|d| *d != "lo").collect();
+    assert!(devices.iter().all(|d| d.contains("tunl") || d.contains("sit")), "{devices:?}");
+}

@@ -1,0 +1,11 @@
+//! Servers in containers, with real engines that each test starts for itself: Debian's dockerd, podman
+//! and containerd, in folders and on sockets of their own, with images made here.
+
+mod all_engines;
+mod containerd;
+mod docker;
+mod engine;
+mod image;
+mod podman;
+mod program;
+mod stage;
