@@ -40,13 +40,13 @@ const EDGES: [(&str, &[&str], &[&str]); 9] = [
     ("patterm-gateway", &["patterm-wire", "patterm-keeper"], &["rmcp", "clap"]),
     (
         "patterm-host",
-        &["patterm-wire", "patterm-keeper", "patterm-screen"],
+        &["patterm-wire", "patterm-keeper", "patterm-screen", "patterm-gateway"],
         &["ratatui", "axum", "hyper", "clap"],
     ),
     ("patterm-tui", &["patterm-wire", "patterm-screen"], &["tokio", "rmcp", "axum"]),
     ("patterm", &["patterm-wire", "patterm-keeper", "patterm-host", "patterm-tui"], &["rmcp"]),
     ("patterm-tests", &["patterm-wire", "patterm-keeper", "patterm-host", "patterm-screen"], &[]),
-    ("patterm-bench", &["patterm-screen"], &[]),
+    ("patterm-bench", &["patterm-screen", "patterm-gateway"], &[]),
 ];
 
 #[test]

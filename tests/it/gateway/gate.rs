@@ -1,7 +1,7 @@
 //! The program with its door open and a server of the tests behind it.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
@@ -94,8 +94,13 @@ impl Gate {
 }
 
 /// What a server wrote down of what it read, over all its lives.
-#[derive(Clone)]
-pub(super) struct Log(Arc<(Mutex<Vec<String>>, Condvar)>);
+pub(super) struct Log {
+    pipe: File,
+    written: Arc<(Mutex<Vec<String>>, Condvar)>,
+}
+
+/// What a test writes itself, to know that everything before it was read.
+const MARK: &str = "mark";
 
 impl Log {
     /// A pipe with a name, so that whoever waits is woken by what is written.
@@ -103,30 +108,37 @@ impl Log {
         mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         // Held open for writing as well: the end of one server is not the end of the log.
         let pipe = File::options().read(true).write(true).open(path).unwrap();
-        let log = Self(Arc::default());
-        let written = log.clone();
+        let written = Arc::<(Mutex<Vec<String>>, Condvar)>::default();
+        let (reader, lines) = (BufReader::new(pipe.try_clone().unwrap()), written.clone());
         std::thread::spawn(move || {
-            for line in BufReader::new(pipe).lines() {
-                written.0.0.lock().unwrap().push(line.unwrap());
-                written.0.1.notify_all();
+            for line in reader.lines() {
+                lines.0.lock().unwrap().push(line.unwrap());
+                lines.1.notify_all();
             }
         });
-        log
+        Self { pipe, written }
     }
 
     /// Waits until so many messages of a method were read, and returns all of them.
     #[track_caller]
     pub(super) fn until(&self, method: &str, times: usize) -> Vec<Value> {
-        let lines = self.0.0.lock().unwrap();
+        let lines = self.written.0.lock().unwrap();
         let few = |lines: &mut Vec<String>| of(lines, method).len() < times;
-        let (lines, late) = self.0.1.wait_timeout_while(lines, PATIENCE, few).unwrap();
+        let (lines, late) = self.written.1.wait_timeout_while(lines, PATIENCE, few).unwrap();
         assert!(!late.timed_out(), "not {times} of {method}; what came: {lines:#?}");
         of(&lines, method)
     }
 
-    /// All that was written, as it was written.
+    /// All that was written up to now, as it was written.
+    #[track_caller]
     pub(super) fn lines(&self) -> Vec<String> {
-        self.0.0.lock().unwrap().clone()
+        (&self.pipe).write_all(format!("{MARK}\n").as_bytes()).unwrap();
+        let lines = self.written.0.lock().unwrap();
+        let unread = |lines: &mut Vec<String>| !lines.iter().any(|line| line == MARK);
+        let (mut lines, late) = self.written.1.wait_timeout_while(lines, PATIENCE, unread).unwrap();
+        assert!(!late.timed_out(), "the log is not read");
+        lines.retain(|line| line != MARK);
+        lines.clone()
     }
 
     /// How often a server was started.
