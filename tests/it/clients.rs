@@ -47,18 +47,19 @@ fn check(client: &str, mode: Option<&str>, revision: Option<&str>) {
 }
 
 /// One line for the summary that `scripts/test` prints.
-fn report(seen: &Value) {
+pub(crate) fn report(seen: &Value) {
     let Some(folder) = std::env::var_os("PATTERM_CLIENT_REPORT") else { return };
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     let did: Vec<_> = seen["did"].as_array().into_iter().flatten().map(text).collect();
     let (client, mode) = (text(&seen["client"]), text(&seen["mode"]));
+    let transport = text(&seen["transport"]);
     let line = format!(
-        "{client:<11} {:<9} mode {mode:<7} revision {:<11} {}\n",
+        "{client:<11} {:<9} {transport:<5} mode {mode:<7} revision {:<11} {}\n",
         text(&seen["version"]),
         text(&seen["revision"]),
         did.join("; ")
     );
-    std::fs::write(Path::new(&folder).join(format!("{client}-{mode}")), line).unwrap();
+    std::fs::write(Path::new(&folder).join(format!("{client}-{transport}-{mode}")), line).unwrap();
 }
 
 #[test]

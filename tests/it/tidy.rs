@@ -45,12 +45,8 @@ const EDGES: [(&str, &[&str], &[&str]); 9] = [
     ),
     ("patterm-tui", &["patterm-wire", "patterm-screen"], &["tokio", "rmcp", "axum"]),
     ("patterm", &["patterm-wire", "patterm-keeper", "patterm-host", "patterm-tui"], &["rmcp"]),
-    (
-        "patterm-tests",
-        &["patterm-wire", "patterm-keeper", "patterm-gateway", "patterm-host", "patterm-screen"],
-        &[],
-    ),
-    ("patterm-bench", &["patterm-screen"], &[]),
+    ("patterm-tests", &["patterm-wire", "patterm-keeper", "patterm-host", "patterm-screen"], &[]),
+    ("patterm-bench", &["patterm-screen", "patterm-gateway"], &[]),
 ];
 
 #[test]

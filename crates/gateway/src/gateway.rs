@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use patterm_wire::{Id, Message};
 use tokio::sync::mpsc;
@@ -261,7 +262,10 @@ impl Line {
         self.join(&session);
         let answer = session.ask(self.id, id.clone(), method, text)?;
         let mut call = Call { session, line: self.id, id, why: Some("the caller is gone") };
-        match timeout(slot.bounds().call, answer).await {
+        // Who listens does so for as long as he likes.
+        let listens = method == "subscriptions/listen";
+        let patience = if listens { Duration::MAX } else { slot.bounds().call };
+        match timeout(patience, answer).await {
             Ok(answer) => {
                 call.why = None;
                 answer.map_err(|_| {
@@ -271,7 +275,6 @@ impl Line {
             }
             Err(_) => {
                 call.why = Some("it took too long");
-                let patience = slot.bounds().call;
                 let message = format!("`{}` did not answer within {patience:?}", self.name);
                 Err(Refusal::new(RefusalKind::Timeout, message))
             }

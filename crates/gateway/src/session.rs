@@ -241,14 +241,10 @@ impl Session {
     /// Does something with the relay, and what follows from it, before anybody else does.
     fn with(&self, work: impl FnOnce(&mut Relay<oneshot::Sender<Vec<u8>>>)) {
         let mut state = self.lock();
-        let probed = state.relay.is_probing();
-        let greeted = state.relay.is_greeting();
+        let before = state.relay.greeting();
         work(&mut state.relay);
-        if !probed && state.relay.is_probing() {
-            self.after(PROBE_PATIENCE, |session| session.with(Relay::probe_is_over));
-        }
-        if !greeted && state.relay.is_greeting() {
-            self.after(GREETING_PATIENCE, Self::greeting_is_late);
+        if let Some(asked) = state.relay.greeting().filter(|asked| before != Some(*asked)) {
+            self.watch_greeting(asked);
         }
         let mut outputs = std::mem::take(&mut state.outputs);
         state.relay.move_output(&mut outputs);
@@ -283,15 +279,26 @@ impl Session {
         });
     }
 
-    fn greeting_is_late(&self) {
-        let message = format!(
-            "`{}` did not finish the handshake within {GREETING_PATIENCE:?}{}",
-            self.0.name,
-            self.last_words()
-        );
-        self.with(|relay| {
-            relay.greeting_is_late(&Refusal::new(RefusalKind::Unavailable, message));
-        });
+    /// A question of the handshake is not waited for for ever.
+    fn watch_greeting(&self, (own, is_probe): (u64, bool)) {
+        match is_probe {
+            true => self.after(PROBE_PATIENCE, move |session| session.probe_is_over(own)),
+            false => self.after(GREETING_PATIENCE, move |session| session.greeting_is_late(own)),
+        }
+    }
+
+    fn probe_is_over(&self, own: u64) {
+        self.with(|relay| relay.probe_is_over(own));
+    }
+
+    fn greeting_is_late(&self, own: u64) {
+        let mut of_no_use = false;
+        self.with(|relay| of_no_use = relay.greeting_is_late(own));
+        if of_no_use {
+            let session = self.clone();
+            let how = format!("did not finish the handshake within {GREETING_PATIENCE:?}");
+            tokio::spawn(async move { session.ended(&how).await });
+        }
     }
 
     async fn write_all(self, mut input: Box<dyn AsyncWrite + Send + Unpin>) {

@@ -30,7 +30,8 @@ export async function drive(client, body) {
     if (typeof whoami !== "object" || whoami === null) throw new Error(`whoami answered ${JSON.stringify(whoami)}`);
     await rig.close();
     if (process.env.VERBOSE) console.error(rig.story());
-    console.log(JSON.stringify({ client, version, mode: rig.mode, revision, tools, whoami, did: rig.steps }));
+    const transport = rig.server.url ? "http" : "stdio";
+    console.log(JSON.stringify({ client, version, transport, mode: rig.mode, revision, tools, whoami, did: rig.steps }));
   } catch (error) {
     console.error(`${client}: ${error.message}`);
     await rig.close();
@@ -81,13 +82,18 @@ class Rig {
       const [name, value] = argv.splice(0, 2);
       options[name] = value;
     }
-    const { "--install": install, "--mode": mode = null, ...unknown } = options;
+    const { "--install": install, "--mode": mode = null, "--url": url, "--token": token, ...unknown } = options;
     const [, command, ...args] = argv;
-    if (!install || !command || Object.keys(unknown).length > 0) {
-      throw new Error(`usage: ${this.#client} --install DIR [--mode legacy|auto|modern] -- SERVER_COMMAND ARGS…`);
+    if (!install || !(url ? token : command) || Object.keys(unknown).length > 0) {
+      const ways = ["-- SERVER_COMMAND ARGS…", "--url URL --token TOKEN"];
+      throw new Error(`usage: ${this.#client} --install DIR [--mode legacy|auto|modern] ${ways.join(" or ")}`);
     }
     this.install = path.resolve(install);
     this.mode = mode;
+    if (url) {
+      this.server = { name: SERVER, url, headers: { Authorization: `Bearer ${token}` } };
+      return;
+    }
     // Some clients scrub the environment: what the server needs stands in their configuration.
     const wanted = (key) => key.startsWith("PATTERM_") || key === "XDG_RUNTIME_DIR" || key === "XDG_STATE_HOME";
     const env = Object.fromEntries(Object.entries(process.env).filter(([key]) => wanted(key)));

@@ -6,13 +6,20 @@ from importlib.metadata import version
 
 import anyio
 from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+
+
+def transport(server: dict):
+    if "url" in server:
+        http = create_mcp_http_client(headers=server["headers"])
+        return streamable_http_client(server["url"], http_client=http)
+    return StdioServerParameters(**{key: server[key] for key in ("command", "args", "env")})
 
 
 async def main() -> None:
     given = json.loads(os.environ["SDK_JOB"])
-    server = StdioServerParameters(**{key: given["server"][key] for key in ("command", "args", "env")})
     mode = {"modern": "2026-07-28", None: "auto"}.get(given["mode"], given["mode"])
-    async with Client(server, mode=mode) as client:
+    async with Client(transport(given["server"]), mode=mode) as client:
         tools = []
         page = None
         while page is None or page.next_cursor:

@@ -7,7 +7,7 @@ import { pathToFileURL } from "node:url";
 const { install, mode, server } = JSON.parse(process.env.SDK_JOB);
 const sdk = path.join(install, "node_modules/@modelcontextprotocol/client");
 const load = (file) => import(pathToFileURL(path.join(sdk, "dist", file)));
-const { Client } = await load("index.mjs");
+const { Client, StreamableHTTPClientTransport } = await load("index.mjs");
 const { StdioClientTransport, getDefaultEnvironment } = await load("stdio.mjs");
 const { version } = JSON.parse(await readFile(path.join(sdk, "package.json"), "utf8"));
 
@@ -16,8 +16,12 @@ const client = new Client(
   { name: "patterm-tests", version: "0" },
   mode === null ? {} : { versionNegotiation: { mode: negotiation[mode] } },
 );
-const { command, args, env } = server;
-await client.connect(new StdioClientTransport({ command, args, env: { ...getDefaultEnvironment(), ...env } }));
+const { command, args, env, url, headers } = server;
+await client.connect(
+  url
+    ? new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } })
+    : new StdioClientTransport({ command, args, env: { ...getDefaultEnvironment(), ...env } }),
+);
 const { tools } = await client.listTools();
 const result = await client.callTool({ name: "whoami", arguments: {} });
 // This SDK checks the structured content of failures, too, against the output schema.

@@ -5,13 +5,13 @@ use std::net::{SocketAddr, TcpStream};
 
 use serde_json::{Value, json};
 
-use super::gate::{Gate, PATIENCE, TOKEN};
+use super::gate::{Gate, PATIENCE};
 
 /// A client, with the session that it began, if it did.
 #[derive(Clone)]
 pub(super) struct Client {
     address: SocketAddr,
-    pub(super) token: &'static str,
+    pub(super) token: String,
     pub(super) session: Option<String>,
 }
 
@@ -39,19 +39,19 @@ impl Client {
 
     /// A client without a session.
     pub(super) fn of(gate: &Gate) -> Self {
-        Self { address: gate.address, token: TOKEN, session: None }
+        Self { address: gate.address, token: gate.tokens[0].clone(), session: None }
     }
 
     /// A client of the older era, after its handshake.
     #[track_caller]
     pub(super) fn greeted(gate: &Gate) -> Self {
-        Self::greeted_with(gate, TOKEN, json!({}))
+        Self::greeted_with(gate, &gate.tokens[0], json!({}))
     }
 
     /// One that can be asked for these things.
     #[track_caller]
-    pub(super) fn greeted_with(gate: &Gate, token: &'static str, capabilities: Value) -> Self {
-        let mut client = Self { token, ..Self::of(gate) };
+    pub(super) fn greeted_with(gate: &Gate, token: &str, capabilities: Value) -> Self {
+        let mut client = Self { token: token.to_owned(), ..Self::of(gate) };
         let info = json!({"name": "tests", "version": "0"});
         let params = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info});
         let reply = client.post(&request("greeting", "initialize", params));
@@ -143,12 +143,14 @@ impl Client {
         let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
         let has = |name: &str| headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
         let authorization = format!("Bearer {}", self.token);
+        let length = body.len().to_string();
         for (name, value) in [
             ("Host", "localhost"),
             ("Authorization", authorization.as_str()),
             ("Content-Type", "application/json"),
             ("Accept", "application/json, text/event-stream"),
             ("Mcp-Session-Id", self.session.as_deref().unwrap_or_default()),
+            ("Content-Length", &length),
         ] {
             if !has(name) && !value.is_empty() {
                 head += &format!("{name}: {value}\r\n");
@@ -157,7 +159,7 @@ impl Client {
         for (name, value) in headers.iter().filter(|(_, value)| !value.is_empty()) {
             head += &format!("{name}: {value}\r\n");
         }
-        head += &format!("Content-Length: {}\r\n\r\n{body}", body.len());
+        head += &format!("\r\n{body}");
         // One that is refused early may find nobody to read the rest.
         let _ = stream.write_all(head.as_bytes());
         stream

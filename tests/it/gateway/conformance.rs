@@ -4,10 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use patterm_gateway::Share;
 use serde::Deserialize;
 
-use super::gate::{Gate, TOKEN, Wish};
+use super::gate::{Gate, Wish};
 use crate::clients::installed;
 
 /// The suite, as `tests/clients/package.json` pins it.
@@ -76,7 +75,7 @@ fn check(run: &str, revision: &str, least: usize, wish: Wish) {
     let gate = Gate::of(wish);
     let driver = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients/drivers/conformance");
     let mut driver = gate.place.command(&driver);
-    driver.args(["--install", &installed(), "--url", &gate.url(), "--token", TOKEN]);
+    driver.args(["--install", &installed(), "--url", &gate.url(), "--token", &gate.tokens[0]]);
     driver.args(["--requirements", revision]);
     let output = driver.output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -126,7 +125,7 @@ fn check(run: &str, revision: &str, least: usize, wish: Wish) {
 
 #[test]
 fn conformance_of_2025_11_25() {
-    check("2025-11-25", "2025-11-25", 80, Wish { share: Share::Session, ..Wish::default() });
+    check("2025-11-25", "2025-11-25", 80, Wish::with("share = 'session'"));
 }
 
 #[test]
@@ -136,7 +135,7 @@ fn conformance_of_2025_11_25_shared_by_all() {
 
 #[test]
 fn conformance_of_2025_11_25_with_a_stateless_server() {
-    let wish = Wish { arguments: &["--era", "modern"], ..Wish::default() };
+    let wish = Wish::started(&["--era", "modern"]);
     check("2025-11-25 of a stateless server", "2025-11-25", 64, wish);
 }
 
@@ -147,6 +146,6 @@ fn conformance_of_2026_07_28() {
 
 #[test]
 fn conformance_of_2026_07_28_with_an_older_server() {
-    let wish = Wish { arguments: &["--era", "legacy"], ..Wish::default() };
+    let wish = Wish::started(&["--era", "legacy"]);
     check("2026-07-28 of an older server", "2026-07-28", 160, wish);
 }

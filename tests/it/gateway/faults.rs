@@ -6,12 +6,11 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
-use patterm_gateway::{Bounds, Share};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use super::client::{Client, Exchange, call, request};
-use super::gate::{Gate, OTHER_TOKEN, TOKEN, Wish};
+use super::gate::{Gate, Wish};
 
 /// What a tool gave back.
 #[track_caller]
@@ -69,7 +68,7 @@ fn fault_02_a_session_outlives_its_first_request() {
 
 #[test]
 fn fault_03_two_first_calls_start_one_server() {
-    let gate = Gate::of(Wish { arguments: &["--greeting", "200"], ..Wish::default() });
+    let gate = Gate::of(Wish::started(&["--greeting", "200"]));
     let together = Arc::new(Barrier::new(16));
     let callers: Vec<_> = (0..16)
         .map(|_| {
@@ -85,12 +84,12 @@ fn fault_03_two_first_calls_start_one_server() {
         assert_eq!(content(answer), content(&answers[0]), "one process serves them all");
     }
     assert_eq!((gate.log.starts(), gate.log.count("initialize")), (1, 1));
+    assert_eq!(gate.log.count("notifications/initialized"), 1);
 }
 
 #[test]
 fn fault_04_the_first_caller_leaves_during_the_handshake() {
-    let wish = Wish { arguments: &["--era", "legacy", "--greeting", "500"], ..Wish::default() };
-    let gate = Gate::of(wish);
+    let gate = Gate::of(Wish::started(&["--era", "legacy", "--greeting", "500"]));
     let first = Client::of(&gate).send(&call(1, "whoami", json!({})));
     gate.log.until("initialize", 1);
     leave(first);
@@ -129,7 +128,9 @@ fn fault_06_what_the_server_says_unasked_finds_somebody() {
     // Its requests are answered, or refused at once.
     let ask = |method: &str| one.post(&call(1, "ask", json!({"method": method}))).json();
     assert_eq!(content(&ask("ping"))["result"], json!({}));
-    assert_eq!(content(&ask("roots/list"))["result"]["roots"][0]["uri"], "file:///project");
+    let roots = ask("roots/list");
+    let root = content(&roots)["result"]["roots"][0]["uri"].as_str().unwrap();
+    assert!(root.starts_with("file:///") && root.ends_with("/project"), "{root}");
     for method in ["sampling/createMessage", "elicitation/create"] {
         let refused = ask(method);
         assert_eq!(content(&refused)["error"]["code"], -32601, "{refused}");
@@ -156,10 +157,9 @@ fn fault_06_what_the_server_says_unasked_finds_somebody() {
 
 #[test]
 fn fault_06_a_server_of_ones_own_may_ask() {
-    let gate = Gate::of(Wish { share: Share::Session, ..Wish::default() });
+    let gate = Gate::of(Wish::with("share = 'session'"));
     let able = json!({"sampling": {}});
-    let clients =
-        [TOKEN, OTHER_TOKEN].map(|token| Client::greeted_with(&gate, token, able.clone()));
+    let clients = [0, 1].map(|n: usize| Client::greeted_with(&gate, &gate.tokens[n], able.clone()));
     let mut asked: Vec<_> = clients
         .iter()
         .map(|client| client.begin_with(&call(1, "test_sampling", json!({"prompt": "?"})), &[]))
@@ -181,8 +181,7 @@ fn fault_06_a_server_of_ones_own_may_ask() {
 
 #[test]
 fn fault_07_a_caller_that_left_is_told_to_the_server() {
-    let bounds = Bounds { call: Duration::from_millis(1500), ..Bounds::default() };
-    let gate = Gate::of(Wish { bounds, ..Wish::default() });
+    let gate = Gate::of(Wish::with("call_seconds = 1.5"));
     let client = Client::greeted(&gate);
     let cancelled = |times: usize| {
         let calls = gate.log.until("tools/call", times);
@@ -208,11 +207,16 @@ fn fault_07_a_caller_that_left_is_told_to_the_server() {
     let late = client.post(&call(3, "hang", json!({}))).json();
     assert_eq!((kind(&late), &late["id"]), ("timeout", &json!(3)), "{late}");
     cancelled(3);
-    // A stateless caller, in the middle of its events.
+    // A stateless caller, in the middle of its events; listening has no deadline.
     let params = json!({"notifications": {"toolsListChanged": true}});
     let mut stream = Client::of(&gate).begin_modern(&request("l", "subscriptions/listen", params));
     let (_, first) = stream.event().unwrap();
     assert_eq!(first["method"], "notifications/subscriptions/acknowledged", "{first}");
+    client.post(&call(4, "slow", json!({"milliseconds": 1400})));
+    client.post(&call(5, "slow", json!({"milliseconds": 300})));
+    client.post(&call(6, "test_trigger_tool_change", json!({})));
+    let (_, second) = stream.event().unwrap();
+    assert_eq!(second["method"], "notifications/tools/list_changed", "{second}");
     drop(stream);
     let listened = gate.log.until("subscriptions/listen", 1);
     let told = gate.log.until("notifications/cancelled", 4);
@@ -258,8 +262,7 @@ fn fault_10_noise_and_long_lines_harm_nobody() {
 
 #[test]
 fn fault_11_a_server_that_does_not_read_stalls_nobody() {
-    let bounds = Bounds { call: Duration::from_millis(1000), ..Bounds::default() };
-    let gate = Gate::of(Wish { bounds, ..Wish::default() });
+    let gate = Gate::of(Wish::with("call_seconds = 1.0"));
     let client = Client::greeted(&gate);
     client.post(&call(0, "stop_reading", json!({})));
     // What it does not read is held, up to a bound; over it, callers hear so at once.
@@ -308,14 +311,11 @@ fn fault_12_nothing_is_decoded_and_encoded_again() {
 
 #[test]
 fn fault_13_calls_and_bytes_have_ceilings() {
-    let bounds = Bounds {
-        in_flight: 3,
-        in_flight_of_one: 2,
-        message_bytes: 1 << 20,
-        call: Duration::from_secs(3),
-        ..Bounds::default()
-    };
-    let gate = Gate::of(Wish { bounds, ..Wish::default() });
+    let settings = "in_flight = 3
+in_flight_of_one = 2
+message_bytes = 1048576
+call_seconds = 3.0";
+    let gate = Gate::of(Wish::with(settings));
     let (one, two) = (Client::greeted(&gate), Client::greeted(&gate));
     let mut hanging =
         vec![one.send(&call(1, "hang", json!({}))), one.send(&call(2, "hang", json!({})))];
@@ -349,9 +349,11 @@ fn fault_13_calls_and_bytes_have_ceilings() {
 
 #[test]
 fn fault_13_starts_sessions_and_idle_servers_have_ceilings() {
-    let bounds =
-        Bounds { sessions: 2, idle: Some(Duration::from_millis(500)), ..Bounds::default() };
-    let gate = Gate::of(Wish { bounds, share: Share::Session, ..Wish::default() });
+    let gate = Gate::of(Wish::with(
+        "share = 'session'
+sessions = 2
+idle_seconds = 0.5",
+    ));
     let (one, _two) = (Client::greeted(&gate), Client::greeted(&gate));
     let third = Client::of(&gate).post(&request(1, "initialize", json!({})));
     assert_eq!((third.status, kind(&third.json())), (429, "limit"), "{third:?}");
@@ -372,10 +374,14 @@ fn fault_13_starts_sessions_and_idle_servers_have_ceilings() {
 #[test]
 fn fault_14_a_command_line_is_never_joined() {
     let words = ["--word", "a b", "--word", "$(touch owned); \"'`|&", "--word", ""];
-    let gate = Gate::of(Wish {
-        arguments: &["--word", "a b", "--word", "$(touch owned); \"'`|&", "--word", ""],
-        ..Wish::default()
-    });
+    let gate = Gate::of(Wish::started(&[
+        "--word",
+        "a b",
+        "--word",
+        "$(touch owned); \"'`|&",
+        "--word",
+        "",
+    ]));
     let client = Client::greeted(&gate);
     // Nothing of a request gets there either.
     let given = json!({"argv": ["sh", "-c", "touch owned"], "command": "touch owned"});
@@ -386,8 +392,8 @@ fn fault_14_a_command_line_is_never_joined() {
     client.post(&request(2, "initialize", params));
     assert!(!gate.place.path("project").join("owned").exists());
     // One that is not there is told as such.
-    let argv = Some(vec!["no-such-server --stdio".to_owned()]);
-    let gate = Gate::of(Wish { argv, ..Wish::default() });
+    let command = Some(&["no-such-server --stdio"][..]);
+    let gate = Gate::of(Wish { command, ..Wish::default() });
     let answer = Client::of(&gate).post(&call(1, "whoami", json!({}))).json();
     assert_eq!(kind(&answer), "unavailable");
     let said = answer["error"]["message"].as_str().unwrap();

@@ -2,6 +2,8 @@
 //! everything wrong, reached over real sockets.
 
 mod client;
+mod clients;
 mod conformance;
 mod faults;
 mod gate;
+mod probe;

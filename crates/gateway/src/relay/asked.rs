@@ -20,6 +20,7 @@ impl<R> Relay<R> {
             return self.out.push(Output::Answer(ask.reply, body));
         }
         line.calls.insert(ask.id.clone(), None);
+        line.stateless = ask.era == Era::Modern;
         let over = |bound: usize, now: usize| bound != 0 && now >= bound;
         if over(self.terms.in_flight, all) || over(self.terms.in_flight_of_one, own) {
             let message = format!(
@@ -39,7 +40,7 @@ impl<R> Relay<R> {
             return self.refuse(ask, &refusal.to_error());
         }
         let need = self.need(ask.era);
-        if need != Need::Nothing || self.stage == Stage::Initialized {
+        if need != Need::Nothing || matches!(self.stage, Stage::Initialized { .. }) {
             self.advance(need, Some(&ask));
             self.waiting.push(ask);
             return;

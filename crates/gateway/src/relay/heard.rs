@@ -124,8 +124,14 @@ impl<R> Relay<R> {
     fn hear_notification(&mut self, method: &str, text: &str) {
         let text = text.trim();
         if let Some(span) = era::subscription(text, "params") {
-            let own = text[span.clone()].parse().ok();
-            let Some(pending) = own.and_then(|own: u64| self.pending.get(&own)) else { return };
+            let own: Option<u64> = text[span.clone()].parse().ok();
+            if own.is_some() && own == self.own_listening {
+                if method.ends_with("/list_changed") {
+                    self.tell_those(text, |_, _| true);
+                }
+                return;
+            }
+            let Some(pending) = own.and_then(|own| self.pending.get(&own)) else { return };
             let (line, id) = (pending.line, pending.id.clone());
             let text = raw::edited(text, vec![(span, id.as_json().to_owned())]);
             self.out.push(Output::Tell { line, about: Some(id), text });
@@ -172,11 +178,10 @@ impl<R> Relay<R> {
 
     /// Tells those callers of whom this is true, in the order in which they came.
     fn tell_those(&mut self, text: &str, of: impl Fn(LineId, &super::Line) -> bool) {
-        let listening: Vec<LineId> = self.listeners.iter().map(|listener| listener.line).collect();
         let mut lines: Vec<LineId> = self
             .lines
             .iter()
-            .filter(|(id, line)| !listening.contains(id) && of(**id, line))
+            .filter(|(id, line)| !line.stateless && of(**id, line))
             .map(|(id, _)| *id)
             .collect();
         lines.sort_unstable();

@@ -86,6 +86,8 @@ struct Listener<R> {
 /// What is known of a caller's line.
 #[derive(Debug, Default)]
 struct Line {
+    /// It is of the stateless era: it hears what it listens to, and what belongs to its requests.
+    stateless: bool,
     /// Requests of the server's that this caller was asked.
     asked: HashSet<Id>,
     /// Resources it subscribed to.
@@ -107,6 +109,8 @@ pub(crate) struct Relay<R> {
     pending: HashMap<u64, Pending<R>>,
     waiting: Vec<Ask<R>>,
     listeners: Vec<Listener<R>>,
+    /// Under which id the session itself listens to a stateless server, for callers who cannot.
+    own_listening: Option<u64>,
     lines: HashMap<LineId, Line>,
     out: Vec<Output<R>>,
     /// Lines that were no message.
@@ -125,6 +129,7 @@ impl<R> Relay<R> {
             pending: HashMap::new(),
             waiting: Vec::new(),
             listeners: Vec::new(),
+            own_listening: None,
             lines: HashMap::new(),
             out: Vec::new(),
             noise: 0,

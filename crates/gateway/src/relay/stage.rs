@@ -31,8 +31,8 @@ pub(super) enum Stage {
     Discovering(u64),
     /// `initialize` was asked under this id.
     Initializing(u64),
-    /// It was answered; that it was understood is not written yet.
-    Initialized,
+    /// It was answered; that it was understood is not written yet, though it may be on its way.
+    Initialized { on_its_way: bool },
     /// Whoever is of an era that is known to be served is served.
     Ready,
     /// It is over.
@@ -48,32 +48,33 @@ pub(super) enum Need {
 }
 
 impl<R> Relay<R> {
-    /// Whether the session waits for the server to say who it is.
-    pub(crate) fn is_greeting(&self) -> bool {
-        matches!(self.stage, Stage::Discovering(_) | Stage::Initializing(_) | Stage::Initialized)
-    }
-
-    /// Whether it waits for the answer to its probe: a server that knows no such request may say
-    /// nothing at all.
-    pub(crate) fn is_probing(&self) -> bool {
-        matches!(self.stage, Stage::Discovering(_))
+    /// The question of the handshake that the server has not answered, and whether it is the probe:
+    /// a server that knows no such request may say nothing at all.
+    pub(crate) fn greeting(&self) -> Option<(u64, bool)> {
+        match self.stage {
+            Stage::Discovering(own) => Some((own, true)),
+            Stage::Initializing(own) => Some((own, false)),
+            _ => None,
+        }
     }
 
     /// The server has had its time to answer the probe: it is of the older era.
-    pub(crate) fn probe_is_over(&mut self) {
-        if self.is_probing() {
+    pub(crate) fn probe_is_over(&mut self, own: u64) {
+        if self.stage == Stage::Discovering(own) {
             self.discovered(None);
         }
     }
 
     /// How writing `notifications/initialized` went: if it failed, only that is repeated.
     pub(crate) fn initialized_written(&mut self, well: bool) {
-        if self.stage != Stage::Initialized {
+        if !matches!(self.stage, Stage::Initialized { .. }) {
             return;
         }
         if well {
             self.stage = Stage::Ready;
             self.flush();
+        } else {
+            self.stage = Stage::Initialized { on_its_way: false };
         }
     }
 
@@ -99,7 +100,7 @@ impl<R> Relay<R> {
     /// Does what somebody needs, if it is not being done already. `ask` is who needs it.
     pub(super) fn advance(&mut self, need: Need, ask: Option<&Ask<R>>) {
         match (&self.stage, need) {
-            (Stage::Initialized, _) => self.write_initialized(),
+            (Stage::Initialized { on_its_way: false }, _) => self.write_initialized(),
             (Stage::Silent | Stage::Ready, Need::Discover) => self.discover(),
             (Stage::Silent | Stage::Ready, Need::Initialize) => self.initialize(ask),
             _ => {}
@@ -134,6 +135,7 @@ impl<R> Relay<R> {
     }
 
     fn write_initialized(&mut self) {
+        self.stage = Stage::Initialized { on_its_way: true };
         let text = reply::notification("notifications/initialized", None);
         let text = String::from_utf8_lossy(&text).into_owned();
         self.out.push(Output::WriteInitialized(text));
@@ -147,7 +149,6 @@ impl<R> Relay<R> {
                 Ok(result) => {
                     self.hello.initialize = Some(result.to_owned());
                     self.eras.legacy = Some(true);
-                    self.stage = Stage::Initialized;
                     self.write_initialized();
                 }
                 Err(error) => self.not_greeted(error),
@@ -177,6 +178,9 @@ impl<R> Relay<R> {
     /// Goes on with who waits, unless the server is of no era at all.
     fn settle(&mut self, why: &str) {
         if self.eras != (Eras { modern: Some(false), legacy: Some(false) }) {
+            if self.eras.legacy == Some(false) && self.hello.discover.is_some() {
+                self.listen_for_all();
+            }
             return self.flush();
         }
         // The next call tries again.
@@ -185,12 +189,33 @@ impl<R> Relay<R> {
         self.fail_waiting(&Refusal::new(RefusalKind::Unavailable, message));
     }
 
-    /// The handshake did not come to its end in time: whoever waits for it hears so.
-    pub(crate) fn greeting_is_late(&mut self, refusal: &Refusal) {
-        if self.is_greeting() {
-            self.stage = Stage::Silent;
-            self.fail_waiting(refusal);
+    /// Callers of the older era hear of changed lists without asking for it; a stateless server wants
+    /// to be asked.
+    fn listen_for_all(&mut self) {
+        if self.own_listening.is_some() {
+            return;
         }
+        let own = self.own_id();
+        self.own_listening = Some(own);
+        let lists = "\"toolsListChanged\":true,\"promptsListChanged\":true,\
+                     \"resourcesListChanged\":true";
+        let meta = era::stateless_meta(None);
+        let params = format!("{{\"notifications\":{{{lists}}},\"_meta\":{{{meta}}}}}");
+        let id = Id::from_number(own);
+        self.write_bytes(reply::request(&id, "subscriptions/listen", Some(&params)));
+    }
+
+    /// A handshake was not answered in time. Returns whether the server is of no use: it is asked for
+    /// one only once, and a second one in the same life it would refuse.
+    pub(crate) fn greeting_is_late(&mut self, own: u64) -> bool {
+        if self.stage != Stage::Initializing(own) {
+            return false;
+        }
+        if self.hello.discover.is_none() {
+            return true;
+        }
+        self.not_greeted("it does not answer `initialize`");
+        false
     }
 
     fn fail_waiting(&mut self, refusal: &Refusal) {

@@ -112,6 +112,9 @@ fn the_handshake_is_made_once_and_who_comes_meanwhile_waits() {
     assert_eq!(said.lines().count(), 1, "{said}");
     talk.hear(r#"{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18","x":1}}"#);
     talk.check(r#"to server, told: {"method":"notifications/initialized"}"#);
+    // It is on its way, and not said twice.
+    talk.ask(4, "7", "ping", "{}");
+    talk.check("");
     // It could not be written; only that is repeated.
     talk.0.initialized_written(false);
     talk.ask(3, "5", "tools/list", "{}");
@@ -121,7 +124,8 @@ fn the_handshake_is_made_once_and_who_comes_meanwhile_waits() {
         r#"
         to 1: {"id":0,"result":{"protocolVersion":"2024-11-05","x":1}}
         to server: {"id":3,"method":"tools/list","params":{}}
-        to server: {"id":4,"method":"tools/list","params":{}}
+        to server: {"id":4,"method":"ping","params":{}}
+        to server: {"id":5,"method":"tools/list","params":{}}
         "#,
     );
     // Another caller's own handshake is answered from the first.
@@ -287,7 +291,19 @@ fn an_older_caller_uses_a_stateless_server() {
     talk.hear(r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"m","version":"3"}}}}"#);
     assert!(talk.said().contains("initialize"), "it may have both");
     talk.hear(r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"no such thing"}}"#);
-    talk.check(r#"to 1: {"id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"m","version":"3"}}}"#);
+    // Who cannot ask for it hears of changed lists all the same.
+    let said = talk.said();
+    let (listens, answer) = said.split_once('\n').unwrap();
+    assert!(listens.contains(r#""id":3,"method":"subscriptions/listen""#), "{said}");
+    assert_eq!(
+        answer.trim(),
+        r#"to 1: {"id":0,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"m","version":"3"}}}"#
+    );
+    let of = r#""params":{"_meta":{"io.modelcontextprotocol/subscriptionId":3}}"#;
+    for method in ["subscriptions/acknowledged", "tools/list_changed"] {
+        talk.hear(&format!(r#"{{"jsonrpc":"2.0","method":"notifications/{method}",{of}}}"#));
+    }
+    talk.check(&format!(r#"tell 1 of -: {{"method":"notifications/tools/list_changed",{of}}}"#));
     talk.ask(1, "1", "ping", "{}");
     talk.check(r#"to 1: {"id":1,"result":{}}"#);
     talk.ask(1, "2", "tools/call", r#"{"name":"x"}"#);
@@ -298,7 +314,7 @@ fn an_older_caller_uses_a_stateless_server() {
         ),
         "{said}"
     );
-    talk.hear(r#"{"jsonrpc":"2.0","id":3,"result":{"resultType":"input_required","x":1}}"#);
+    talk.hear(r#"{"jsonrpc":"2.0","id":4,"result":{"resultType":"input_required","x":1}}"#);
     assert!(talk.said().contains("asks for input"));
 }
 
@@ -321,6 +337,17 @@ fn a_stateless_subscription_is_told_under_the_callers_id() {
         to 1: {"id":"sub","result":{"_meta":{"io.modelcontextprotocol/subscriptionId":"sub"}}}
         "#,
     );
+}
+
+#[test]
+fn a_stateless_caller_hears_only_what_it_listens_to() {
+    let mut talk = Talk::shared();
+    talk.ask(5, "1", "tools/call", &format!(r#"{{"name":"x",{DISCOVER_META}}}"#));
+    let listen = format!(r#"{{"notifications":{{"promptsListChanged":true}},{DISCOVER_META}}}"#);
+    talk.ask(6, "2", "subscriptions/listen", &listen);
+    talk.said();
+    talk.hear(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+    talk.check(r#"tell 1 of -: {"method":"notifications/tools/list_changed"}"#);
 }
 
 #[test]
