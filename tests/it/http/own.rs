@@ -68,7 +68,7 @@ fn who_hangs_up_waits_no_more_and_every_call_is_in_the_audit_log() {
     stream.read_to_string(&mut refused).unwrap();
     assert!(refused.starts_with("HTTP/1.1 401"));
     let waiting = client.begin("POST", "/mcp", &[], &body);
-    client.own(&call(2, "whoami", json!({"secret": 1})));
+    client.own(&call(2, "get_process_status", json!({"process_id": "secret"})));
     client.own(&call(3, "whoami", json!({})));
     drop(waiting);
     place.run(&["kill"]);
@@ -83,6 +83,9 @@ fn who_hangs_up_waits_no_more_and_every_call_is_in_the_audit_log() {
     };
     assert!(has("-", "-", "refused"), "{text}");
     assert!(has("test", "wait_for_pattern", "cancelled"), "{text}");
-    assert!(has("test", "whoami", "tool_error") && has("test", "whoami", "ok"), "{text}");
+    assert!(
+        has("test", "get_process_status", "tool_error") && has("test", "whoami", "ok"),
+        "{text}"
+    );
     assert!(!text.contains("secret"), "{text}");
 }

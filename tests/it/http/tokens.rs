@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::raw::Client;
 use super::{call, new_token, open, request};
+use crate::processes::desk::{Desk, id_of};
 use crate::support::{Place, running_in};
 
 #[track_caller]
@@ -99,19 +100,29 @@ fn a_scope_holds_for_patterms_own_tools() {
 #[test]
 fn no_agent_makes_itself_a_token() {
     let place = Place::new();
-    let settings = place.path("home/.config/patterm");
-    std::fs::create_dir_all(&settings).unwrap();
-    let preset = "[agents.minter]\nlike = \"generic\"\nprogram = \"sh\"\n\
-                  args = [\"-c\", \"$PATTERM_BINARY token new own 2>&1; env -u PATTERM_IDENTITY_FILE \
-                  $PATTERM_BINARY token new other 2>&1; echo over; cat\"]\n";
-    std::fs::write(settings.join("config.toml"), preset).unwrap();
-    let mut place = place;
-    let binary = place.binary();
-    place.set("PATTERM_BINARY", binary);
-    let id = place.run(&["agent", "minter"]).trim().to_owned();
-    place.run(&["wait", &id, "over"]);
-    let logs = place.run(&["logs", &id]);
-    assert_eq!(logs.matches("only a person makes or revokes a token").count(), 2, "{logs}");
+    let server = place.serve_in_process();
+    let (_, token) = server.agent("lead", None);
+    let mut agent = Desk::of_agent(&server, &token);
+    for (method, wish) in [
+        ("patterm/token", json!({"new": {"name": "own"}})),
+        ("patterm/token", json!({"revoke": "own"})),
+        ("patterm/http", json!({"listen": "127.0.0.1:0"})),
+    ] {
+        let said = agent.refused("not_owner", method, wish);
+        assert!(said.contains("only a person"), "{said}");
+    }
+    // By the verb, as itself.
+    let mut verb = place.patterm(&["token", "new", "own"]);
+    let output = verb.env("PATTERM_IDENTITY_FILE", "/dev/null").output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("only a person"));
+    // By the verb, having forgotten who it is: what it starts runs in a pane of its own.
+    let env = json!({
+        "HOME": place.path("home"), "XDG_RUNTIME_DIR": place.path("run"),
+        "XDG_STATE_HOME": place.path("state"),
+    });
+    let argv = json!([place.binary(), "token", "new", "own"]);
+    let own = id_of(&agent.ok("spawn_process", json!({"argv": argv, "env": env})));
+    agent.wait(&own, "only a person");
     assert_eq!(place.run(&["token", "ls", "--json"]), "[]\n");
 }
 

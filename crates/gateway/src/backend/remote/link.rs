@@ -1,0 +1,262 @@
+//! The way to a server elsewhere: what is open on it, its session, and its end.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming as Body};
+use patterm_wire::{Id, Incoming, Message};
+use tokio::io::{AsyncBufReadExt, BufReader, DuplexStream};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::call::Call;
+use super::events::{Events, Out, is_events, reason};
+use super::way::{Way, stateless_headers};
+use super::{END_PATIENCE, Remote};
+use crate::raw;
+use crate::refusal::{Refusal, RefusalKind};
+use crate::relay::Era;
+
+/// How long what expects no answer may take to be taken: what follows waits for it.
+const TELL_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The pause before a stream that broke off is taken up again, doubled each time up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+
+/// The way to the server.
+pub(super) struct Link {
+    pub(super) uri: Uri,
+    headers: HeaderMap,
+    pub(super) client: Way,
+    state: Mutex<State>,
+    pub(super) end: CancellationToken,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    /// The session of the older era, and the revision that was agreed on.
+    pub(super) session: Option<HeaderValue>,
+    pub(super) version: Option<HeaderValue>,
+    /// Requests that are on their way, by id.
+    open: HashMap<Id, JoinHandle<()>>,
+    /// Why it ended by itself.
+    why: Option<String>,
+    /// Somebody follows what belongs to no request.
+    follows: bool,
+}
+
+impl Link {
+    pub(super) fn new(remote: &Remote) -> Result<Self, Refusal> {
+        let bad = |why: String| {
+            let message = format!("`{}` cannot be used: {why}", remote.url);
+            Refusal::new(RefusalKind::Unavailable, message)
+        };
+        let uri: Uri = remote.url.parse().map_err(|e| bad(format!("it is no address ({e})")))?;
+        let secure = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            _ => return Err(bad("it begins with neither https:// nor http://".into())),
+        };
+        let mut headers = HeaderMap::new();
+        for (name, value) in &remote.headers {
+            let name = HeaderName::from_bytes(name.as_bytes())
+                .map_err(|_| bad(format!("`{name}` is no name of a header")))?;
+            // The value may be a token: it is not told.
+            let mut value = HeaderValue::from_str(value)
+                .map_err(|_| bad(format!("the header `{name}` has a value that none can have")))?;
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        let client = Way::new(secure).map_err(|e| bad(format!("no certificates to trust: {e}")))?;
+        let (state, end) = (Mutex::default(), CancellationToken::new());
+        Ok(Self { uri, headers, client, state, end })
+    }
+
+    /// Serves lines until there are no more.
+    pub(super) async fn serve(self: Arc<Self>, lines: DuplexStream, out: Out) {
+        let mut lines = BufReader::new(lines).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            let Ok(Incoming::One(message)) = Incoming::parse(line.as_bytes()) else { continue };
+            match message {
+                Message::Request { id, method, .. } => {
+                    let call = self.clone().call(id.clone(), method.to_string(), line.clone());
+                    let (link, out, of) = (self.clone(), out.clone(), id.clone());
+                    // The first word must be answered before anything else is said.
+                    let first = method == "initialize";
+                    let task = tokio::spawn(async move {
+                        call.run(&out).await;
+                        link.state().open.remove(&of);
+                    });
+                    match first {
+                        true => drop(task.await),
+                        false if !task.is_finished() => {
+                            self.state().open.insert(id, task);
+                        }
+                        false => {}
+                    }
+                }
+                Message::Notification { ref method, .. } => {
+                    if method == "notifications/cancelled" {
+                        self.cancel(&line);
+                    }
+                    self.tell(&line).await;
+                    if method == "notifications/initialized" {
+                        self.follow(&out);
+                    }
+                }
+                Message::Response { .. } => self.tell(&line).await,
+            }
+        }
+    }
+
+    fn call(self: Arc<Self>, id: Id, method: String, line: String) -> Call {
+        Call { link: self, id, method, line, last: None }
+    }
+
+    /// Whoever does not wait any more hangs up: in the newer era that is all that is said.
+    fn cancel(&self, line: &str) {
+        let id = raw::at_path(line, &["params", "requestId"]);
+        let id = id.and_then(|span| Id::from_json(&line[span]));
+        if let Some(task) = id.and_then(|id| self.state().open.remove(&id)) {
+            task.abort();
+        }
+    }
+
+    /// Sends what expects no answer.
+    async fn tell(&self, line: &str) {
+        let modern = self.state().session.is_none() && self.state().version.is_none();
+        // The newer era has no session to tell anything.
+        if modern && Era::of(line) != Era::Modern {
+            return;
+        }
+        let Ok(request) = self.request(Method::POST, line) else { return };
+        let told = timeout(TELL_PATIENCE, self.client.request(request)).await;
+        if let Ok(Ok(response)) = told
+            && response.status() == StatusCode::NOT_FOUND
+        {
+            self.lost();
+        }
+    }
+
+    /// A request with all its headers.
+    pub(super) fn request(
+        &self,
+        method: Method,
+        line: &str,
+    ) -> Result<Request<Full<Bytes>>, String> {
+        let mut request = Request::builder().method(method.clone()).uri(self.uri.clone());
+        if let Some(headers) = request.headers_mut() {
+            *headers = self.headers.clone();
+            let accept = match method {
+                Method::GET => "text/event-stream",
+                _ => "application/json, text/event-stream",
+            };
+            headers.insert("accept", HeaderValue::from_static(accept));
+            if method == Method::POST {
+                headers.insert("content-type", HeaderValue::from_static("application/json"));
+            }
+            let state = self.state();
+            if let Some(session) = &state.session {
+                headers.insert(SESSION, session.clone());
+            }
+            if let Some(version) = &state.version {
+                headers.insert(VERSION, version.clone());
+            }
+            drop(state);
+            if method == Method::POST && Era::of(line) == Era::Modern {
+                stateless_headers(headers, line);
+            }
+        }
+        let body = Full::new(Bytes::from(line.to_owned()));
+        request.body(body).map_err(|e| e.to_string())
+    }
+
+    /// Follows what belongs to no request, where the server has such a stream.
+    fn follow(self: &Arc<Self>, out: &Out) {
+        if std::mem::replace(&mut self.state().follows, true) {
+            return;
+        }
+        let (link, out) = (self.clone(), out.clone());
+        let end = self.end.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = link.follow_all(&out) => {}
+                () = end.cancelled() => {}
+            }
+        });
+    }
+
+    async fn follow_all(&self, out: &Out) {
+        let (mut last, mut pause) = (None, FIRST_PAUSE);
+        loop {
+            let answer = self.resume(last.as_ref()).await;
+            match answer {
+                Ok(response) if is_events(&response) => {
+                    let mut events = Events::default();
+                    let heard = events.read(response.into_body(), out, None).await;
+                    last = events.last.or(last);
+                    if heard.is_ok() {
+                        pause = FIRST_PAUSE;
+                    }
+                }
+                Ok(response) if response.status() == StatusCode::NOT_FOUND => return self.lost(),
+                // It has none.
+                Ok(response) if response.status().is_client_error() => return,
+                Ok(_) | Err(_) => {}
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// A stream, after the last event that was heard of it.
+    pub(super) async fn resume(
+        &self,
+        last: Option<&HeaderValue>,
+    ) -> Result<Response<Body>, String> {
+        let mut request = self.request(Method::GET, "")?;
+        if let Some(last) = last {
+            request.headers_mut().insert("last-event-id", last.clone());
+        }
+        self.client.request(request).await.map_err(|e| reason(&e))
+    }
+
+    /// The server knows nothing of the session any more: the next call begins another.
+    pub(super) fn lost(&self) {
+        let mut state = self.state();
+        if state.session.take().is_some() {
+            state.why = Some("has forgotten the session".into());
+            drop(state);
+            self.end.cancel();
+        }
+    }
+
+    pub(super) fn why(&self) -> String {
+        self.state().why.clone().unwrap_or_else(|| "was ended".into())
+    }
+
+    /// Hangs up, and ends the session where there is one.
+    pub(super) async fn farewell(&self) {
+        self.end.cancel();
+        for (_, task) in self.state().open.drain() {
+            task.abort();
+        }
+        if self.state().session.is_some()
+            && let Ok(request) = self.request(Method::DELETE, "")
+        {
+            let _ = timeout(END_PATIENCE, self.client.request(request)).await;
+        }
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
