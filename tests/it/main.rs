@@ -15,6 +15,8 @@ mod bring_back;
 mod clients;
 mod follow;
 mod fuzz_corpus;
+mod gateway;
+mod http;
 mod keeper;
 mod lifecycle;
 mod pads;

@@ -33,10 +33,11 @@ fn text(file: &Path) -> String {
 }
 
 /// The table of ARCHITECTURE.md: which of our crates each may use, and what it must not know.
-const EDGES: [(&str, &[&str], &[&str]); 8] = [
+const EDGES: [(&str, &[&str], &[&str]); 9] = [
     ("patterm-wire", &[], &["tokio", "rmcp", "rustix", "tracing"]),
     ("patterm-keeper", &[], &["tokio", "rmcp"]),
     ("patterm-screen", &[], &["tokio", "rmcp", "rustix", "serde_json"]),
+    ("patterm-gateway", &["patterm-wire", "patterm-keeper"], &["rmcp", "clap"]),
     (
         "patterm-host",
         &["patterm-wire", "patterm-keeper", "patterm-screen"],
@@ -44,7 +45,11 @@ const EDGES: [(&str, &[&str], &[&str]); 8] = [
     ),
     ("patterm-tui", &["patterm-wire", "patterm-screen"], &["tokio", "rmcp", "axum"]),
     ("patterm", &["patterm-wire", "patterm-keeper", "patterm-host", "patterm-tui"], &["rmcp"]),
-    ("patterm-tests", &["patterm-wire", "patterm-keeper", "patterm-host", "patterm-screen"], &[]),
+    (
+        "patterm-tests",
+        &["patterm-wire", "patterm-keeper", "patterm-gateway", "patterm-host", "patterm-screen"],
+        &[],
+    ),
     ("patterm-bench", &["patterm-screen"], &[]),
 ];
 

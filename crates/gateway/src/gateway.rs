@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use patterm_wire::{Id, Message};
 use tokio::sync::mpsc;
-use tokio::time::timeout;
 
 use crate::backend::Backend;
 use crate::filter::Tools;
@@ -250,15 +249,15 @@ impl Line {
         self.join(&session);
         let answer = session.ask(self.id, id.clone(), method, text)?;
         let mut call = Call { session, line: self.id, id, why: Some("the caller is gone") };
-        match timeout(slot.bounds().call, answer).await {
-            Ok(answer) => {
+        match slot.timers().timeout(slot.bounds().call, answer).await {
+            Some(answer) => {
                 call.why = None;
                 answer.map_err(|_| {
                     let message = format!("`{}` ended before it answered", self.name);
                     Refusal::new(RefusalKind::Ended, message)
                 })
             }
-            Err(_) => {
+            None => {
                 call.why = Some("it took too long");
                 let patience = slot.bounds().call;
                 let message = format!("`{}` did not answer within {patience:?}", self.name);

@@ -1,4 +1,7 @@
-//! Bytes into lines, with a ceiling: what is longer is skipped to its end and counted.
+//! Bytes into lines, with a ceiling: of what is longer only the two ends are kept.
+
+/// Bytes that are kept of the end of a line that was too long.
+const TAIL_BYTES: usize = 128;
 
 /// Takes lines apart as their bytes come.
 #[derive(Debug)]
@@ -9,17 +12,37 @@ pub(crate) struct Lines {
     limit: usize,
     /// The rest of a line that was too long is skipped.
     skipping: bool,
-    skipped: u64,
+    /// Bytes that are kept of the beginning of such a line.
+    head_limit: usize,
+    head: Vec<u8>,
+    tail: Vec<u8>,
+    long: Vec<LongLine>,
+}
+
+/// What is left of a line that was too long.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct LongLine {
+    pub(crate) head: Vec<u8>,
+    pub(crate) tail: Vec<u8>,
 }
 
 impl Lines {
-    pub(crate) fn new(limit: usize) -> Self {
-        Self { held: Vec::new(), searched: 0, limit, skipping: false, skipped: 0 }
+    pub(crate) fn new(limit: usize, head_limit: usize) -> Self {
+        Self {
+            held: Vec::new(),
+            searched: 0,
+            limit,
+            skipping: false,
+            head_limit,
+            head: Vec::new(),
+            tail: Vec::new(),
+            long: Vec::new(),
+        }
     }
 
-    /// Lines that were too long.
-    pub(crate) fn skipped(&self) -> u64 {
-        self.skipped
+    /// Lines that were too long, since this was last asked.
+    pub(crate) fn take_long(&mut self) -> Vec<LongLine> {
+        std::mem::take(&mut self.long)
     }
 
     /// Takes some bytes; `each` gets every line that is whole now, without its end.
@@ -28,8 +51,11 @@ impl Lines {
         let mut begin = 0;
         while let Some(length) = memchr::memchr(b'\n', &self.held[self.searched..]) {
             let end = self.searched + length;
-            if std::mem::take(&mut self.skipping) || end - begin > self.limit {
-                self.skipped += 1;
+            if self.skipping || end - begin > self.limit {
+                self.skip(begin, end);
+                self.skipping = false;
+                let (head, tail) = (std::mem::take(&mut self.head), std::mem::take(&mut self.tail));
+                self.long.push(LongLine { head, tail });
             } else {
                 each(&self.held[begin..end]);
             }
@@ -39,10 +65,20 @@ impl Lines {
         self.held.drain(..begin);
         self.searched = self.held.len();
         if self.held.len() > self.limit {
+            self.skip(0, self.held.len());
             self.held = Vec::new();
             self.searched = 0;
-            self.skipping = true;
         }
+    }
+
+    /// Lets go of a part of a line that is too long.
+    fn skip(&mut self, begin: usize, end: usize) {
+        let part = &self.held[begin..end];
+        if !std::mem::replace(&mut self.skipping, true) {
+            self.head.extend_from_slice(&part[..part.len().min(self.head_limit)]);
+        }
+        self.tail.extend_from_slice(&part[part.len().saturating_sub(TAIL_BYTES)..]);
+        self.tail.drain(..self.tail.len().saturating_sub(TAIL_BYTES));
     }
 
     /// What stands after the last line end.
@@ -60,8 +96,8 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(limit: usize, pieces: &[&str], expected: &[&str], rest: &str, skipped: u64) {
-        let mut lines = Lines::new(limit);
+    fn check(limit: usize, pieces: &[&str], expected: &[&str], rest: &str, long: &[(&str, &str)]) {
+        let mut lines = Lines::new(limit, 2);
         let mut found = Vec::new();
         for piece in pieces {
             lines.take(piece.as_bytes(), |line| {
@@ -69,20 +105,25 @@ mod tests {
             });
         }
         assert_eq!(found, expected);
-        assert_eq!(lines.skipped(), skipped);
+        let left: Vec<_> = lines.take_long();
+        let left: Vec<_> = left
+            .iter()
+            .map(|line| [&line.head, &line.tail].map(|end| std::str::from_utf8(end).unwrap()))
+            .collect();
+        assert_eq!(left, long.iter().map(|(head, tail)| [*head, *tail]).collect::<Vec<_>>());
         assert_eq!(lines.rest(), rest.as_bytes());
     }
 
     #[test]
     fn lines_of_all_pieces() {
-        check(10, &["a\nb", "c\n", "\nd"], &["a", "bc", ""], "d", 0);
-        check(10, &["a", "b", "\n"], &["ab"], "", 0);
+        check(10, &["a\nb", "c\n", "\nd"], &["a", "bc", ""], "d", &[]);
+        check(10, &["a", "b", "\n"], &["ab"], "", &[]);
     }
 
     #[test]
     fn what_is_too_long_is_skipped_to_its_end() {
-        check(3, &["abcd\nx\n"], &["x"], "", 1);
-        check(3, &["abc", "def", "ghi\nx\nabc"], &["x"], "abc", 1);
-        check(3, &["abcdef", "gh"], &[], "", 0);
+        check(3, &["abcd\nx\n"], &["x"], "", &[("ab", "abcd")]);
+        check(3, &["abc", "def", "ghi\nx\nabc"], &["x"], "abc", &[("ab", "abcdefghi")]);
+        check(3, &["abcdef", "gh"], &[], "", &[]);
     }
 }

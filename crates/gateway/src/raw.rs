@@ -7,6 +7,8 @@ use std::ops::Range;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::lines::LongLine;
+
 /// Where a member's value stands in a text.
 pub type Span = Range<usize>;
 
@@ -131,6 +133,51 @@ pub fn is_result(body: &[u8]) -> bool {
     std::str::from_utf8(body).is_ok_and(|text| member(text, "result").is_some())
 }
 
+/// The id of an answer of which only the two ends are there: first or last is where all servers that
+/// were seen put it.
+pub(crate) fn id_at_ends(line: &LongLine) -> Option<u64> {
+    let number = |text: &[u8]| std::str::from_utf8(text.trim_ascii()).ok()?.parse().ok();
+    let after = |text: &[u8], at: usize| {
+        let value = text[at..].trim_ascii_start().strip_prefix(b":")?;
+        let end = value.iter().position(|byte| matches!(byte, b',' | b'}'))?;
+        number(&value[..end])
+    };
+    if let Some(key) =
+        outer_keys(&line.head).into_iter().find(|key| &line.head[key.clone()] == b"id")
+    {
+        return after(&line.head, key.end + 1);
+    }
+    // The last member of the outermost object: behind it there is only the one brace.
+    let tail = line.tail.trim_ascii_end().strip_suffix(b"}")?;
+    let key = memchr::memmem::rfind(tail, b"\"id\"")?;
+    let value = tail[key + 4..].trim_ascii_start().strip_prefix(b":")?;
+    number(value)
+}
+
+/// Where the names of the outermost object's members stand, as far as there is text.
+fn outer_keys(text: &[u8]) -> Vec<Span> {
+    let (mut depth, mut begin, mut escaped) = (0, None, false);
+    let mut names = Vec::new();
+    for (at, byte) in text.iter().enumerate() {
+        match (begin, byte) {
+            (Some(_), _) if std::mem::take(&mut escaped) => {}
+            (Some(_), b'\\') => escaped = true,
+            (Some(from), b'"') => {
+                begin = None;
+                let is_key = text[at + 1..].trim_ascii_start().starts_with(b":");
+                if depth == 1 && is_key {
+                    names.push(from..at);
+                }
+            }
+            (None, b'"') => begin = Some(at + 1),
+            (None, b'{' | b'[') => depth += 1,
+            (None, b'}' | b']') => depth -= 1,
+            _ => {}
+        }
+    }
+    names
+}
+
 /// A text as a JSON string.
 pub fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
@@ -209,6 +256,20 @@ mod tests {
             edited(text, vec![(b.unwrap(), "1.0".into())]),
             r#" {"a": [1, {"b": 2}], "\u0062" : 1.0 ,"c":"x"} "#
         );
+    }
+
+    #[test]
+    fn the_id_of_an_answer_of_which_the_middle_is_missing() {
+        for (head, tail, id) in [
+            (r#"{"jsonrpc":"2.0", "id" : 7 ,"result":{"id":8,"te"#, r#"xt"}}"#, Some(7)),
+            (r#"{"result":{"id":8,"text":"\"id\":9"#, r#"x"},"jsonrpc":"2.0","id": 7 } "#, Some(7)),
+            (r#"{"result":{"a":[{"id":8},"#, r#"{"id":9}]}}"#, None),
+            (r#"{"result":{"a":""#, r#""},"id":"x"}"#, None),
+            ("not json at all", "to its end", None),
+        ] {
+            let line = LongLine { head: head.into(), tail: tail.into() };
+            assert_eq!(id_at_ends(&line), id, "{head}…{tail}");
+        }
     }
 
     #[test]

@@ -38,6 +38,9 @@ const LAST_WORD_BYTES: usize = 2 << 10;
 /// The longest line of standard error that is logged as one.
 const ERROR_LINE_BYTES: usize = 1 << 20;
 
+/// Bytes at the beginning of an answer that is too long, in which its id is looked for.
+const HEAD_BYTES: usize = 1 << 10;
+
 /// Bytes read in one go.
 const READ_BYTES: usize = 64 << 10;
 
@@ -321,17 +324,16 @@ impl Session {
         limit: usize,
         errors: tokio::task::JoinHandle<()>,
     ) {
-        let mut lines = Lines::new(limit);
+        let mut lines = Lines::new(limit, HEAD_BYTES);
         let mut bytes = vec![0; READ_BYTES];
-        let mut skipped = 0;
         loop {
             match output.read(&mut bytes).await {
                 Ok(0) | Err(_) => break,
                 Ok(read) => lines.take(&bytes[..read], |line| self.with(|relay| relay.hear(line))),
             }
-            if lines.skipped() > skipped {
-                skipped = lines.skipped();
+            for long in lines.take_long() {
                 tracing::warn!(server = self.0.name, limit, "a line longer than it may be");
+                self.with(|relay| relay.hear_too_long(&long, limit));
             }
         }
         let last = lines.rest();
@@ -372,13 +374,16 @@ impl Session {
     }
 
     async fn listen_to_errors(self, mut errors: Box<dyn AsyncRead + Send + Unpin>) {
-        let mut lines = Lines::new(ERROR_LINE_BYTES);
+        let mut lines = Lines::new(ERROR_LINE_BYTES, ERROR_LINE_BYTES);
         let mut bytes = vec![0; READ_BYTES];
         while let Ok(read) = errors.read(&mut bytes).await {
             if read == 0 {
                 break;
             }
             lines.take(&bytes[..read], |line| self.note_error(line));
+            for long in lines.take_long() {
+                self.note_error(&long.head);
+            }
         }
         let last = lines.rest();
         if !last.is_empty() {

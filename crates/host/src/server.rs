@@ -152,8 +152,8 @@ impl Server {
         host.web.begin(Hall {
             host: Arc::downgrade(&host),
             control: tokio::runtime::Handle::current(),
-            runtime: tokio::runtime::Handle::current(),
-            gateway: patterm_gateway::Gateway::default(),
+            runtime: host.shared.runtime().clone(),
+            gateway: host.shared.gateway().clone(),
         });
         let announcing = tokio::spawn(announce(host.clone(), seat.clone()));
         let leaving = || {

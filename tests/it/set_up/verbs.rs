@@ -95,6 +95,7 @@ const VERBS: &[Verb] = &[
     verb("call", &["whoami"]).wrong(&["whoami", "["]),
     verb("init", &[]).stays(),
     verb("trust", &["--yes"]),
+    verb("token", &["ls"]).wrong(&["new"]),
     verb("doctor", &[]).json(&[], Json::List),
     verb("setup", &["claude", "--print"]).wrong(&["nobody"]),
     verb("schema", &[]),

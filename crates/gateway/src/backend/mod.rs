@@ -2,6 +2,7 @@
 
 pub mod container;
 pub mod local;
+pub mod remote;
 
 use std::pin::Pin;
 

@@ -46,7 +46,7 @@ async fn serve(shared: &Shared, request: Request<Body>) -> Result<Response, Refu
     if parts.method != Method::POST {
         return Ok(empty(StatusCode::METHOD_NOT_ALLOWED));
     }
-    let bounded = read(body, &parts.headers, shared.doors().limits.body_bytes).await?;
+    let bounded = read(&shared, body, &parts.headers).await?;
     let bad = |id, error| Refused::with_error(StatusCode::BAD_REQUEST, id, error);
     let message = match Incoming::parse(&bounded) {
         Ok(Incoming::One(message)) => message,

@@ -22,28 +22,28 @@ pub(super) fn check(
     text: &str,
 ) -> Result<(), ErrorObject> {
     let version = text_of(headers, VERSION)?;
-    if let Some(version) = version.filter(|version| !REVISIONS.contains(version)) {
-        return Err(unsupported(version));
-    }
-    if era == Era::Legacy {
-        return match version {
-            // It says by its header that it is stateless, and not by its body.
-            Some(MODERN) => Err(mismatch("the body has no protocol version in its `_meta`")),
-            _ => Ok(()),
+    if era == Era::Legacy && version != Some(MODERN) {
+        return match version.filter(|version| !REVISIONS.contains(version)) {
+            Some(version) => Err(unsupported(version, &REVISIONS)),
+            None => Ok(()),
         };
     }
-    let said = raw::at_path(text, &["params", "_meta", "io.modelcontextprotocol/protocolVersion"]);
-    let said: Option<String> = said.and_then(|span| serde_json::from_str(&text[span]).ok());
-    let said = said.unwrap_or_default();
-    if said != MODERN {
-        return Err(unsupported(&said));
-    }
-    if version != Some(MODERN) {
+    let of_meta = |name: &str| {
+        let span = raw::at_path(text, &["params", "_meta", name]);
+        span.ok_or_else(|| ErrorObject::invalid_params(format!("`_meta` has no `{name}`")))
+    };
+    let said = of_meta("io.modelcontextprotocol/protocolVersion")?;
+    let said: String = serde_json::from_str(&text[said]).unwrap_or_default();
+    if version != Some(said.as_str()) {
         return Err(mismatch(format!(
             "`MCP-Protocol-Version` is {}, and the body says {said}",
             version.unwrap_or("missing")
         )));
     }
+    if said != MODERN {
+        return Err(unsupported(&said, &[MODERN]));
+    }
+    of_meta("io.modelcontextprotocol/clientCapabilities")?;
     let named = text_of(headers, "mcp-method")?;
     if named != Some(method) {
         let named = named.unwrap_or("missing");
@@ -67,7 +67,10 @@ pub(super) fn check(
     }
 }
 
-fn text_of<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, ErrorObject> {
+pub(super) fn text_of<'a>(
+    headers: &'a HeaderMap,
+    name: &str,
+) -> Result<Option<&'a str>, ErrorObject> {
     let mut all = headers.get_all(name).iter();
     let Some(value) = all.next() else { return Ok(None) };
     if all.next().is_some() {
@@ -78,19 +81,24 @@ fn text_of<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>, Er
 }
 
 /// A value that no header can say as it is comes as `=?base64?…?=`.
-fn decoded(value: &str) -> Result<String, ErrorObject> {
+pub(super) fn decoded(value: &str) -> Result<String, ErrorObject> {
     let wrapped = value.strip_prefix("=?base64?").and_then(|value| value.strip_suffix("?="));
     let Some(wrapped) = wrapped else { return Ok(value.to_owned()) };
     let bytes = base64(wrapped);
     bytes
         .and_then(|bytes| String::from_utf8(bytes).ok())
-        .ok_or_else(|| mismatch("`Mcp-Name` is not valid Base64"))
+        .ok_or_else(|| mismatch(format!("{value} is not valid Base64")))
 }
 
 fn base64(text: &str) -> Option<Vec<u8>> {
+    let letters = text.trim_end_matches('=');
+    // Filled up to groups of four, and no further.
+    if !text.len().is_multiple_of(4) || text.len() - letters.len() > 2 {
+        return None;
+    }
     let mut bytes = Vec::with_capacity(text.len() * 3 / 4);
     let (mut held, mut bits) = (0u32, 0);
-    for letter in text.trim_end_matches('=').bytes() {
+    for letter in letters.bytes() {
         let value = match letter {
             b'A'..=b'Z' => letter - b'A',
             b'a'..=b'z' => letter - b'a' + 26,
@@ -110,14 +118,14 @@ fn base64(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-fn mismatch(why: impl Into<String>) -> ErrorObject {
+pub(super) fn mismatch(why: impl Into<String>) -> ErrorObject {
     ErrorObject::new(HEADER_MISMATCH, why)
 }
 
-fn unsupported(version: &str) -> ErrorObject {
+fn unsupported(version: &str, supported: &[&str]) -> ErrorObject {
     let why = format!("revision {version} is not served");
     ErrorObject::new(UNSUPPORTED_VERSION, why)
-        .with_data(json!({"supported": REVISIONS, "requested": version}))
+        .with_data(json!({"supported": supported, "requested": version}))
 }
 
 /// The status of an answer: the stateless era tells some errors by it.

@@ -16,10 +16,12 @@ use tokio_util::sync::CancellationToken;
 use super::answer::{Refused, json};
 use super::bot_servers::BotServers;
 use super::guard::{Bounds, Principal, token};
+use super::marked::Marked;
 use super::note::Counts;
 use super::scope::{ReadOnly, Scoped};
 use super::sessions::Session;
 use super::{Doors, Talk};
+use crate::timers::Timers;
 use crate::{Caller, Refusal, RefusalKind, Told};
 
 /// How often sessions are looked through for those that nobody uses.
@@ -36,17 +38,29 @@ struct Inner {
     doors: Doors,
     bounds: Bounds,
     sessions: Mutex<HashMap<String, Arc<Session>>>,
+    marked: Marked,
     read_only: Arc<ReadOnly>,
     counts: Counts,
     bots: Option<BotServers>,
+    /// Of bodies that are being read.
+    body_timers: Timers,
 }
 
 impl Shared {
     pub(super) fn new(doors: Doors) -> Self {
         let bounds = Bounds { hosts: doors.hosts.clone(), origins: doors.origins.clone() };
         let bots = doors.bots.clone().map(BotServers::new);
-        let (sessions, read_only, counts) = Default::default();
-        Self(Arc::new(Inner { doors, bounds, sessions, read_only, counts, bots }))
+        let (sessions, read_only, counts, marked, body_timers) = Default::default();
+        Self(Arc::new(Inner {
+            doors,
+            bounds,
+            sessions,
+            marked,
+            read_only,
+            counts,
+            bots,
+            body_timers,
+        }))
     }
 
     pub(super) fn counts(&self) -> &Counts {
@@ -55,6 +69,10 @@ impl Shared {
 
     pub(super) fn doors(&self) -> &Doors {
         &self.0.doors
+    }
+
+    pub(super) fn body_timers(&self) -> &Timers {
+        &self.0.body_timers
     }
 
     /// The servers in bots' containers.
@@ -67,6 +85,11 @@ impl Shared {
         if let Some(bots) = &self.0.bots {
             bots.end().await;
         }
+    }
+
+    /// Which arguments stand in headers, too.
+    pub(super) fn marked(&self) -> &Marked {
+        &self.0.marked
     }
 
     /// Lets a request in, or not.
@@ -99,12 +122,17 @@ impl Shared {
             }
         };
         let (talk, told) = begun.map_err(|refusal| refused(&refusal))?;
-        if !principal.scope.is_narrow() {
+        let gateway = self.0.doors.gateway.clone();
+        // What a server shows may change while a session lasts.
+        let is_whole =
+            server == OWN || (session.is_empty() && gateway.tools_of(server).shows_all());
+        if is_whole && !principal.scope.is_narrow() {
             return Ok((talk, told));
         }
         let key = format!("{server} {}", principal.name);
         let read_only = self.0.read_only.clone();
-        let scoped = Scoped { talk, scope: principal.scope.clone(), read_only, key };
+        let (scope, server) = (principal.scope.clone(), server.to_owned());
+        let scoped = Scoped { talk, gateway, server, scope, read_only, key };
         Ok((Arc::new(scoped), told))
     }
 

@@ -51,6 +51,10 @@ impl<R> Relay<R> {
             Era::Legacy => Crossing::Up,
         };
         match (ask.method.as_str(), crossing) {
+            (method, _) if ask.era == Era::Modern && era::is_gone(method) => {
+                let error = ErrorObject::method_not_found(method);
+                self.refuse(ask, &error);
+            }
             ("initialize", _) => self.answer_initialize(ask),
             ("server/discover", _) if ask.era == Era::Modern => self.answer_discover(ask),
             ("ping", Crossing::Up) => self.answer(ask, "{}"),

@@ -41,6 +41,13 @@ impl Era {
     }
 }
 
+/// Whether a request is one that the stateless era has no more.
+pub(super) fn is_gone(method: &str) -> bool {
+    const GONE: [&str; 5] =
+        ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
+    GONE.contains(&method)
+}
+
 /// How a request gets from its caller's era to its server's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Crossing {

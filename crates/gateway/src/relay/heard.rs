@@ -5,7 +5,9 @@ use patterm_wire::{ErrorObject, Id, Incoming, Message, reply};
 
 use super::era::{self, Crossing};
 use super::{LineId, Output, Relay};
+use crate::lines::LongLine;
 use crate::raw;
+use crate::refusal::{Refusal, RefusalKind};
 
 /// Requests that are answered for all callers.
 const ROOTS: &str = "roots/list";
@@ -33,6 +35,17 @@ impl<R> Relay<R> {
             }
             Err(_) => self.noise += 1,
         }
+    }
+
+    /// Takes what is left of a line that was too long: if it was an answer, its caller hears so.
+    pub(crate) fn hear_too_long(&mut self, line: &LongLine, limit: usize) {
+        let Some(pending) = raw::id_at_ends(line).and_then(|own| self.forget(own)) else {
+            self.noise += 1;
+            return;
+        };
+        let message = format!("the answer is longer than {limit} bytes, which is the bound");
+        let refusal = Refusal::new(RefusalKind::Limit, message);
+        self.out.push(Output::Answer(pending.reply, refusal.to_answer(&pending.id)));
     }
 
     fn hear_message(&mut self, message: Message<'_>, text: &str) {

@@ -1,3 +1,5 @@
+//! The session as a value: what goes in, what comes out.
+
 use std::fmt::Write;
 
 use patterm_wire::Id;

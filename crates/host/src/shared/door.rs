@@ -91,7 +91,7 @@ impl Door {
 
     /// Adds the tools of shared servers to a list of patterm's own.
     pub(crate) async fn complete(&self, list: String) -> String {
-        if self.host.shared.is_empty() {
+        if !self.is_open() {
             *self.told() = Some(hash(&[]));
             return list;
         }
@@ -115,7 +115,12 @@ impl Door {
 
     /// Whether a tool of this name could be a shared server's.
     pub(crate) fn may_have(&self, name: &str) -> bool {
-        name.contains(BETWEEN) && !self.host.tools.has(name) && !self.host.shared.is_empty()
+        name.contains(BETWEEN) && !self.host.tools.has(name) && self.is_open()
+    }
+
+    /// Clients over HTTP have doors of their own to each server.
+    fn is_open(&self) -> bool {
+        !matches!(self.caller, Caller::Token(_)) && !self.host.shared.is_empty()
     }
 
     /// Calls a shared server's tool; the body of the answer, under the caller's id.

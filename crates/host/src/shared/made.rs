@@ -7,6 +7,7 @@ use std::sync::Arc;
 use patterm_gateway::Wanted;
 use patterm_gateway::backend::Backend;
 use patterm_gateway::backend::local::Local;
+use patterm_gateway::backend::remote::Remote;
 use patterm_keeper::{Program, Size};
 
 use super::spawner::HostSpawner;
@@ -17,6 +18,14 @@ use crate::project_file::{Place, ProjectFile, ServerDefinition};
 const SIZE: Size = Size { rows: 24, columns: 80 };
 
 impl Host {
+    /// Opens the HTTP door as the project file says, else the user's own settings.
+    pub(super) fn configure_http(&self) {
+        let own = self.declared.effect().and_then(|file| file.http.clone());
+        let users = || ProjectFile::of_the_user(self.settings.as_deref()?).ok()?.http;
+        let http = own.or_else(users);
+        self.web.configure(http.as_ref().map(Into::into).unwrap_or_default());
+    }
+
     /// The servers in the user's own settings; what is wrong with those is said in the log.
     pub(super) fn servers_of_the_user(&self) -> BTreeMap<String, ServerDefinition> {
         let Some(path) = &self.settings else { return BTreeMap::new() };
@@ -55,7 +64,14 @@ pub(super) fn wanted(
             let spawner = Arc::new(HostSpawner::new(Arc::downgrade(host), name));
             Arc::new(Local { program, spawner })
         }
-        Place::Inside { .. } | Place::Image { .. } | Place::Remote { .. } => {
+        Place::Remote { url, headers } => {
+            let mut sent = BTreeMap::new();
+            for (header, value) in headers {
+                sent.insert(header.clone(), expanded(value, known)?);
+            }
+            Arc::new(Remote { url: expanded(url, known)?, headers: sent })
+        }
+        Place::Inside { .. } | Place::Image { .. } => {
             return Err("this place is not there yet".into());
         }
     };

@@ -118,6 +118,7 @@ impl Host {
     /// Makes the shared servers those that the project file and the user's settings name now. Calls
     /// in flight to those that are gone or changed finish.
     pub(crate) fn configure_shared(self: &Arc<Self>) {
+        self.configure_http();
         let mut servers = self.servers_of_the_user();
         if let Some(file) = self.declared.effect() {
             servers.extend(file.servers.clone());

@@ -259,6 +259,7 @@ impl Web {
             limits: open.settings.limits.in_effect(),
             hosts: open.settings.hosts_at(open.address),
             origins: open.settings.origins.clone(),
+            bots: None,
         };
         let (listener, end) = (open.listener.try_clone(), open.end.clone());
         hall.runtime.spawn(async move {

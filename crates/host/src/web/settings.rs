@@ -1,14 +1,14 @@
 //! Where the door is and who may knock, as flags and settings say it.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use patterm_gateway::http::Limits;
 use serde::{Deserialize, Serialize};
 
-/// `[http]` of the project file and of the user's settings.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+use crate::project_file::HttpDefinition;
+
+/// The door as `[http]` of the project file or of the user's settings wants it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HttpSettings {
     /// Where to listen; nowhere unless this is set.
     pub listen: Option<SocketAddr>,
@@ -25,8 +25,7 @@ pub struct HttpSettings {
 }
 
 /// Bounds of the door; what is absent is as it is by default.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HttpLimits {
     /// Bytes of one request.
     pub body_bytes: Option<usize>,
@@ -34,22 +33,16 @@ pub struct HttpLimits {
     pub sessions: Option<usize>,
     /// Connections at the same time.
     pub connections: Option<usize>,
-    /// Seconds that the headers of a request may take to come.
-    pub header_seconds: Option<u64>,
-    /// Seconds without a request after which a session is forgotten.
-    pub session_idle_seconds: Option<u64>,
 }
 
 impl HttpLimits {
     pub(super) fn in_effect(self) -> Limits {
         let default = Limits::default();
-        let seconds = |given: Option<u64>, otherwise| given.map_or(otherwise, Duration::from_secs);
         Limits {
             body_bytes: self.body_bytes.unwrap_or(default.body_bytes),
             sessions: self.sessions.unwrap_or(default.sessions),
             connections: self.connections.unwrap_or(default.connections),
-            header_patience: seconds(self.header_seconds, default.header_patience),
-            session_idle: seconds(self.session_idle_seconds, default.session_idle),
+            ..default
         }
     }
 }
@@ -69,6 +62,20 @@ pub struct HttpFlags {
     /// More sites whose pages may call it.
     #[serde(default)]
     pub origins: Vec<String>,
+}
+
+impl From<&HttpDefinition> for HttpSettings {
+    fn from(written: &HttpDefinition) -> Self {
+        let HttpDefinition { sessions, connections, body_bytes, .. } = *written;
+        Self {
+            listen: written.listen,
+            allow_remote: written.allow_remote,
+            hosts: written.hosts.clone(),
+            origins: written.origins.clone(),
+            audit_arguments: written.audit_arguments,
+            limits: HttpLimits { body_bytes, sessions, connections },
+        }
+    }
 }
 
 impl HttpSettings {

@@ -1,0 +1,203 @@
+//! Servers elsewhere: our own door as one of the newer era, and one of the older era by hand.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use patterm_wire::Id;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+
+use super::tests::{Http, call};
+use crate::backend::remote::Remote;
+use crate::{Bounds, Caller, Gateway, Line, Share, Told, Tools, Wanted};
+
+/// A gateway whose one server is elsewhere, and a line to it.
+fn remote(url: String, token: &str) -> (Gateway, Line, tokio::sync::mpsc::Receiver<Told>) {
+    let headers = BTreeMap::from([("Authorization".to_owned(), format!("Bearer {token}"))]);
+    let backend = Remote { url, headers };
+    assert!(!format!("{backend:?}").contains("Bearer"), "a token is in no log");
+    let wanted = Wanted {
+        backend: Arc::new(backend),
+        fingerprint: String::new(),
+        share: Share::All,
+        bounds: Bounds::default(),
+        roots: "[]".into(),
+        tools: Tools::default(),
+    };
+    let gateway = Gateway::default();
+    gateway.configure(BTreeMap::from([("far".to_owned(), wanted)]));
+    let caller = Caller { caller: "a".into(), session: "1".into() };
+    let (line, told) = gateway.line("far", &caller).unwrap();
+    (gateway, line, told)
+}
+
+async fn ask(line: &Line, name: &str) -> Value {
+    let text = call(7, name).to_string();
+    let answer = line.ask(&Id::from_number(7), "tools/call", text).await.unwrap();
+    serde_json::from_slice(&answer).unwrap()
+}
+
+#[tokio::test]
+async fn a_server_elsewhere_is_used_like_one_here() {
+    let http = Http::new(Share::All).await;
+    let url = format!("http://{}/servers/played/mcp", http.address);
+    let (gateway, line, mut told) = remote(url, "good");
+    assert_eq!(ask(&line, "x").await["result"]["of"], 7);
+    assert_eq!(ask(&line, "progress").await["result"]["done"], true);
+    assert!(told.try_recv().unwrap().text.contains("\"progressToken\":\"t\""));
+    // Who does not wait any more hangs up, and that arrives.
+    let (hang, id) = (call(8, "hang").to_string(), Id::from_number(8));
+    let asked = line.ask(&id, "tools/call", hang);
+    let arrived = http.stage.seen.until(|seen| seen.count("tools/call") == 3);
+    tokio::select! {
+        answer = asked => panic!("{answer:?}"),
+        () = arrived => {}
+    }
+    http.stage.seen.until(|seen| seen.count("notifications/cancelled") == 1).await;
+    gateway.end().await;
+}
+
+#[tokio::test]
+async fn what_is_wrong_is_said() {
+    let http = Http::new(Share::All).await;
+    let (_gateway, line, _) = remote(format!("http://{}/servers/played/mcp", http.address), "no");
+    let message = ask(&line, "x").await["error"]["message"].to_string();
+    assert!(message.contains("401") && message.contains("`headers`"), "{message}");
+    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let (_gateway, line, _) = remote(format!("http://{gone}/mcp"), "x");
+    let message = ask(&line, "x").await["error"]["message"].to_string();
+    assert!(message.contains(&format!("{gone} cannot be reached")), "{message}");
+    let (_gateway, line, _) = remote("ftp://x".into(), "x");
+    let refusal = line.ask(&Id::from_number(1), "ping", String::new()).await.unwrap_err();
+    assert!(refusal.message.contains("neither https:// nor http://"), "{refusal}");
+}
+
+/// A server of the older era: what it was sent, and that it was told goodbye.
+#[derive(Default)]
+struct Elder {
+    heads: Mutex<Vec<String>>,
+    bell: Notify,
+}
+
+impl Elder {
+    async fn until(&self, what: &str) {
+        loop {
+            let rung = self.bell.notified();
+            if self.heads.lock().unwrap().iter().any(|head| head.starts_with(what)) {
+                return;
+            }
+            rung.await;
+        }
+    }
+
+    async fn serve(self: Arc<Self>, mut stream: TcpStream) {
+        let mut bytes = Vec::new();
+        let (head, body) = loop {
+            let mut part = [0; 4096];
+            let read = stream.read(&mut part).await.unwrap_or(0);
+            bytes.extend_from_slice(&part[..read]);
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            let whole = text.split_once("\r\n\r\n").filter(|(head, body)| {
+                let lower = head.to_lowercase();
+                let length = lower.split("content-length: ").nth(1);
+                let length = length.and_then(|l| l.split("\r\n").next()?.parse().ok());
+                body.len() >= length.unwrap_or(0)
+            });
+            if let Some((head, body)) = whole {
+                break (head.to_lowercase(), body.to_owned());
+            }
+            if read == 0 {
+                return;
+            }
+        };
+        let message: Value = serde_json::from_str(&body).unwrap_or_default();
+        let method = message["method"].as_str().unwrap_or_default();
+        let name = message["params"]["name"].as_str().unwrap_or_default();
+        let http = head.split(' ').next().unwrap_or_default();
+        self.heads.lock().unwrap().push(format!("{http} {method} {name}\n{head}"));
+        self.bell.notify_waiters();
+        let events = "content-type: text/event-stream\r\n";
+        let result = |value: Value| {
+            json!({"jsonrpc": "2.0", "id": message["id"], "result": value}).to_string()
+        };
+        let (status, headers, body) = match (http, method, name) {
+            ("post", "server/discover", _) => {
+                let error = json!({"code": -32601, "message": "what?"});
+                let body = json!({"jsonrpc": "2.0", "id": message["id"], "error": error});
+                (400, "content-type: application/json\r\n".to_owned(), body.to_string())
+            }
+            ("post", "initialize", _) => {
+                let body = result(json!({"protocolVersion": "2025-06-18"}));
+                let body = body.replace(',', ",\ndata: ");
+                (200, format!("{events}mcp-session-id: s1\r\n"), format!("data: {body}\n\n"))
+            }
+            // An answer that breaks off after its first event, and is there when it is asked for again.
+            ("post", "tools/call", "x") => {
+                *RESULT.lock().unwrap() = result(json!({"late": true}));
+                (
+                    200,
+                    events.into(),
+                    "id: 5-1\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"n\"}\n\n".into(),
+                )
+            }
+            ("get", ..) if head.contains("last-event-id: 5-1") => {
+                (200, events.into(), format!("data: {}\n\n", RESULT.lock().unwrap()))
+            }
+            ("get", ..) => (405, String::new(), String::new()),
+            ("post", "tools/call", _) => (404, String::new(), String::new()),
+            _ => (202, String::new(), String::new()),
+        };
+        let length = body.len();
+        let answer = format!(
+            "HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
+        );
+        let _ = stream.write_all(answer.as_bytes()).await;
+    }
+}
+
+static RESULT: Mutex<String> = Mutex::new(String::new());
+
+#[tokio::test]
+async fn one_of_the_older_era_has_a_session_a_stream_and_a_farewell() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let elder = Arc::<Elder>::default();
+    let serving = elder.clone();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(serving.clone().serve(stream));
+        }
+    });
+    let (gateway, line, _told) = remote(url, "key");
+    assert_eq!(ask(&line, "x").await["result"]["late"], true);
+    {
+        let heads = elder.heads.lock().unwrap();
+        let call = heads.iter().find(|head| head.starts_with("post tools/call x")).unwrap();
+        for header in
+            ["mcp-session-id: s1", "mcp-protocol-version: 2025-06-18", "authorization: bearer key"]
+        {
+            assert!(call.contains(header), "{header}: {call}");
+        }
+        let order: Vec<_> =
+            heads.iter().map(|h| h.split('\n').next().unwrap()).filter(|h| h.len() > 5).collect();
+        let initialized = order.iter().position(|h| h.contains("notifications/initialized"));
+        let called = order.iter().position(|h| h.contains("tools/call"));
+        assert!(initialized.unwrap() < called.unwrap(), "{order:?}");
+    }
+    elder.until("get").await;
+    // It forgets the session: that call fails, and the next one begins another.
+    let gone = call(9, "forgotten").to_string();
+    let answer = line.ask(&Id::from_number(9), "tools/call", gone).await;
+    let said = answer.map(|body| String::from_utf8_lossy(&body).into_owned());
+    assert!(format!("{said:?}").contains("forgotten the session"), "{said:?}");
+    gateway.end().await;
+    let (gateway, line, _told) = {
+        let port = elder.heads.lock().unwrap()[0].split("host: ").nth(1).unwrap().to_owned();
+        remote(format!("http://{}/mcp", port.split("\r\n").next().unwrap()), "key")
+    };
+    assert_eq!(ask(&line, "x").await["result"]["late"], true);
+    gateway.end().await;
+    elder.until("delete").await;
+}

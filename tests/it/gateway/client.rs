@@ -1,0 +1,254 @@
+//! A client of the doors that says what a test wants it to say, byte for byte, and reads what comes.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use serde_json::{Value, json};
+
+use super::gate::{Gate, PATIENCE, TOKEN};
+
+/// A client, with the session that it began, if it did.
+#[derive(Clone)]
+pub(super) struct Client {
+    address: SocketAddr,
+    pub(super) token: &'static str,
+    pub(super) session: Option<String>,
+}
+
+/// What every request of the stateless era says of its client.
+pub(super) fn meta() -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    })
+}
+
+/// A request without an era.
+pub(super) fn request(id: impl Into<Value>, method: &str, params: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id.into(), "method": method, "params": params})
+}
+
+/// A call of a tool.
+pub(super) fn call(id: impl Into<Value>, tool: &str, arguments: Value) -> Value {
+    request(id, "tools/call", json!({"name": tool, "arguments": arguments}))
+}
+
+impl Client {
+    /// The one server behind a gate.
+    pub(super) const PATH: &str = "/servers/everything/mcp";
+
+    /// A client without a session.
+    pub(super) fn of(gate: &Gate) -> Self {
+        Self { address: gate.address, token: TOKEN, session: None }
+    }
+
+    /// A client of the older era, after its handshake.
+    #[track_caller]
+    pub(super) fn greeted(gate: &Gate) -> Self {
+        Self::greeted_with(gate, TOKEN, json!({}))
+    }
+
+    /// One that can be asked for these things.
+    #[track_caller]
+    pub(super) fn greeted_with(gate: &Gate, token: &'static str, capabilities: Value) -> Self {
+        let mut client = Self { token, ..Self::of(gate) };
+        let info = json!({"name": "tests", "version": "0"});
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": info});
+        let reply = client.post(&request("greeting", "initialize", params));
+        assert_eq!(reply.status, 200, "{reply:?}");
+        assert_eq!(reply.json()["id"], "greeting", "{reply:?}");
+        client.session = reply.header("mcp-session-id").map(str::to_owned);
+        let told = client.post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        assert_eq!((told.status, told.body.as_str()), (202, ""), "{told:?}");
+        client
+    }
+
+    /// Posts a message, and reads the whole answer.
+    #[track_caller]
+    pub(super) fn post(&self, message: &Value) -> Reply {
+        self.post_with(message, &[])
+    }
+
+    /// With these headers beside, or in place of, those it should have; an empty one is left out.
+    #[track_caller]
+    pub(super) fn post_with(&self, message: &Value, headers: &[(&str, &str)]) -> Reply {
+        self.begin_with(message, headers).rest()
+    }
+
+    /// Posts a request of the stateless era.
+    #[track_caller]
+    pub(super) fn post_modern(&self, message: &Value) -> Reply {
+        self.begin_modern(message).rest()
+    }
+
+    /// Posts a request of the stateless era, and reads no more than the head of the answer.
+    #[track_caller]
+    pub(super) fn begin_modern(&self, message: &Value) -> Exchange {
+        let mut message = message.clone();
+        let own = message["params"]["_meta"].take();
+        let mut meta = meta();
+        for (name, value) in own.as_object().into_iter().flatten() {
+            meta[name] = value.clone();
+        }
+        message["params"]["_meta"] = meta;
+        let method = message["method"].as_str().unwrap_or_default().to_owned();
+        let name = ["name", "uri"].iter().find_map(|name| message["params"][name].as_str());
+        let headers = [
+            ("MCP-Protocol-Version", "2026-07-28"),
+            ("Mcp-Method", &method),
+            ("Mcp-Name", name.unwrap_or_default()),
+        ];
+        self.begin_with(&message, &headers)
+    }
+
+    /// Posts a message, and does not wait for its answer.
+    pub(super) fn send(&self, message: &Value) -> TcpStream {
+        self.send_text("POST", Self::PATH, &[], &message.to_string())
+    }
+
+    #[track_caller]
+    pub(super) fn begin_with(&self, message: &Value, headers: &[(&str, &str)]) -> Exchange {
+        let stream = self.send_text("POST", Self::PATH, headers, &message.to_string());
+        Exchange::of(stream)
+    }
+
+    /// Asks for what is behind a path.
+    #[track_caller]
+    pub(super) fn get(&self, path: &str, headers: &[(&str, &str)]) -> Reply {
+        Exchange::of(self.send_text("GET", path, headers, "")).rest()
+    }
+
+    /// Opens the stream on which the server tells what belongs to no request.
+    #[track_caller]
+    pub(super) fn listen(&self, headers: &[(&str, &str)]) -> Exchange {
+        Exchange::of(self.send_text("GET", Self::PATH, headers, ""))
+    }
+
+    /// Ends the session.
+    #[track_caller]
+    pub(super) fn delete(&self) -> Reply {
+        Exchange::of(self.send_text("DELETE", Self::PATH, &[], "")).rest()
+    }
+
+    /// Sends a request of any kind.
+    pub(super) fn send_text(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> TcpStream {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
+        let has = |name: &str| headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+        let authorization = format!("Bearer {}", self.token);
+        for (name, value) in [
+            ("Host", "localhost"),
+            ("Authorization", authorization.as_str()),
+            ("Content-Type", "application/json"),
+            ("Accept", "application/json, text/event-stream"),
+            ("Mcp-Session-Id", self.session.as_deref().unwrap_or_default()),
+        ] {
+            if !has(name) && !value.is_empty() {
+                head += &format!("{name}: {value}\r\n");
+            }
+        }
+        for (name, value) in headers.iter().filter(|(_, value)| !value.is_empty()) {
+            head += &format!("{name}: {value}\r\n");
+        }
+        head += &format!("Content-Length: {}\r\n\r\n{body}", body.len());
+        // One that is refused early may find nobody to read the rest.
+        let _ = stream.write_all(head.as_bytes());
+        stream
+    }
+}
+
+/// An answer whose head was read.
+pub(super) struct Exchange {
+    pub(super) status: u16,
+    head: Vec<String>,
+    rest: BufReader<TcpStream>,
+}
+
+impl Exchange {
+    /// Waits for the head of an answer.
+    #[track_caller]
+    pub(super) fn of(stream: TcpStream) -> Self {
+        let mut rest = BufReader::new(stream);
+        let mut head = Vec::new();
+        loop {
+            let mut line = String::new();
+            rest.read_line(&mut line).unwrap();
+            let line = line.trim_end();
+            if line.is_empty() {
+                break;
+            }
+            head.push(line.to_owned());
+        }
+        let status = head.first().and_then(|line| line.split(' ').nth(1)?.parse().ok());
+        Self { status: status.unwrap_or_default(), head, rest }
+    }
+
+    /// The next event of a stream with what it says, by its id; `None` at the end.
+    #[track_caller]
+    pub(super) fn event(&mut self) -> Option<(String, Value)> {
+        let mut id = String::new();
+        let mut line = String::new();
+        loop {
+            line.clear();
+            if self.rest.read_line(&mut line).unwrap() == 0 {
+                return None;
+            }
+            if let Some(text) = line.strip_prefix("id: ") {
+                id = text.trim_end().to_owned();
+            }
+            // Every event is a chunk of its own; lines with their sizes stand between.
+            if let Some(text) = line.strip_prefix("data: ") {
+                return Some((id, serde_json::from_str(text).unwrap()));
+            }
+        }
+    }
+
+    /// Reads all that is left.
+    #[track_caller]
+    pub(super) fn rest(mut self) -> Reply {
+        let head = std::mem::take(&mut self.head);
+        let mut reply =
+            Reply { status: self.status, head, body: String::new(), events: Vec::new() };
+        if reply.header("content-type") == Some("text/event-stream") {
+            while let Some((_, event)) = self.event() {
+                reply.events.push(event);
+            }
+        } else {
+            self.rest.read_to_string(&mut reply.body).unwrap();
+        }
+        reply
+    }
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) status: u16,
+    head: Vec<String>,
+    pub(super) body: String,
+    /// What a stream of events said.
+    pub(super) events: Vec<Value>,
+}
+
+impl Reply {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self.head.iter().filter_map(|line| line.split_once(": "));
+        lines.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    /// The answer: the body, or the last event.
+    #[track_caller]
+    pub(super) fn json(&self) -> Value {
+        match self.events.last() {
+            Some(last) => last.clone(),
+            None => serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{self:?}")),
+        }
+    }
+}

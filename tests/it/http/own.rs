@@ -1,0 +1,90 @@
+//! `POST /mcp`: patterm's own tools over HTTP, in both eras.
+
+use std::io::Read;
+
+use serde_json::{Value, json};
+
+use super::{call, open, request};
+use crate::support::Place;
+
+#[test]
+fn a_client_of_the_older_era_has_a_session() {
+    let place = Place::new();
+    let (_server, client) = open(&place);
+    let begun = client.own(&request(0, "initialize", json!({"protocolVersion": "2025-06-18"})));
+    assert_eq!(begun.json()["result"]["serverInfo"]["name"], "patterm", "{begun:?}");
+    assert_eq!(begun.json()["result"]["protocolVersion"], "2025-06-18");
+    let session = begun.header("mcp-session-id").unwrap();
+    let own = [("Mcp-Session-Id", session.as_str())];
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    assert_eq!(client.post("/mcp", &own, &initialized).status, 202);
+    let whoami = client.post("/mcp", &own, &call(1, "whoami", json!({}))).json();
+    let caller = &whoami["result"]["structuredContent"]["caller"];
+    assert_eq!((&caller["role"], &caller["name"]), (&json!("external"), &json!("test")));
+    // Progress comes before the answer to the request that wanted it.
+    let id = place.run(&["run", "--", "cat"]).trim().to_owned();
+    let wait = json!({"process_id": id, "pattern": "never", "timeout_ms": 1500});
+    let mut wait = call(2, "wait_for_pattern", wait);
+    wait["params"]["_meta"] = json!({"progressToken": "mine"});
+    let waited = client.post("/mcp", &own, &wait);
+    assert_eq!(waited.status, 200);
+    if let Some(told) = waited.body.find("progressToken") {
+        assert!(told < waited.body.find(r#""id":2"#).unwrap(), "{waited:?}");
+        assert!(waited.body.contains(r#""progressToken":"mine""#));
+    }
+    assert_eq!(client.send("DELETE", "/mcp", &own, "").status, 204);
+    assert_eq!(client.post("/mcp", &own, &call(3, "whoami", json!({}))).status, 404);
+}
+
+#[test]
+fn a_stateless_client_needs_none() {
+    let place = Place::new();
+    let (_server, client) = open(&place);
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let version = ("MCP-Protocol-Version", "2026-07-28");
+    let mut discover = request(1, "server/discover", json!({}));
+    discover["params"]["_meta"] = meta.clone();
+    let answer = client.post("/mcp", &[version, ("Mcp-Method", "server/discover")], &discover);
+    assert!(answer.json()["result"]["supportedVersions"].is_array(), "{answer:?}");
+    let mut whoami = call(2, "whoami", json!({}));
+    whoami["params"]["_meta"] = meta;
+    let headers = [version, ("Mcp-Method", "tools/call"), ("Mcp-Name", "whoami")];
+    let answer = client.post("/mcp", &headers, &whoami).json();
+    assert_eq!(answer["result"]["resultType"], "complete", "{answer}");
+    let lies = [version, ("Mcp-Method", "tools/call"), ("Mcp-Name", "help")];
+    assert_eq!(client.post("/mcp", &lies, &whoami).status, 400);
+}
+
+#[test]
+fn who_hangs_up_waits_no_more_and_every_call_is_in_the_audit_log() {
+    let place = Place::new();
+    let (_server, client) = open(&place);
+    let id = place.run(&["run", "--", "cat"]).trim().to_owned();
+    let wait = json!({"process_id": id, "pattern": "never", "timeout_ms": 600_000});
+    let body = call(1, "wait_for_pattern", wait).to_string();
+    let mut stream = client.begin("POST", "/mcp", &[("Authorization", "Bearer wrong")], &body);
+    let mut refused = String::new();
+    stream.read_to_string(&mut refused).unwrap();
+    assert!(refused.starts_with("HTTP/1.1 401"));
+    let waiting = client.begin("POST", "/mcp", &[], &body);
+    client.own(&call(2, "whoami", json!({"secret": 1})));
+    client.own(&call(3, "whoami", json!({})));
+    drop(waiting);
+    place.run(&["kill"]);
+    let log = place.state().file("audit.jsonl");
+    let text = std::fs::read_to_string(log).unwrap();
+    let lines: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let has = |who: &str, tool: &str, outcome: &str| {
+        lines.iter().any(|line| {
+            let said = |name: &str| line[name].as_str().unwrap_or("-");
+            (said("who"), said("tool"), said("outcome")) == (who, tool, outcome)
+        })
+    };
+    assert!(has("-", "-", "refused"), "{text}");
+    assert!(has("test", "wait_for_pattern", "cancelled"), "{text}");
+    assert!(has("test", "whoami", "tool_error") && has("test", "whoami", "ok"), "{text}");
+    assert!(!text.contains("secret"), "{text}");
+}

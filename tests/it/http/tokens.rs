@@ -1,0 +1,152 @@
+//! `patterm token`: who makes them, what they are good for, and that nobody reads them later.
+
+use std::io::Read;
+use std::process::Output;
+
+use serde_json::{Value, json};
+
+use super::raw::Client;
+use super::{call, new_token, open, request};
+use crate::support::{Place, running_in};
+
+#[track_caller]
+fn fails(place: &Place, arguments: &[&str]) -> String {
+    let Output { status, stdout, stderr } = place.patterm(arguments).output().unwrap();
+    assert_eq!((status.code(), &*stdout), (Some(1), &b""[..]), "{arguments:?}");
+    String::from_utf8(stderr).unwrap()
+}
+
+#[test]
+fn a_token_is_made_listed_and_revoked() {
+    let place = Place::new();
+    assert_eq!(place.run(&["token", "ls"]), "no tokens; `patterm token new NAME` makes one\n");
+    let (_server, client) = open(&place);
+    new_token(&place, &["ci", "--servers", "search,patterm", "--tools", "get_*", "--read-only"]);
+    let listed = place.run(&["token", "ls"]);
+    assert_eq!(
+        listed,
+        "ci    servers: search, patterm; tools: get_*; read-only\ntest  all servers; all tools\n"
+    );
+    let json: Value = serde_json::from_str(&place.run(&["token", "ls", "--json"])).unwrap();
+    assert_eq!(json[0]["servers"], json!(["search", "patterm"]));
+    for (arguments, words) in [
+        (&["token", "new", "ci"][..], "there is a token `ci` already"),
+        (&["token", "new", "a b"], "cannot be a token's name"),
+        (&["token", "revoke", "nobody"], "there is no token `nobody`; there are: "),
+    ] {
+        let said = fails(&place, arguments);
+        assert!(said.contains(words), "{arguments:?}: {said}");
+    }
+    // Revoked: the next request is refused, and what it listens to ends.
+    let begun = client.own(&request(0, "initialize", json!({"protocolVersion": "2025-11-25"})));
+    let session = begun.header("mcp-session-id").unwrap();
+    let own = ("Mcp-Session-Id", session.as_str());
+    let mut stream = client.begin("GET", "/mcp", &[own], "");
+    let mut first = [0; 12];
+    stream.read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200");
+    let said = place.run(&["token", "revoke", "test"]);
+    assert!(said.starts_with("test is revoked"), "{said}");
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).unwrap();
+    let whoami = call(1, "whoami", json!({}));
+    assert_eq!(client.post("/mcp", &[own], &whoami).status, 401);
+    assert_eq!(client.own(&whoami).status, 401);
+    // Another of the same name is another one.
+    let again = Client::new(client.address, &new_token(&place, &["test"]));
+    assert_eq!(again.own(&whoami).status, 200);
+    assert_eq!(again.post("/mcp", &[own], &whoami).status, 404);
+    assert_eq!(client.own(&whoami).status, 401);
+}
+
+#[test]
+fn a_scope_holds_for_patterms_own_tools() {
+    let place = Place::new();
+    let (_server, client) = open(&place);
+    let with = |arguments: &[&str]| Client::new(client.address, &new_token(&place, arguments));
+    let reader = with(&["reader", "--read-only"]);
+    let pads = with(&["pads", "--tools", "scratchpad_*"]);
+    let elsewhere = with(&["elsewhere", "--servers", "search"]);
+    let list = request(1, "tools/list", json!({}));
+    let names = |client: &Client| -> Vec<String> {
+        let listed = client.own(&list).json();
+        let tools = listed["result"]["tools"].as_array().unwrap().iter();
+        tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let (all, reads, writes) = (names(&client), names(&reader), names(&pads));
+    assert!(reads.len() < all.len() && reads.contains(&"list_processes".into()), "{reads:?}");
+    assert!(!reads.contains(&"spawn_process".into()), "{reads:?}");
+    assert!(writes.len() > 2 && writes.iter().all(|name| name.starts_with("scratchpad_")));
+    let spawn = call(2, "spawn_process", json!({"argv": ["cat"]}));
+    let look = call(3, "list_processes", json!({}));
+    let bare = request(4, "spawn_process", json!({"argv": ["cat"]}));
+    for (client, may_look) in [(&reader, true), (&pads, false)] {
+        for refused in [&spawn, &bare] {
+            assert!(client.own(refused).json()["error"]["code"].is_i64());
+        }
+        assert_eq!(client.own(&look).json()["result"].is_object(), may_look);
+    }
+    assert_eq!(elsewhere.own(&look).status, 403);
+    // Not even a token for everything is a person's word.
+    for method in ["patterm/token", "patterm/shutdown", "patterm/trust", "spawn_process"] {
+        let answer = client.own(&request(5, method, json!({"new": {"name": "evil"}})));
+        assert_eq!(answer.json()["error"]["code"], -32601, "{method}");
+    }
+    assert_eq!(place.run(&["ps", "--json"]), "[]\n");
+    assert!(!place.run(&["token", "ls"]).contains("evil"));
+}
+
+#[test]
+fn no_agent_makes_itself_a_token() {
+    let place = Place::new();
+    let settings = place.path("home/.config/patterm");
+    std::fs::create_dir_all(&settings).unwrap();
+    let preset = "[agents.minter]\nlike = \"generic\"\nprogram = \"sh\"\n\
+                  args = [\"-c\", \"$PATTERM_BINARY token new own 2>&1; env -u PATTERM_IDENTITY_FILE \
+                  $PATTERM_BINARY token new other 2>&1; echo over; cat\"]\n";
+    std::fs::write(settings.join("config.toml"), preset).unwrap();
+    let mut place = place;
+    let binary = place.binary();
+    place.set("PATTERM_BINARY", binary);
+    let id = place.run(&["agent", "minter"]).trim().to_owned();
+    place.run(&["wait", &id, "over"]);
+    let logs = place.run(&["logs", &id]);
+    assert_eq!(logs.matches("only a person makes or revokes a token").count(), 2, "{logs}");
+    assert_eq!(place.run(&["token", "ls", "--json"]), "[]\n");
+}
+
+#[test]
+fn no_token_stands_where_others_read() {
+    let place = Place::new();
+    let (_server, client) = open(&place);
+    let secret = &client.token["patterm_".len()..];
+    let forged: String = secret.chars().rev().collect();
+    for token in [client.token.clone(), format!("patterm_{forged}")] {
+        Client::new(client.address, &token).own(&call(1, "whoami", json!({})));
+    }
+    client.own(&call(1, "no_such_tool", json!({"secret": "in arguments"})));
+    let id = place.run(&["run", "--", "env"]).trim().to_owned();
+    place.run(&["wait", &id, "PATH="]);
+    assert!(!place.run(&["logs", &id]).contains(secret));
+    for pid in running_in(&place.path("project")) {
+        for file in ["cmdline", "environ"] {
+            let read = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            assert!(!String::from_utf8_lossy(&read).contains(secret), "{pid} {file}");
+        }
+    }
+    place.run(&["kill"]);
+    let mut files = vec![place.path("state"), place.path("run")];
+    let mut seen = 0;
+    while let Some(path) = files.pop() {
+        if path.is_dir() {
+            files.extend(std::fs::read_dir(path).unwrap().map(|file| file.unwrap().path()));
+        } else if path.is_file() {
+            let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
+            for hidden in [secret, &forged, "in arguments"] {
+                assert!(!text.contains(hidden), "{}", path.display());
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen > 3);
+}
