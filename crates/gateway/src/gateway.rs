@@ -209,6 +209,17 @@ impl Gateway {
         }
     }
 
+    /// Ends the running copies of a server, once their calls are answered; the next call starts it
+    /// anew. `false` where there is no such server.
+    pub fn restart(&self, server: &str) -> bool {
+        let mut servers = self.servers();
+        let Some(entry) = servers.get_mut(server) else { return false };
+        for slot in std::mem::take(&mut entry.slots).into_values() {
+            tokio::spawn(async move { slot.retire().await });
+        }
+        true
+    }
+
     /// Ends all of them.
     pub async fn end(&self) {
         let all = std::mem::take(&mut *self.servers());

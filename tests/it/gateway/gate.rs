@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use patterm_gateway::backend::Later;
 use patterm_gateway::backend::local::{Local, Spawned, Spawner};
 use patterm_gateway::http::{Doors, Gatekeeper, Limits, Own, Principal, Scope, Talk, serve};
-use patterm_gateway::{Bounds, Gateway, Refusal, RefusalKind, Share, Told, Wanted};
+use patterm_gateway::{Bounds, Gateway, Refusal, RefusalKind, Share, Told, Tools, Wanted};
 use patterm_keeper::{Keeper, Program, Size, SpawnError};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::Value;
@@ -88,6 +88,8 @@ impl Gate {
                     limits: Limits { body_bytes: 8 << 20, ..Limits::default() },
                     hosts: Vec::new(),
                     origins: Vec::new(),
+                    audit: None,
+                    bots: None,
                 };
                 serve(listener, doors, ended).await;
                 gateway.end().await;
@@ -159,6 +161,7 @@ fn wanted(wish: Wish, place: &Place, spawner: Arc<dyn Spawner>) -> Wanted {
         share: wish.share,
         bounds: wish.bounds,
         roots: r#"[{"uri":"file:///project","name":"project"}]"#.into(),
+        tools: Tools::default(),
     }
 }
 

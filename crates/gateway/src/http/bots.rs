@@ -1,6 +1,8 @@
 //! `POST /bots/{bot}/containers/{container}/mcp`: the server inside a given container, for the bot that
 //! the container belongs to. One message a request, its answer as JSON.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Method, Request, StatusCode};
@@ -8,9 +10,11 @@ use axum::response::{IntoResponse, Response};
 use patterm_wire::error::INVALID_REQUEST;
 use patterm_wire::{ErrorObject, Id, Incoming, Message};
 
+use super::Talk;
 use super::answer::{Refused, empty, json};
 use super::guard::Principal;
 use super::mcp::read;
+use super::note::{Note, Outcome};
 use super::state::{Shared, status_of};
 use crate::backend::container::{Containers, Place, Trouble};
 use crate::{Bounds, Refusal, RefusalKind};
@@ -35,18 +39,29 @@ pub struct Bots {
 
 /// The door.
 pub(super) async fn door(State(shared): State<Shared>, request: Request<Body>) -> Response {
-    serve(&shared, request).await.unwrap_or_else(IntoResponse::into_response)
+    let mut note = Note::begin(&shared, DOOR);
+    serve(&shared, request, &mut note).await.unwrap_or_else(|refused| {
+        note.answered(Outcome::Refused, refused.status(), 0);
+        refused.into_response()
+    })
 }
 
-async fn serve(shared: &Shared, request: Request<Body>) -> Result<Response, Refused> {
+async fn serve(
+    shared: &Shared,
+    request: Request<Body>,
+    note: &mut Note,
+) -> Result<Response, Refused> {
     let (parts, body) = request.into_parts();
     let principal = shared.admit(&parts.headers)?;
+    note.by(&principal.name);
     let (bot, container) = address(parts.uri.path())?;
+    note.at(format!("{DOOR}/{bot}/{container}"));
     admit(&principal, &bot)?;
     if parts.method != Method::POST {
+        note.answered(Outcome::Refused, StatusCode::METHOD_NOT_ALLOWED, 0);
         return Ok(empty(StatusCode::METHOD_NOT_ALLOWED));
     }
-    let bounded = read(&shared, body, &parts.headers).await?;
+    let bounded = read(shared, body, &parts.headers).await?;
     let bad = |id, error| Refused::with_error(StatusCode::BAD_REQUEST, id, error);
     let message = match Incoming::parse(&bounded) {
         Ok(Incoming::One(message)) => message,
@@ -60,21 +75,33 @@ async fn serve(shared: &Shared, request: Request<Body>) -> Result<Response, Refu
         Refused::new(StatusCode::NOT_FOUND, "there is no `[bots]` in the configuration")
     })?;
     let server = servers.of(&bot, &container, false).await.map_err(refused)?;
+    let text = String::from_utf8_lossy(&bounded).into_owned();
+    if let Message::Request { method, .. } | Message::Notification { method, .. } = &message {
+        note.asks(method, &text);
+    }
     let Message::Request { id, method, .. } = &message else {
         // The handshake was made for all callers; what one says of itself is not so for the others.
+        note.answered(Outcome::Ok, StatusCode::ACCEPTED, 0);
         return Ok(empty(StatusCode::ACCEPTED));
     };
-    let text = String::from_utf8_lossy(&bounded).into_owned();
     let line = servers.line(&server, &principal.name);
     let line = line.map_err(|refusal| super::state::refused(&refusal))?;
-    let refusal = match line.ask(id, method, text).await {
-        Ok(answer) => return Ok(json(StatusCode::OK, answer)),
+    let mut talk: Arc<dyn Talk> = Arc::new(line);
+    if principal.scope.is_narrow() {
+        talk = shared.scoped(talk, &format!("{DOOR}/{server}"), &principal);
+    }
+    let refusal = match talk.ask(id, method, text).await {
+        Ok(answer) => {
+            note.answered(Outcome::of(&answer), StatusCode::OK, answer.len());
+            return Ok(json(StatusCode::OK, answer));
+        }
         Err(refusal) => refusal,
     };
     if matches!(refusal.kind, RefusalKind::Unavailable | RefusalKind::Ended) {
         // The reason may be the container's, or its engine's.
         servers.of(&bot, &container, true).await.map_err(|denied| denied.with(id, &refusal))?;
     }
+    note.answered(Outcome::of_refusal(&refusal), status_of(&refusal), 0);
     Ok(json(status_of(&refusal), refusal.to_answer(id)))
 }
 

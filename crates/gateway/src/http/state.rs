@@ -122,18 +122,31 @@ impl Shared {
             }
         };
         let (talk, told) = begun.map_err(|refusal| refused(&refusal))?;
-        let gateway = self.0.doors.gateway.clone();
+        let gateway = &self.0.doors.gateway;
         // What a server shows may change while a session lasts.
         let is_whole =
             server == OWN || (session.is_empty() && gateway.tools_of(server).shows_all());
         if is_whole && !principal.scope.is_narrow() {
             return Ok((talk, told));
         }
-        let key = format!("{server} {}", principal.name);
-        let read_only = self.0.read_only.clone();
-        let (scope, server) = (principal.scope.clone(), server.to_owned());
-        let scoped = Scoped { talk, gateway, server, scope, read_only, key };
-        Ok((Arc::new(scoped), told))
+        Ok((self.scoped(talk, server, principal), told))
+    }
+
+    /// The part of a talk that a token is good for.
+    pub(super) fn scoped(
+        &self,
+        talk: Arc<dyn Talk>,
+        server: &str,
+        principal: &Principal,
+    ) -> Arc<dyn Talk> {
+        Arc::new(Scoped {
+            talk,
+            gateway: self.0.doors.gateway.clone(),
+            server: server.to_owned(),
+            scope: principal.scope.clone(),
+            read_only: self.0.read_only.clone(),
+            key: format!("{server} {}", principal.name),
+        })
     }
 
     pub(super) fn keep(&self, session: Arc<Session>) -> Result<(), Refused> {
