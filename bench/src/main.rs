@@ -24,7 +24,7 @@ use row::Row;
 type Measure = fn() -> anyhow::Result<Vec<Row>>;
 
 /// Rows by the name of what makes them.
-const FAMILIES: [(&str, Measure); 11] = [
+const FAMILIES: [(&str, Measure); 12] = [
     ("proxy_call", proxy_call::measure),
     ("proxy_start", proxy_start::measure),
     ("cat", cat::measure),
@@ -33,6 +33,7 @@ const FAMILIES: [(&str, Measure); 11] = [
     ("flood", flood::measure),
     ("frames", frames::measure),
     ("gateway", gateway::measure),
+    ("sharing", gateway::measure_sharing),
     ("idle", idle::measure),
     ("search", search::measure),
     ("waiters", waiters::measure),

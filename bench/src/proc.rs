@@ -53,6 +53,12 @@ pub(crate) fn processes_in(folder: &Path) -> Vec<u32> {
         .collect()
 }
 
+/// Memory of some processes in MiB, pages that several of them share counted once, and how many of
+/// them there are.
+pub(crate) fn pss_and_count(pids: &[u32]) -> (f64, usize) {
+    (pids.iter().filter_map(|pid| memory_mib(*pid, "Pss:").ok()).sum(), pids.len())
+}
+
 /// Where a link of a process leads.
 pub(crate) fn link(pid: u32, name: &str) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/{pid}/{name}")).ok()

@@ -15,6 +15,8 @@ pub(crate) struct Place {
     /// The server's process.
     pub(crate) server: u32,
     socket: PathBuf,
+    /// Where its HTTP door is, if it has one.
+    pub(crate) http: Option<std::net::SocketAddr>,
 }
 
 impl Place {
@@ -24,16 +26,24 @@ impl Place {
 
     /// A server that keeps so much output of each process.
     pub(crate) fn with_log_bytes(bytes: u64) -> anyhow::Result<Self> {
+        Self::serving(&[&format!("--max-log-bytes={bytes}")], "")
+    }
+
+    /// A server with these flags, and these settings of its user.
+    pub(crate) fn serving(flags: &[&str], settings: &str) -> anyhow::Result<Self> {
         let programs = std::env::current_exe()?.parent().context("no folder")?.to_owned();
         let top = tempfile::tempdir()?;
-        let mut place = Self { top, programs, server: 0, socket: PathBuf::new() };
-        let limit = format!("--max-log-bytes={bytes}");
-        let served = place.patterm(&["serve", "--json", &limit]).output()?;
+        let mut place = Self { top, programs, server: 0, socket: PathBuf::new(), http: None };
+        let of_user = place.folder().join("config/patterm");
+        std::fs::create_dir_all(&of_user)?;
+        std::fs::write(of_user.join("config.toml"), settings)?;
+        let served = place.patterm(&["serve", "--json"]).args(flags).output()?;
         let entry: Value = serde_json::from_slice(&served.stdout).with_context(|| {
             format!("patterm serve: {}", String::from_utf8_lossy(&served.stderr))
         })?;
         place.server = entry["pid"].as_u64().context("no pid")?.try_into()?;
         place.socket = entry["socket"].as_str().context("no socket")?.into();
+        place.http = entry["http"].as_str().and_then(|http| http.parse().ok());
         Ok(place)
     }
 
@@ -66,6 +76,7 @@ impl Place {
         command
             .env("XDG_RUNTIME_DIR", self.top.path())
             .env("XDG_STATE_HOME", self.top.path())
+            .env("XDG_CONFIG_HOME", self.top.path().join("config"))
             .env("LANG", "C.UTF-8")
             .current_dir(self.top.path());
         command

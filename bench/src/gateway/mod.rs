@@ -3,6 +3,7 @@
 
 mod load;
 mod relays;
+mod sharing;
 
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use crate::row::{Bar, Row, middle};
 use crate::session::Place;
 use load::Load;
 use relays::{Relay, Relays, Subject};
+pub(crate) use sharing::measure as measure_sharing;
 
 /// Clients that call at the same time, each waiting for its answer before the next call.
 const CLIENTS: [usize; 3] = [1, 8, 64];

@@ -31,7 +31,13 @@ pub(crate) struct Relay {
     pub(crate) door: Door,
     /// Everything it started was started here.
     folder: PathBuf,
-    child: Child,
+    runs: Runs,
+}
+
+/// What is to be ended.
+enum Runs {
+    Child(Child),
+    Patterm(#[expect(dead_code, reason = "it ends when it is dropped")] Place),
 }
 
 /// Where the relays are installed.
@@ -81,6 +87,9 @@ impl Relays {
 
     /// Starts one in a folder of its own, in front of a server of its own.
     pub(crate) fn start(&self, subject: Subject, place: &Place) -> anyhow::Result<Relay> {
+        if subject == Subject::Patterm {
+            return patterm(place);
+        }
         let folder = place.folder().join(format!("{subject:?}"));
         std::fs::create_dir_all(&folder)?;
         let server = place.program("plain-server").get_program().to_owned();
@@ -88,8 +97,7 @@ impl Relays {
         let mut door = Door { path: "/mcp".into(), tool: "echo".into(), ..Door::default() };
         let mut command = match subject {
             Subject::Patterm | Subject::Bare => {
-                let name = if subject == Subject::Bare { "bare-relay" } else { "stand-in" };
-                let mut command = place.program(name);
+                let mut command = place.program("bare-relay");
                 command.arg(server);
                 command
             }
@@ -111,14 +119,25 @@ impl Relays {
             BufReader::new(output).read_line(&mut line)?;
             door.port = line.trim().parse().context("no port was told")?;
         }
-        if subject == Subject::Patterm {
-            door.path = "/servers/plain/mcp".into();
-            door.token = Some("token".into());
-        }
-        let relay = Relay { door, folder, child };
+        let relay = Relay { door, folder, runs: Runs::Child(child) };
         relay.wait_for_port()?;
         Ok(relay)
     }
+}
+
+/// The program itself, with its door open, as a user has it.
+fn patterm(place: &Place) -> anyhow::Result<Relay> {
+    let server = place.program("plain-server");
+    let settings = format!("[servers.plain]\ncommand = [{:?}]\n", server.get_program());
+    let place = Place::serving(&["--http", "127.0.0.1:0"], &settings)?;
+    let token = place.patterm(&["token", "new", "bench"]).output()?;
+    let door = Door {
+        port: place.http.context("the door is not open")?.port(),
+        path: "/servers/plain/mcp".into(),
+        tool: "echo".into(),
+        token: Some(String::from_utf8(token.stdout)?.trim().to_owned()),
+    };
+    Ok(Relay { door, folder: place.folder().to_owned(), runs: Runs::Patterm(place) })
 }
 
 /// What each is told, in its own words.
@@ -182,16 +201,16 @@ impl Relay {
     /// Memory in MiB, and the number of all its processes, servers among them. Pages that several of
     /// them share count once.
     pub(crate) fn memory(&self) -> (f64, usize) {
-        let all = proc::processes_in(&self.folder);
-        let mib = all.iter().filter_map(|pid| proc::memory_mib(*pid, "Pss:").ok()).sum();
-        (mib, all.len())
+        proc::pss_and_count(&proc::processes_in(&self.folder))
     }
 }
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if let Runs::Child(child) = &mut self.runs {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 

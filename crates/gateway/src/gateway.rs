@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use patterm_wire::{Id, Message};
 use tokio::sync::mpsc;
-use tokio::time::timeout;
 
 use crate::backend::Backend;
 use crate::filter::Tools;
@@ -19,6 +18,9 @@ use crate::settings::{Bounds, Share};
 
 /// What a caller may be behind with what it is told beside answers; more is lost to it alone.
 const TOLD: usize = 256;
+
+/// How long somebody may listen to changes: nobody waits for the end of that.
+const LISTENING: Duration = Duration::from_secs(365 * 24 * 3_600);
 
 /// A server as the project wants it.
 #[derive(Debug, Clone)]
@@ -264,16 +266,16 @@ impl Line {
         let mut call = Call { session, line: self.id, id, why: Some("the caller is gone") };
         // Who listens does so for as long as he likes.
         let listens = method == "subscriptions/listen";
-        let patience = if listens { Duration::MAX } else { slot.bounds().call };
-        match timeout(patience, answer).await {
-            Ok(answer) => {
+        let patience = if listens { LISTENING } else { slot.bounds().call };
+        match slot.timers().timeout(patience, answer).await {
+            Some(answer) => {
                 call.why = None;
                 answer.map_err(|_| {
                     let message = format!("`{}` ended before it answered", self.name);
                     Refusal::new(RefusalKind::Ended, message)
                 })
             }
-            Err(_) => {
+            None => {
                 call.why = Some("it took too long");
                 let message = format!("`{}` did not answer within {patience:?}", self.name);
                 Err(Refusal::new(RefusalKind::Timeout, message))

@@ -16,6 +16,7 @@ mod session;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod timers;
 
 pub use catalogue::{Catalogue, SharedTool};
 pub use filter::{Tools, fits};

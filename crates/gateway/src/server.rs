@@ -13,6 +13,7 @@ use crate::refusal::{Refusal, RefusalKind};
 use crate::relay::{Eras, Terms};
 use crate::session::{Session, Standing};
 use crate::settings::Bounds;
+use crate::timers::Timers;
 
 /// The pause after a first failure, doubled each time up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -47,6 +48,8 @@ pub(crate) struct Slot {
     past: Mutex<Past>,
     /// Nobody finds it any more: it ends, and is not started again.
     retired: AtomicBool,
+    /// Of calls.
+    timers: Timers,
 }
 
 /// What happened before.
@@ -97,11 +100,16 @@ impl ServerStatus {
 impl Slot {
     pub(crate) fn new(plan: Plan) -> Arc<Self> {
         let (start, past) = (watch::Sender::new(Start::Asleep), Mutex::default());
-        Arc::new(Self { plan, start, past, retired: AtomicBool::new(false) })
+        let (retired, timers) = (AtomicBool::new(false), Timers::default());
+        Arc::new(Self { plan, start, past, retired, timers })
     }
 
     pub(crate) fn bounds(&self) -> &Bounds {
         &self.plan.bounds
+    }
+
+    pub(crate) fn timers(&self) -> &Timers {
+        &self.timers
     }
 
     /// The session, started if there is none. Who comes while it is being started waits for the same

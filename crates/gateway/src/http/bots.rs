@@ -61,7 +61,7 @@ async fn serve(
         note.answered(Outcome::Refused, StatusCode::METHOD_NOT_ALLOWED, 0);
         return Ok(empty(StatusCode::METHOD_NOT_ALLOWED));
     }
-    let bounded = read(body, &parts.headers, shared.doors().limits.body_bytes).await?;
+    let bounded = read(shared, body, &parts.headers).await?;
     let bad = |id, error| Refused::with_error(StatusCode::BAD_REQUEST, id, error);
     let message = match Incoming::parse(&bounded) {
         Ok(Incoming::One(message)) => message,

@@ -5,14 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::{HeaderMap, StatusCode, header};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use axum::http::{HeaderMap, Request, StatusCode, header};
+use futures_util::future::Either;
+use hyper::body::Incoming;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 
 use super::answer::Refused;
+use super::head_timer::HeadTimer;
+use super::mcp;
+use super::state::Shared;
 
 /// A connection that is being closed has this long to finish its answer.
 const END_PATIENCE: Duration = Duration::from_secs(5);
@@ -64,6 +70,7 @@ pub trait Gatekeeper: Send + Sync {
 /// Takes connections, bounded in number, until told to end; then lets answers finish.
 pub(super) async fn accept(
     listener: TcpListener,
+    shared: Shared,
     router: Router,
     connections: usize,
     patience: Duration,
@@ -82,14 +89,21 @@ pub(super) async fn accept(
             continue;
         };
         let _ = stream.set_nodelay(true);
-        let service = TowerToHyperService::new(router.clone());
+        let (shared, routes) = (shared.clone(), TowerToHyperService::new(router.clone()));
+        let service = service_fn(move |request: Request<Incoming>| {
+            match mcp::named(request.uri().path()).map(str::to_owned) {
+                Some(server) => Either::Left(mcp::direct(shared.clone(), server, request)),
+                None => Either::Right(routes.call(request)),
+            }
+        });
         let mut http = hyper::server::conn::http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(patience);
+        http.timer(HeadTimer::default()).header_read_timeout(patience);
         let connection = http.serve_connection(TokioIo::new(stream), service);
         let end = end.clone();
         tokio::spawn(async move {
             let mut connection = std::pin::pin!(connection);
             tokio::select! {
+                biased;
                 _ = connection.as_mut() => {}
                 () = end.cancelled() => {
                     connection.as_mut().graceful_shutdown();

@@ -1,6 +1,7 @@
 //! Streamable HTTP: one message a POST, answered as JSON, or as a stream of events where something is
 //! told before the answer.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,6 @@ use http_body_util::{BodyExt, Limited};
 use patterm_wire::error::{INVALID_REQUEST, PARSE_ERROR};
 use patterm_wire::{ErrorObject, Id, Incoming, Message};
 use tokio::task::AbortHandle;
-use tokio::time::timeout;
 
 use super::answer::{Refused, empty, json};
 use super::guard::Principal;
@@ -50,7 +50,35 @@ pub(super) async fn server(
     serve(shared, &name, request).await
 }
 
-async fn serve(shared: Shared, server: &str, request: Request<Body>) -> Response {
+/// Either of them, past the routes: most requests are for these, and a route costs as much as all
+/// that is done for a call here.
+pub(super) async fn direct<B: Readable>(
+    shared: Shared,
+    server: String,
+    request: Request<B>,
+) -> Result<Response, Infallible> {
+    Ok(serve(shared, &server, request).await)
+}
+
+/// The server that a path names, where no route is needed to tell.
+pub(super) fn named(path: &str) -> Option<&str> {
+    if path == "/mcp" {
+        return Some(OWN);
+    }
+    let name = path.strip_prefix("/servers/")?.strip_suffix("/mcp")?;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    (!name.is_empty() && name.bytes().all(plain)).then_some(name)
+}
+
+/// A body as it comes from a connection, or through a route.
+pub(super) trait Readable:
+    hyper::body::Body<Data = Bytes, Error: Into<axum::BoxError>> + Send
+{
+}
+
+impl<B: hyper::body::Body<Data = Bytes, Error: Into<axum::BoxError>> + Send> Readable for B {}
+
+async fn serve<B: Readable>(shared: Shared, server: &str, request: Request<B>) -> Response {
     let mut note = Note::begin(&shared, server);
     match serve_noted(&shared, server, request, &mut note).await {
         Ok(response) => response,
@@ -61,10 +89,10 @@ async fn serve(shared: Shared, server: &str, request: Request<Body>) -> Response
     }
 }
 
-async fn serve_noted(
+async fn serve_noted<B: Readable>(
     shared: &Shared,
     server: &str,
-    request: Request<Body>,
+    request: Request<B>,
     note: &mut Note,
 ) -> Result<Response, Refused> {
     let (parts, body) = request.into_parts();
@@ -72,8 +100,7 @@ async fn serve_noted(
     note.by(&principal.name);
     let response = match parts.method {
         Method::POST => {
-            let limit = shared.doors().limits.body_bytes;
-            let body = read(body, &parts.headers, limit).await?;
+            let body = read(shared, body, &parts.headers).await?;
             let next = post(shared, server, &principal, &parts.headers, &body, note)?;
             // What was read is let go before the answer is waited for: the connection reads the next
             // request into the same place.
@@ -97,7 +124,12 @@ async fn serve_noted(
 }
 
 /// Reads a body of JSON, bounded.
-pub(super) async fn read(body: Body, headers: &HeaderMap, limit: usize) -> Result<Bytes, Refused> {
+pub(super) async fn read<B: Readable>(
+    shared: &Shared,
+    body: B,
+    headers: &HeaderMap,
+) -> Result<Bytes, Refused> {
+    let limit = shared.doors().limits.body_bytes;
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     if !kind.is_some_and(|kind| kind.trim_start().starts_with("application/json")) {
         let why = "the body must be application/json";
@@ -111,11 +143,12 @@ pub(super) async fn read(body: Body, headers: &HeaderMap, limit: usize) -> Resul
     if announced.is_some_and(|length: usize| length > limit) {
         return Err(too_large());
     }
-    match timeout(BODY_PATIENCE, Limited::new(body, limit).collect()).await {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),
-        Ok(Err(_)) => Err(Refused::new(StatusCode::BAD_REQUEST, "the body broke off")),
-        Err(_) => {
+    let collected = Limited::new(body, limit).collect();
+    match shared.body_timers().timeout(BODY_PATIENCE, collected).await {
+        Some(Ok(collected)) => Ok(collected.to_bytes()),
+        Some(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),
+        Some(Err(_)) => Err(Refused::new(StatusCode::BAD_REQUEST, "the body broke off")),
+        None => {
             let why = format!("the body did not come within {BODY_PATIENCE:?}");
             Err(Refused::new(StatusCode::REQUEST_TIMEOUT, why))
         }

@@ -5,6 +5,7 @@ mod answer;
 mod bot_servers;
 mod bots;
 mod guard;
+mod head_timer;
 mod headers;
 mod inbox;
 mod marked;
@@ -130,7 +131,7 @@ pub fn serve(listener: TcpListener, doors: Doors, end: CancellationToken) -> Lat
         .route("/bots/{*address}", any(bots::door))
         .with_state(state.clone());
     Box::pin(async move {
-        guard::accept(listener, router, connections, patience, end).await;
+        guard::accept(listener, state.clone(), router, connections, patience, end).await;
         state.end_bots().await;
     })
 }

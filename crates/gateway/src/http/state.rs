@@ -21,6 +21,7 @@ use super::note::Counts;
 use super::scope::{ReadOnly, Scoped};
 use super::sessions::Session;
 use super::{Doors, Talk};
+use crate::timers::Timers;
 use crate::{Caller, Refusal, RefusalKind, Told};
 
 /// How often sessions are looked through for those that nobody uses.
@@ -41,14 +42,25 @@ struct Inner {
     read_only: Arc<ReadOnly>,
     counts: Counts,
     bots: Option<BotServers>,
+    /// Of bodies that are being read.
+    body_timers: Timers,
 }
 
 impl Shared {
     pub(super) fn new(doors: Doors) -> Self {
         let bounds = Bounds { hosts: doors.hosts.clone(), origins: doors.origins.clone() };
         let bots = doors.bots.clone().map(BotServers::new);
-        let (sessions, read_only, counts, marked) = Default::default();
-        Self(Arc::new(Inner { doors, bounds, sessions, marked, read_only, counts, bots }))
+        let (sessions, read_only, counts, marked, body_timers) = Default::default();
+        Self(Arc::new(Inner {
+            doors,
+            bounds,
+            sessions,
+            marked,
+            read_only,
+            counts,
+            bots,
+            body_timers,
+        }))
     }
 
     pub(super) fn counts(&self) -> &Counts {
@@ -57,6 +69,10 @@ impl Shared {
 
     pub(super) fn doors(&self) -> &Doors {
         &self.0.doors
+    }
+
+    pub(super) fn body_timers(&self) -> &Timers {
+        &self.0.body_timers
     }
 
     /// The servers in bots' containers.

@@ -1,0 +1,94 @@
+//! Deadlines that are nearly never reached. Setting a timer takes a lock and a place in the clock's
+//! wheel, and taking it back does so again; one that is kept and put off costs next to nothing. So
+//! those who are done leave theirs to the next.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// Timers that are kept for the next: as many as calls are usually in flight.
+const KEPT: usize = 256;
+
+/// Timers of one patience. They belong to the runtime that they were first used on.
+#[derive(Debug, Default)]
+pub(crate) struct Timers(Mutex<Vec<Pin<Box<Sleep>>>>);
+
+impl Timers {
+    /// What comes of `future`, or `None` if that takes longer.
+    pub(crate) async fn timeout<F: Future>(
+        &self,
+        patience: Duration,
+        future: F,
+    ) -> Option<F::Output> {
+        let mut future = pin!(future);
+        let mut timer = None;
+        poll_fn(|context| {
+            if let Poll::Ready(output) = future.as_mut().poll(context) {
+                return Poll::Ready(Some(output));
+            }
+            let timer = timer.get_or_insert_with(|| self.set(Instant::now() + patience));
+            timer.poll(context).map(|()| None)
+        })
+        .await
+    }
+
+    fn set(&self, deadline: Instant) -> Timer<'_> {
+        let kept = self.kept().pop();
+        let sleep = match kept {
+            Some(mut sleep) => {
+                sleep.as_mut().reset(deadline);
+                sleep
+            }
+            None => Box::pin(sleep_until(deadline)),
+        };
+        Timer { timers: self, sleep: Some(sleep) }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Vec<Pin<Box<Sleep>>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A timer that is set.
+struct Timer<'a> {
+    timers: &'a Timers,
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+impl Timer<'_> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.sleep.as_mut().map_or(Poll::Ready(()), |sleep| sleep.as_mut().poll(context))
+    }
+}
+
+impl Drop for Timer<'_> {
+    fn drop(&mut self) {
+        let mut kept = self.timers.kept();
+        if kept.len() < KEPT {
+            kept.extend(self.sleep.take());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_timer_that_others_used_is_neither_early_nor_late() {
+        let timers = Timers::default();
+        let patience = Duration::from_secs(10);
+        for _ in 0..3 {
+            let soon = tokio::time::sleep(Duration::from_secs(7));
+            assert_eq!(timers.timeout(patience, soon).await, Some(()));
+            let began = Instant::now();
+            assert_eq!(timers.timeout(patience, std::future::pending::<()>()).await, None);
+            assert_eq!(began.elapsed(), patience);
+        }
+        assert_eq!(timers.kept().len(), 1);
+    }
+}
