@@ -11,7 +11,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex}
 use tokio::sync::watch;
 
 use crate::backend::{Backend, Channel, Later, Life};
-use crate::{Bounds, Caller, Gateway, Line, Refusal, RefusalKind, Share, Wanted};
+use crate::{Bounds, Caller, Gateway, Line, Refusal, RefusalKind, Share, Tools, Wanted};
 
 /// What the played servers were sent, and how often one was started.
 #[derive(Debug, Default)]
