@@ -25,6 +25,7 @@ mod protocol;
 mod proxy;
 mod screen_reference;
 mod set_up;
+mod shared;
 mod smoke;
 mod storm;
 mod tidy;

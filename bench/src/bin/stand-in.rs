@@ -96,6 +96,7 @@ fn main() -> anyhow::Result<()> {
             own: Arc::new(Nothing),
             gatekeeper: Arc::new(Tokens),
             audit: None,
+            bots: None,
             limits: Limits::default(),
             hosts: Vec::new(),
             origins: Vec::new(),

@@ -69,6 +69,8 @@ pub(crate) enum Verb {
     Pads(Pads),
     /// Print a scratchpad, edit it, or write it from standard input
     Pad(Pad),
+    /// List the shared MCP servers, or take them from an .mcp.json
+    Servers(Servers),
     /// Call any tool and print its result
     Call(Call),
     /// Write a patterm.toml from what the project has
@@ -112,6 +114,30 @@ pub(crate) struct Run {
     /// The program and its arguments
     #[arg(last = true, required = true)]
     pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Servers {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) verb: Option<ServersVerb>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServersVerb {
+    /// End a server once its calls are answered; the next call starts it anew
+    Restart {
+        /// Its name
+        name: String,
+    },
+    /// Add the servers of an .mcp.json to patterm.toml
+    Import {
+        /// The file; the project's .mcp.json by default
+        file: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -5,10 +5,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use patterm_host::project_file::{Content, ProjectFile};
 use patterm_host::runtime::RuntimeDir;
 use patterm_host::state::StateDir;
 use patterm_host::{Project, VERSION};
+use patterm_wire::servers;
 use serde_json::{Value, json};
 
 use crate::args::Doctor;
@@ -161,7 +161,30 @@ fn ask(client: &mut Client) -> Vec<Finding> {
             "`patterm upgrade` replaces the server",
         )),
     }
+    if let Ok(answer) = client.look(servers::METHOD, &json!({})) {
+        findings.extend(shared_servers(&answer["servers"]));
+    }
     findings
+}
+
+/// Shared MCP servers, where there are any.
+fn shared_servers(servers: &Value) -> Option<Finding> {
+    let servers: Vec<_> = servers.as_array().into_iter().flatten().collect();
+    let failed: Vec<_> = servers
+        .iter()
+        .filter(|server| server["state"] == "failed")
+        .map(|server| format!("{}: {}", text(&server["name"]), text(&server["last_error"])))
+        .collect();
+    let names: Vec<_> = servers.iter().map(|server| text(&server["name"])).collect();
+    match (names.is_empty(), failed.is_empty()) {
+        (true, _) => None,
+        (_, true) => Some(good("shared servers", names.join(", "))),
+        _ => Some(fair(
+            "shared servers",
+            failed.join("\n"),
+            "mend `[servers]`; `patterm servers` says how each stands",
+        )),
+    }
 }
 
 fn agents(answer: &Value) -> Vec<Finding> {

@@ -16,6 +16,7 @@ mod pads;
 mod papers;
 mod said;
 mod serve;
+mod servers;
 mod setup;
 mod start;
 mod timers;
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
         Some(Verb::Timers(options)) => timers::run(&options),
         Some(Verb::Pads(options)) => pads::list(&options),
         Some(Verb::Pad(options)) => pads::one(&options),
+        Some(Verb::Servers(options)) => servers::run(&options),
         Some(Verb::Call(options)) => verbs::call(&options),
         Some(Verb::Init) => init::run(),
         Some(Verb::Trust(options)) => trust::run(&options),

@@ -50,8 +50,12 @@ fn waits_for(timer: &Value) -> String {
 
 /// A time to go, as short as it can be read.
 fn left(seconds: f64) -> String {
-    let whole =
-        std::time::Duration::try_from_secs_f64(seconds.ceil()).unwrap_or_default().as_secs();
+    let whole = std::time::Duration::try_from_secs_f64(seconds.ceil()).unwrap_or_default();
+    duration(whole.as_secs())
+}
+
+/// A time in whole seconds, as short as it can be read.
+pub(crate) fn duration(whole: u64) -> String {
     match whole {
         0..60 => format!("{whole}s"),
         60..3_600 => format!("{}m{:02}s", whole / 60, whole % 60),

@@ -68,11 +68,13 @@ impl Catalogue {
 
     /// Forgets what is known of servers that are not there any more, or are others now.
     pub fn forget(&self, of: impl Fn(&str) -> bool) {
-        let before = self.known().len();
         self.known().retain(|server, _| !of(server));
-        if self.known().len() != before {
-            self.0.changes.send_modify(|changes| *changes += 1);
-        }
+        self.0.changes.send_modify(|changes| *changes += 1);
+    }
+
+    /// Whether anybody would be told of a change.
+    pub fn has_listeners(&self) -> bool {
+        self.0.changes.receiver_count() > 0
     }
 
     /// All tools that are known, in the order of their names. Servers that were never asked are asked
@@ -111,6 +113,11 @@ impl Catalogue {
             .filter(|(server, _)| names.contains(server))
             .flat_map(|(_, tools)| tools.iter().cloned())
             .collect()
+    }
+
+    /// How many tools a server has, once it was asked.
+    pub fn count(&self, server: &str) -> Option<usize> {
+        self.known().get(server).map(|tools| tools.len())
     }
 
     /// A tool by its name, if its server was ever asked for its tools.

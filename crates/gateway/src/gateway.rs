@@ -62,6 +62,12 @@ struct Entry {
     slots: HashMap<String, Arc<Slot>>,
 }
 
+impl Entry {
+    fn is_awake(&self) -> bool {
+        self.slots.values().any(|slot| !slot.is_asleep())
+    }
+}
+
 impl Gateway {
     /// Makes the servers those that are wanted now. One that is gone or changed takes no new calls,
     /// and ends when those in flight are done.
@@ -78,6 +84,34 @@ impl Gateway {
         for slot in old.into_values().flat_map(|entry| entry.slots.into_values()) {
             tokio::spawn(async move { slot.retire().await });
         }
+    }
+
+    /// Adds a server unless it is there. With so many, one that sleeps makes room.
+    pub(crate) fn add(
+        &self,
+        name: &str,
+        most: usize,
+        wanted: impl FnOnce() -> Wanted,
+    ) -> Result<(), Refusal> {
+        let mut servers = self.servers();
+        if servers.contains_key(name) {
+            return Ok(());
+        }
+        if most != 0 && servers.len() >= most {
+            let asleep = servers.iter().find(|(_, entry)| !entry.is_awake());
+            let Some(asleep) = asleep.map(|(name, _)| name.clone()) else {
+                let message = format!("{most} servers run already, which is the bound");
+                return Err(Refusal::new(RefusalKind::Limit, message));
+            };
+            servers.remove(&asleep);
+        }
+        servers.insert(name.to_owned(), Entry { wanted: wanted(), slots: HashMap::new() });
+        Ok(())
+    }
+
+    /// Whether a server runs, or is being started.
+    pub(crate) fn is_awake(&self, name: &str) -> bool {
+        self.servers().get(name).is_some_and(Entry::is_awake)
     }
 
     /// The names of all servers.
@@ -175,6 +209,17 @@ impl Gateway {
                 tokio::spawn(async move { slot.end("its client ended the session").await });
             }
         }
+    }
+
+    /// Ends the running copies of a server, once their calls are answered; the next call starts it
+    /// anew. `false` where there is no such server.
+    pub fn restart(&self, server: &str) -> bool {
+        let mut servers = self.servers();
+        let Some(entry) = servers.get_mut(server) else { return false };
+        for slot in std::mem::take(&mut entry.slots).into_values() {
+            tokio::spawn(async move { slot.retire().await });
+        }
+        true
     }
 
     /// Ends all of them.

@@ -242,7 +242,11 @@ impl Slot {
     }
 
     pub(crate) fn is_asleep(&self) -> bool {
-        matches!(&*self.start.borrow(), Start::Asleep | Start::Failed(..))
+        match &*self.start.borrow() {
+            Start::Asleep | Start::Failed(..) => true,
+            Start::Starting => false,
+            Start::Running(session) => !session.is_running(),
+        }
     }
 
     pub(crate) fn status(&self) -> ServerStatus {

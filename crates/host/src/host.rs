@@ -50,6 +50,8 @@ pub struct Host {
     /// What runs is to be left to the next server.
     pub(crate) handover: AtomicBool,
     pub(crate) state: StateDir,
+    /// A folder of its own for pipes; it need not be there.
+    pub(crate) pipes: PathBuf,
     /// The user's settings.
     pub(crate) settings: Option<PathBuf>,
     /// The patterm binary.
@@ -85,6 +87,7 @@ pub(crate) struct Parts {
     pub(crate) project: Project,
     pub(crate) socket: PathBuf,
     pub(crate) state: StateDir,
+    pub(crate) pipes: PathBuf,
     pub(crate) tools: Registry,
     pub(crate) limits: Limits,
     pub(crate) keeping: Keeping,
@@ -95,7 +98,8 @@ pub(crate) struct Parts {
 impl Host {
     /// Reads the project's state; returns what the data plane will tell of.
     pub(crate) fn load(parts: Parts) -> Result<(Self, mpsc::Receiver<Event>), StateError> {
-        let Parts { project, socket, state, tools, limits, keeping, settings, program } = parts;
+        let Parts { project, socket, state, pipes, tools, limits, keeping, settings, program } =
+            parts;
         let (plane, events) = Plane::start(limits.history_bytes)
             .map_err(crate::state::failed("start threads for", project.root()))?;
         let clock = Clock::system();
@@ -126,6 +130,7 @@ impl Host {
             project,
             socket,
             state,
+            pipes,
             tools,
             limits,
             keeping,

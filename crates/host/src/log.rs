@@ -118,7 +118,7 @@ mod tests {
     fn the_log_is_put_aside_at_its_limit_and_the_oldest_dropped() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("server.log");
-        let mut log = RotatingFile::open(&path, 10).unwrap();
+        let mut log = RotatingFile::open(&path, 10, KEPT_FILES).unwrap();
         for line in ["one111\n", "two222\n", "three3\n", "four44\n", "five55\n"] {
             log.write_all(line.as_bytes()).unwrap();
         }
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(text("server.log.3"), "two222\n");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 4);
         drop(log);
-        let again = RotatingFile::open(&path, 10).unwrap();
+        let again = RotatingFile::open(&path, 10, KEPT_FILES).unwrap();
         assert_eq!(again.size, 7);
     }
 }

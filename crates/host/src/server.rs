@@ -109,7 +109,9 @@ impl Server {
         let socket = listener.path().to_owned();
         let keeper_socket = runtime.file(project.key(), "keeper");
         let keeping = Keeping::new(keeper_socket, program.clone(), project.root());
-        let parts = Parts { project, socket, state, tools, limits, keeping, settings, program };
+        let pipes = runtime.file(project.key(), "containers");
+        let parts =
+            Parts { project, socket, state, pipes, tools, limits, keeping, settings, program };
         let (host, events) = Host::load(parts)?;
         host.web.open_as_asked(http)?;
         host.recover();

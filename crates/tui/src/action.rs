@@ -22,6 +22,7 @@ pub(crate) enum Action {
     Timers,
     Pads,
     Ports,
+    Servers,
     Trust,
     Rename,
     Restart,
@@ -59,7 +60,7 @@ const fn entry(
 
 /// All of them, in the order in which they are shown.
 #[rustfmt::skip]
-pub(crate) const ACTIONS: [Entry; 27] = [
+pub(crate) const ACTIONS: [Entry; 28] = [
     entry(Action::Shell, "new-shell", &["c"], "new shell", "start a shell"),
     entry(Action::Agent, "new-agent", &["a"], "new agent", "start an agent"),
     entry(Action::Next, "next-process", &["n", "down"], "next", "show the next process"),
@@ -78,6 +79,7 @@ pub(crate) const ACTIONS: [Entry; 27] = [
     entry(Action::Timers, "timers", &["t"], "timers", "what will wake whom, and when"),
     entry(Action::Pads, "scratchpads", &["s"], "scratchpads", "notes that agents and people share"),
     entry(Action::Ports, "ports", &["P"], "ports", "where processes serve"),
+    entry(Action::Servers, "servers", &["M"], "MCP servers", "shared MCP servers, and how they stand"),
     entry(Action::Trust, "project-file", &["T"], "patterm.toml", "see what patterm.toml would run, and trust it"),
     entry(Action::Rename, "rename", &["r"], "rename", "give this process another name"),
     entry(Action::Restart, "restart", &["R"], "restart", "end this process and start it again"),

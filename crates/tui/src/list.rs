@@ -1,6 +1,7 @@
 //! What stands in a list, and what choosing it does.
 
 use patterm_wire::follow::{SeenMessage, SeenTimer};
+use patterm_wire::servers::Server;
 
 use crate::action::{ACTIONS, Action};
 use crate::model::{Listed, Model, is_blocked};
@@ -42,6 +43,7 @@ pub(crate) fn title(listed: Listed) -> &'static str {
         Listed::Timers => "timers",
         Listed::Pads => "scratchpads",
         Listed::Ports => "ports",
+        Listed::Servers => "shared MCP servers",
     }
 }
 
@@ -55,6 +57,7 @@ pub(crate) fn when_empty(listed: Listed) -> &'static str {
         Listed::Timers => "no timer is set",
         Listed::Pads => "there are no scratchpads",
         Listed::Ports => "no process has printed an address",
+        Listed::Servers => "none; [servers.NAME] in patterm.toml names one",
     }
 }
 
@@ -95,7 +98,29 @@ fn all(model: &Model, listed: Listed) -> Vec<Item> {
                 })
                 .collect()
         }
+        Listed::Servers => model.servers.iter().map(server).collect(),
     }
+}
+
+fn server(server: &Server) -> Item {
+    let mark = match server.state.as_str() {
+        "running" => "●",
+        "starting" => "◐",
+        "failed" => "✗",
+        _ => "○",
+    };
+    let owner = server.owner.as_ref().map(|owner| format!(" ({owner})")).unwrap_or_default();
+    let text = format!("{}{owner}  {}", server.name, one_line(&server.place));
+    let tools = server.tools.map(|tools| format!("{tools} tools, ")).unwrap_or_default();
+    let detail = format!("{}, {tools}{} in flight", server.state, server.in_flight);
+    let mut words = format!("{}: {}", server.name, detail);
+    if server.restarts > 0 {
+        words.push_str(&format!(", {} restarts", server.restarts));
+    }
+    if let Some(error) = &server.last_error {
+        words.push_str(&format!("; {}", one_line(error)));
+    }
+    Item::new(mark, &text, &detail, Choice::Tell(words))
 }
 
 fn palette(model: &Model) -> Vec<Item> {

@@ -7,6 +7,7 @@ use patterm_screen::keys::KeyCode;
 use patterm_screen::{Screen, Size};
 use patterm_wire::bring_back::Offer;
 use patterm_wire::follow::{Seen, SeenProcess, SeenStatus};
+use patterm_wire::servers::Server;
 use serde::Deserialize;
 
 use crate::canvas::Rect;
@@ -78,6 +79,7 @@ pub(crate) enum Listed {
     Timers,
     Pads,
     Ports,
+    Servers,
 }
 
 /// What a line of text is typed for.
@@ -167,6 +169,8 @@ pub(crate) struct Model {
     pub(crate) agents: Option<Vec<Agent>>,
     pub(crate) pads: Vec<Pad>,
     pub(crate) ports: Vec<Port>,
+    /// The shared MCP servers, once they were asked for.
+    pub(crate) servers: Vec<Server>,
     pub(crate) held: Option<Held>,
     /// The terminal has the focus.
     pub(crate) focused: bool,
@@ -210,6 +214,7 @@ impl Model {
             agents: None,
             pads: Vec::new(),
             ports: Vec::new(),
+            servers: Vec::new(),
             held: None,
             focused: true,
             kept: None,

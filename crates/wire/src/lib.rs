@@ -10,6 +10,7 @@ pub mod id;
 pub mod message;
 mod nesting;
 pub mod reply;
+pub mod servers;
 pub mod view;
 
 pub use error::ErrorObject;

@@ -92,6 +92,7 @@ const VERBS: &[Verb] = &[
     verb("timers", &[]).json(&[], Json::List),
     verb("pads", &[]).json(&[], Json::List),
     verb("pad", &["plan"]).json(&["plan"], Json::Object).wrong(&["plan", "--edit", "--append"]),
+    verb("servers", &[]).json(&[], Json::List),
     verb("call", &["whoami"]).wrong(&["whoami", "["]),
     verb("init", &[]).stays(),
     verb("trust", &["--yes"]),

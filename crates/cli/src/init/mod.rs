@@ -10,13 +10,17 @@ use anyhow::Context;
 use patterm_host::project::PROJECT_FILE;
 use patterm_host::project_file::ProjectFile;
 
+use crate::servers::in_mcp_json;
 use crate::{say, start};
+
+pub(crate) use write::quoted;
 
 pub(crate) fn run() -> anyhow::Result<()> {
     let project = start::project_here()?;
     let path = project.root().join(PROJECT_FILE);
     let suggestions = found::in_folder(project.root());
-    let text = write::project_file(&suggestions);
+    let servers = in_mcp_json(project.root()).unwrap_or_default().tables;
+    let text = write::project_file(&suggestions, &servers);
     // What we write must be what we read.
     let sound = ProjectFile::parse(&text).is_ok();
     anyhow::ensure!(sound, "a fault in patterm: it cannot read the file that it would write");
@@ -29,6 +33,8 @@ pub(crate) fn run() -> anyhow::Result<()> {
     file.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
     let from: Vec<_> =
         suggestions.iter().map(|one| format!("  {}: {}", one.name, one.command)).collect();
+    let servers = servers.iter().map(|(name, _)| format!("  {name}: a shared MCP server"));
+    let from: Vec<_> = from.into_iter().chain(servers).collect();
     let found = match from.is_empty() {
         true => "nothing that could be started was found; it holds an example".to_owned(),
         false => format!("it declares, and starts nothing by itself:\n{}", from.join("\n")),

@@ -29,6 +29,12 @@ const TAIL: &str = "
 # like = \"claude\"
 # args = [\"--model\", \"opus\"]
 
+# MCP servers that run once for all agents, who see their tools as NAME__TOOL:
+#
+# [servers.search]
+# command = [\"search-mcp\", \"--stdio\"]   # or image = \"…\", or url = \"https://…\"
+# env = { SEARCH_ROOT = \".\", KEY = \"${SEARCH_KEY:-}\" }
+
 # The server's limits, from its next start on:
 #
 # [limits]
@@ -36,7 +42,7 @@ const TAIL: &str = "
 ";
 
 /// A project file that declares these, and starts none by itself.
-pub(super) fn project_file(suggestions: &[Suggestion]) -> String {
+pub(super) fn project_file(suggestions: &[Suggestion], servers: &[(String, String)]) -> String {
     let mut text = HEAD.to_owned();
     let mut from = "";
     for suggestion in suggestions {
@@ -51,11 +57,19 @@ pub(super) fn project_file(suggestions: &[Suggestion]) -> String {
         let command = quoted(&suggestion.command);
         let _ = writeln!(text, "\n[processes.{name}]\ncommand = {command}\nautostart = false");
     }
+    for (n, (_, table)) in servers.iter().enumerate() {
+        if n == 0 {
+            text.push_str(
+                "\n# From .mcp.json; clients that read it themselves start their own as well:\n",
+            );
+        }
+        let _ = write!(text, "\n{table}");
+    }
     text + TAIL
 }
 
 /// A text as a TOML string.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
         match c {
@@ -86,18 +100,18 @@ mod tests {
         let commands = ["a \"b\" \\c", "tab\there", "é\u{1b}[0m\u{7f}"];
         let suggestions: Vec<_> =
             ["web", "a.b", "-"].iter().zip(commands).map(|(n, c)| suggestion(n, c)).collect();
-        let text = project_file(&suggestions[..2]);
+        let text = project_file(&suggestions[..2], &[]);
         let file = ProjectFile::parse(&text).unwrap();
         assert_eq!(file.processes["web"].argv[2], commands[0]);
         assert_eq!(file.processes["a.b"].argv[2], commands[1]);
         assert!(file.processes.values().all(|definition| !definition.autostart));
         assert_eq!(quoted(commands[2]), "\"é\\u001B[0m\\u007F\"");
-        assert!(ProjectFile::parse(&project_file(&[])).unwrap().processes.is_empty());
+        assert!(ProjectFile::parse(&project_file(&[], &[])).unwrap().processes.is_empty());
     }
 
     #[test]
     fn what_stands_in_comments_is_right_too() {
-        let uncommented: String = project_file(&[])
+        let uncommented: String = project_file(&[], &[])
             .lines()
             .skip_while(|line| !line.contains("[processes"))
             .filter_map(|line| line.strip_prefix("# "))
@@ -108,6 +122,6 @@ mod tests {
         let file = ProjectFile::parse(&uncommented);
         assert!(file.is_ok(), "{file:?}\n{uncommented}");
         let file = file.unwrap();
-        assert_eq!((file.processes.len(), file.agents.len(), file.limits.len()), (1, 1, 1));
+        assert_eq!((file.processes.len(), file.agents.len(), file.servers.len()), (1, 1, 1));
     }
 }

@@ -1,5 +1,6 @@
 //! Where servers run: each kind of place opens a server and gives its three streams and its end.
 
+pub mod container;
 pub mod local;
 pub mod remote;
 

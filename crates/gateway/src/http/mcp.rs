@@ -96,7 +96,8 @@ async fn serve_noted(
     Ok(response)
 }
 
-async fn read(body: Body, headers: &HeaderMap, limit: usize) -> Result<Bytes, Refused> {
+/// Reads a body of JSON, bounded.
+pub(super) async fn read(body: Body, headers: &HeaderMap, limit: usize) -> Result<Bytes, Refused> {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     if !kind.is_some_and(|kind| kind.trim_start().starts_with("application/json")) {
         let why = "the body must be application/json";

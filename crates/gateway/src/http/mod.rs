@@ -2,6 +2,8 @@
 //! eras. Nobody is served without a token, from another site, or under another host's name.
 
 mod answer;
+mod bot_servers;
+mod bots;
 mod guard;
 mod headers;
 mod inbox;
@@ -30,6 +32,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backend::Later;
 use crate::{Gateway, Line, Refusal, Told};
+pub use bots::Bots;
 pub use guard::{Gatekeeper, Principal, Scope};
 pub use note::{Auditor, Outcome, Record};
 
@@ -78,6 +81,8 @@ pub struct Doors {
     pub hosts: Vec<String>,
     /// The same for the `Origin` of browsers.
     pub origins: Vec<String>,
+    /// Servers in bots' containers, where there are any.
+    pub bots: Option<Bots>,
 }
 
 /// Bounds of the doors.
@@ -120,6 +125,12 @@ pub fn serve(listener: TcpListener, doors: Doors, end: CancellationToken) -> Lat
         .route("/metrics", get(state::metrics))
         .route("/mcp", any(mcp::own))
         .route("/servers/{name}/mcp", any(mcp::server))
-        .with_state(state);
-    Box::pin(guard::accept(listener, router, connections, patience, end))
+        .route("/bots", any(bots::door))
+        .route("/bots/", any(bots::door))
+        .route("/bots/{*address}", any(bots::door))
+        .with_state(state.clone());
+    Box::pin(async move {
+        guard::accept(listener, router, connections, patience, end).await;
+        state.end_bots().await;
+    })
 }

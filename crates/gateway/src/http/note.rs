@@ -190,6 +190,13 @@ impl Note {
         Self(self.0.take())
     }
 
+    /// Where it goes, if that is seen later.
+    pub(super) fn at(&mut self, server: String) {
+        if let Some(noted) = &mut self.0 {
+            noted.server = server;
+        }
+    }
+
     /// Whose it is.
     pub(super) fn by(&mut self, who: &str) {
         if let Some(noted) = &mut self.0 {

@@ -1,9 +1,12 @@
 //! What tokens may do, what becomes of those that are revoked, and what is noted of all of them.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use super::Limits;
 use super::tests::{Http, call, initialize};
 use crate::Share;
 
@@ -117,4 +120,25 @@ async fn every_request_is_noted_and_counted() {
     ] {
         assert!(metrics.contains(line), "{line}: {metrics}");
     }
+}
+
+#[tokio::test]
+async fn who_is_slow_is_hung_up_on_and_who_is_one_too_many_waits() {
+    let header_patience = Duration::from_millis(50);
+    let limits = Limits { sessions: 1, connections: 2, header_patience, ..Limits::default() };
+    let http = Http::with(Share::All, limits).await;
+    let mut slow = TcpStream::connect(http.address).await.unwrap();
+    slow.write_all(b"POST /servers/played/mcp HTTP/1.1\r\nHost: loc").await.unwrap();
+    let mut rest = Vec::new();
+    slow.read_to_end(&mut rest).await.unwrap();
+    assert!(!rest.starts_with(b"HTTP/1.1 2"), "{rest:?}");
+    // Two that send nothing take all the room, and are gone before the third is served.
+    let _idle = [
+        TcpStream::connect(http.address).await.unwrap(),
+        TcpStream::connect(http.address).await.unwrap(),
+    ];
+    assert_eq!(http.post(&[], &initialize()).await.status, 200);
+    let one_too_many = http.post(&[], &initialize()).await;
+    assert_eq!(one_too_many.status, 429, "{one_too_many:?}");
+    assert_eq!(http.stage.seen.count("tools/call"), 0);
 }

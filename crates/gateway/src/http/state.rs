@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::answer::{Refused, json};
+use super::bot_servers::BotServers;
 use super::guard::{Bounds, Principal, token};
 use super::marked::Marked;
 use super::note::Counts;
@@ -39,13 +40,15 @@ struct Inner {
     marked: Marked,
     read_only: Arc<ReadOnly>,
     counts: Counts,
+    bots: Option<BotServers>,
 }
 
 impl Shared {
     pub(super) fn new(doors: Doors) -> Self {
         let bounds = Bounds { hosts: doors.hosts.clone(), origins: doors.origins.clone() };
+        let bots = doors.bots.clone().map(BotServers::new);
         let (sessions, read_only, counts, marked) = Default::default();
-        Self(Arc::new(Inner { doors, bounds, sessions, read_only, counts, marked }))
+        Self(Arc::new(Inner { doors, bounds, sessions, marked, read_only, counts, bots }))
     }
 
     pub(super) fn counts(&self) -> &Counts {
@@ -54,6 +57,18 @@ impl Shared {
 
     pub(super) fn doors(&self) -> &Doors {
         &self.0.doors
+    }
+
+    /// The servers in bots' containers.
+    pub(super) fn bot_servers(&self) -> Option<&BotServers> {
+        self.0.bots.as_ref()
+    }
+
+    /// Ends them.
+    pub(super) async fn end_bots(&self) {
+        if let Some(bots) = &self.0.bots {
+            bots.end().await;
+        }
     }
 
     /// Which arguments stand in headers, too.
@@ -91,18 +106,31 @@ impl Shared {
             }
         };
         let (talk, told) = begun.map_err(|refusal| refused(&refusal))?;
-        let gateway = self.0.doors.gateway.clone();
+        let gateway = &self.0.doors.gateway;
         // What a server shows may change while a session lasts.
         let is_whole =
             server == OWN || (session.is_empty() && gateway.tools_of(server).shows_all());
         if is_whole && !principal.scope.is_narrow() {
             return Ok((talk, told));
         }
-        let key = format!("{server} {}", principal.name);
-        let read_only = self.0.read_only.clone();
-        let (scope, server) = (principal.scope.clone(), server.to_owned());
-        let scoped = Scoped { talk, gateway, server, scope, read_only, key };
-        Ok((Arc::new(scoped), told))
+        Ok((self.scoped(talk, server, principal), told))
+    }
+
+    /// The part of a talk that a token is good for.
+    pub(super) fn scoped(
+        &self,
+        talk: Arc<dyn Talk>,
+        server: &str,
+        principal: &Principal,
+    ) -> Arc<dyn Talk> {
+        Arc::new(Scoped {
+            talk,
+            gateway: self.0.doors.gateway.clone(),
+            server: server.to_owned(),
+            scope: principal.scope.clone(),
+            read_only: self.0.read_only.clone(),
+            key: format!("{server} {}", principal.name),
+        })
     }
 
     pub(super) fn keep(&self, session: Arc<Session>) -> Result<(), Refused> {

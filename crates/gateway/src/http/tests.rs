@@ -115,6 +115,10 @@ impl Answer {
 
 impl Http {
     pub(super) async fn new(share: Share) -> Self {
+        Self::with(share, Limits { body_bytes: 1 << 20, ..Limits::default() }).await
+    }
+
+    pub(super) async fn with(share: Share, limits: Limits) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let stage = Stage::new(share, Bounds::default());
@@ -125,9 +129,10 @@ impl Http {
             own: Arc::new(Echo),
             gatekeeper: tokens.clone(),
             audit: Some(audit.clone()),
-            limits: Limits { body_bytes: 1 << 20, ..Limits::default() },
+            limits,
             hosts: Vec::new(),
             origins: Vec::new(),
+            bots: None,
         };
         tokio::spawn(serve(listener, doors, CancellationToken::new()));
         Self { address, stage, tokens, audit }

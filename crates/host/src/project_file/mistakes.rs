@@ -33,7 +33,10 @@ fn every_mistake_is_told_with_its_place_and_what_to_do() {
             "[process.web]\ncommand = \"x\"",
             "1:2: there is no `process` here; did you mean `processes`?",
         ),
-        ("[procs]", "1:2: there is no `procs` here; there are processes, agents, servers, limits"),
+        (
+            "[procs]",
+            "1:2: there is no `procs` here; there are processes, agents, servers, bots, http, limits",
+        ),
         // The same name twice.
         (&format!("{web}{web}"), "3:12: duplicate key"),
         (&format!("{web}command = \"y\"\n"), "3:1: duplicate key"),

@@ -1,6 +1,7 @@
 //! Shared MCP servers and the door over HTTP, as a file declares them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -71,6 +72,20 @@ pub enum Place {
         /// What is sent to it.
         headers: BTreeMap<String, String>,
     },
+}
+
+/// In a line, for lists.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Here { command, .. } => f.write_str(&command.join(" ")),
+            Self::Inside { engine, container, command } => {
+                write!(f, "{} in {} {container}", command.join(" "), engine.name)
+            }
+            Self::Image { engine, image, .. } => write!(f, "{} image {image}", engine.name),
+            Self::Remote { url, .. } => f.write_str(url),
+        }
+    }
 }
 
 /// What runs containers, and where it listens.

@@ -39,7 +39,7 @@ fn everything_that_a_file_may_say() {
         [agents.claude]
         args = ["--model", "opus"]
         [servers.files]
-        command = "mcp-files"
+        command = ["mcp-files"]
         [limits]
         processes = 50
         "#,
@@ -83,7 +83,7 @@ fn what_is_wrong_is_said_with_its_place_and_what_was_meant() {
     );
     refused(
         "port = 1\n",
-        "1:1: there is no `port` here; there are processes, agents, servers, limits",
+        "1:1: there is no `port` here; there are processes, agents, servers, bots, http, limits",
     );
     refused(
         "[processes.web]\n",
@@ -201,6 +201,28 @@ fn several_mistakes_come_in_the_order_of_their_lines() {
 }
 
 #[test]
+fn servers_run_in_one_place_each() {
+    let begins = |text: &str, expected: &str| {
+        let faults = ProjectFile::parse(text).unwrap_err();
+        assert!(faults[0].to_string().starts_with(expected), "{text}\n{faults:?}");
+    };
+    begins("[servers.x]\ncommand=['a']\nurl='https://x'", "2:9: `command` goes with");
+    begins("[servers.x]\nimage='a'\ncontainer='b'", "1:10: `servers.x` runs in one place");
+    begins("[servers.x]\nshare='all'", "1:10: `servers.x` names no program; it takes `command`");
+    begins("[servers.x]\ncommand=['a']\nnetwork=true", "3:9: `network` goes with `image`");
+    begins("[servers.x]\nvia=['ssh','{target}']\ncommand=['a']", "2:5: `via` names `{target}`");
+    begins("[servers.x]\nurl='ftp://x'", "2:5: it takes an address that begins");
+    begins("[servers.x]\nimage='a'\nmounts=['x']", "3:9: `x` is no mount");
+    begins("[bots]\nengine='docker'", "1:2: `bots` has no `command`");
+    begins("[http]\nlisten='80'", "2:8: `80` is no address and port");
+    begins("[http]\nlisten='0.0.0.0:80'", "2:8: 0.0.0.0:80 can be reached from other machines");
+    let text = "[servers.x]\nvia=['ssh','{target}','--']\ntarget='a b'\ncommand=['c d']";
+    let file = ProjectFile::parse(text).unwrap();
+    let Place::Here { command, .. } = &file.servers["x"].place else { panic!("{file:?}") };
+    assert_eq!(command, &["ssh", "a b", "--", "c d"]);
+}
+
+#[test]
 fn those_that_wait_for_each_other_are_named() {
     let text = "[processes.a]\ncommand='x'\ndepends_on=['b']\n[processes.b]\ncommand='x'\ndepends_on=['c']\n\
         [processes.c]\ncommand='x'\ndepends_on=['a']\n";
@@ -211,7 +233,7 @@ fn those_that_wait_for_each_other_are_named() {
 fn a_mistake_cannot_play_with_the_terminal_of_who_reads_it() {
     refused(
         "\"a\\u001b[31m\" = 1",
-        "1:1: there is no `a\\u{1b}[31m` here; there are processes, agents, servers, limits",
+        "1:1: there is no `a\\u{1b}[31m` here; there are processes, agents, servers, bots, http, limits",
     );
 }
 

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use patterm_gateway::http::Outcome;
 use patterm_gateway::{Caller as Who, Line, Refusal, SharedTool, Told, raw};
 use patterm_wire::error::{INVALID_PARAMS, METHOD_NOT_FOUND};
 use patterm_wire::{ErrorObject, Id, Incoming, reply};
@@ -139,14 +140,21 @@ impl Door {
         };
         let text = reply::request(&id, "tools/call", Some(&params));
         let text = String::from_utf8_lossy(&text).into_owned();
+        let noting = self.host.web.noting(&self.who.caller, &tool.server, &tool.tool, &params);
         let asked = {
             let id = id.clone();
             async move { line.ask(&id, "tools/call", text).await }
         };
         let mut task = Owned(self.host.shared.runtime().spawn(asked));
         match (&mut task.0).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(refusal)) => refusal.to_answer(&id),
+            Ok(Ok(answer)) => {
+                noting.answered(Outcome::of(&answer), answer.len());
+                answer
+            }
+            Ok(Err(refusal)) => {
+                noting.answered(Outcome::of_refusal(&refusal), 0);
+                refusal.to_answer(&id)
+            }
             Err(_) => {
                 let message = format!("a fault in patterm while serving {name}; others go on");
                 reply::error(

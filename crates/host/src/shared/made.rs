@@ -4,15 +4,21 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use patterm_gateway::Wanted;
 use patterm_gateway::backend::Backend;
+use patterm_gateway::backend::container::{self, Containers, Exec, Mount, Own};
 use patterm_gateway::backend::local::Local;
 use patterm_gateway::backend::remote::Remote;
+use patterm_gateway::http::Bots;
+use patterm_gateway::{Bounds, Wanted};
 use patterm_keeper::{Program, Size};
 
 use super::spawner::HostSpawner;
 use crate::host::Host;
-use crate::project_file::{Place, ProjectFile, ServerDefinition};
+use crate::project_file::{BotsDefinition, Engine, Place, ProjectFile, ServerDefinition};
+use crate::web::HttpSettings;
+
+/// The folder for what is known of our containers.
+const CONTAINERS: &str = "containers";
 
 /// A terminal that nobody sees: it has pipes.
 const SIZE: Size = Size { rows: 24, columns: 80 };
@@ -23,7 +29,54 @@ impl Host {
         let own = self.declared.effect().and_then(|file| file.http.clone());
         let users = || ProjectFile::of_the_user(self.settings.as_deref()?).ok()?.http;
         let http = own.or_else(users);
-        self.web.configure(http.as_ref().map(Into::into).unwrap_or_default());
+        let mut settings: HttpSettings = http.as_ref().map(Into::into).unwrap_or_default();
+        settings.bots = self.bots_written();
+        self.web.configure(settings);
+    }
+
+    /// The containers of ours. From the first time they are asked for, what is left over is swept up.
+    fn containers(self: &Arc<Self>) -> Result<&Containers, String> {
+        let shared = &self.shared;
+        if shared.containers.get().is_none() {
+            let spawner = Arc::new(HostSpawner::new(Arc::downgrade(self), "containers"));
+            let made = Containers::new(&self.state.file(CONTAINERS), &self.pipes, spawner);
+            let made = made.map_err(|e| format!("containers cannot be kept account of: {e}"))?;
+            let sweeping = made.clone().keep_swept(shared.end.clone());
+            if shared.containers.set(made).is_ok() {
+                shared.runtime.spawn(sweeping);
+            }
+        }
+        shared.containers.get().ok_or_else(|| "containers are not there".into())
+    }
+
+    /// Sweeps up what an earlier server left in containers.
+    pub(super) fn sweep_containers(self: &Arc<Self>) {
+        if self.state.file(CONTAINERS).exists()
+            && let Err(error) = self.containers()
+        {
+            tracing::error!(error, "containers that are left over stay");
+        }
+    }
+
+    /// The door to bots' containers, as it is configured.
+    pub(crate) fn bots(self: &Arc<Self>) -> Option<Bots> {
+        let written = self.bots_written()?;
+        let containers = match self.containers() {
+            Ok(containers) => containers.clone(),
+            Err(error) => {
+                tracing::error!(error, "there is no door to bots' containers");
+                return None;
+            }
+        };
+        let mut place = container::Place::from(&written.engine);
+        place.fifo_dir = written.fifo_dir;
+        let (command, owner_label) = (written.command, written.owner_label);
+        Some(Bots { containers, place, command, owner_label, bounds: Bounds::default() })
+    }
+
+    fn bots_written(&self) -> Option<BotsDefinition> {
+        let own = self.declared.effect().and_then(|file| file.bots.clone());
+        own.or_else(|| ProjectFile::of_the_user(self.settings.as_deref()?).ok()?.bots)
     }
 
     /// The servers in the user's own settings; what is wrong with those is said in the log.
@@ -71,8 +124,21 @@ pub(super) fn wanted(
             }
             Arc::new(Remote { url: expanded(url, known)?, headers: sent })
         }
-        Place::Inside { .. } | Place::Image { .. } => {
-            return Err("this place is not there yet".into());
+        Place::Inside { engine, container, command } => {
+            let place = container::Place::from(engine);
+            let (container, command) = (container.clone(), command.clone());
+            host.containers()?.exec(Exec { place, container, command, env: env.clone() })
+        }
+        Place::Image { engine, image, command, network, memory_mb, processes, mounts } => {
+            let mut own = Own::usual(container::Place::from(engine), image);
+            own.command = command.clone();
+            own.env = env.clone();
+            own.network = *network;
+            own.memory = memory_mb.map_or(own.memory, |mb| mb.saturating_mul(1 << 20));
+            let most = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+            own.processes = processes.map_or(own.processes, most);
+            own.mounts = mounts.iter().map(|mount| mount_of(mount, host.project.root())).collect();
+            host.containers()?.own(own)
         }
     };
     Ok(Wanted {
@@ -84,6 +150,29 @@ pub(super) fn wanted(
         roots: roots(host.project.root()),
         tools: server.tools.all.clone(),
     })
+}
+
+impl From<&Engine> for container::Place {
+    fn from(engine: &Engine) -> Self {
+        let kind = match engine.name.as_str() {
+            "podman" => container::Engine::Podman,
+            "containerd" => container::Engine::Containerd,
+            _ => container::Engine::Docker,
+        };
+        Self {
+            socket: engine.socket.clone(),
+            namespace: engine.namespace.clone(),
+            ..Self::usual(kind)
+        }
+    }
+}
+
+/// `here:there`, with `:rw` where it may be written; `here` is relative to the project.
+fn mount_of(text: &str, root: &Path) -> Mount {
+    let mut parts = text.split(':');
+    let (here, there) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let source = root.join(here.strip_prefix("./").unwrap_or(here));
+    Mount { source, target: there.into(), writable: parts.next() == Some("rw") }
 }
 
 /// The project's folder, as servers hear of it.

@@ -7,9 +7,12 @@ mod spawner;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
-use patterm_gateway::{Catalogue, Gateway, ServerStatus};
+use patterm_gateway::backend::container::Containers;
+use patterm_gateway::{Caller, Catalogue, Gateway, ServerStatus};
+use patterm_wire::servers::Server;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
@@ -26,6 +29,8 @@ pub(crate) struct Shared {
     /// Ends the thread.
     end: CancellationToken,
     named: Mutex<Named>,
+    /// Containers of ours, once there may be any.
+    containers: OnceLock<Containers>,
 }
 
 /// What is named.
@@ -52,7 +57,8 @@ impl Shared {
         std::thread::Builder::new().name("patterm-gateway".into()).spawn(body)?;
         let gateway = Gateway::default();
         let catalogue = Catalogue::new(gateway.clone());
-        Ok(Self { gateway, catalogue, runtime: handle, end, named: Mutex::default() })
+        let (named, containers) = Default::default();
+        Ok(Self { gateway, catalogue, runtime: handle, end, named, containers })
     }
 
     /// The gateway itself; what it does, it does on this runtime.
@@ -79,21 +85,57 @@ impl Shared {
     }
 
     /// How they stand, those that cannot be run among them.
-    pub(crate) fn status(&self) -> Vec<(String, String, ServerStatus)> {
-        let mut all = self.gateway.status();
-        for (name, fault) in &self.named().faults {
+    pub(crate) fn status(&self) -> Vec<Server> {
+        let mut all: Vec<_> = self
+            .gateway
+            .status()
+            .into_iter()
+            .map(|(name, owner, s)| self.seen(name, owner, s))
+            .collect();
+        for (name, fault) in self.named().faults.clone() {
             let mut status = ServerStatus::asleep();
             status.state = "failed";
-            status.last_error = Some(fault.clone());
-            all.push((name.clone(), String::new(), status));
+            status.last_error = Some(fault);
+            all.push(self.seen(name, String::new(), status));
         }
-        all.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
+        all.sort_by(|a, b| (&a.name, &a.owner).cmp(&(&b.name, &b.owner)));
         all
     }
 
-    /// What is named of a server.
-    pub(crate) fn definition(&self, server: &str) -> Option<ServerDefinition> {
-        self.named().servers.get(server).cloned()
+    fn seen(&self, name: String, owner: String, status: ServerStatus) -> Server {
+        let place = self.named().servers.get(&name).map(|server| server.place.to_string());
+        Server {
+            tools: self.catalogue.count(&name),
+            owner: Some(owner).filter(|owner| !owner.is_empty()),
+            state: status.state.to_owned(),
+            place: place.unwrap_or_default(),
+            pid: status.pid,
+            uptime_seconds: status.uptime.map(|uptime| uptime.as_secs()),
+            in_flight: status.in_flight,
+            restarts: status.restarts,
+            noise: status.noise,
+            last_error: status.last_error,
+            name,
+        }
+    }
+
+    /// Has a server end, to be started anew by the next call; `false` where there is none.
+    pub(crate) fn restart(&self, name: &str) -> bool {
+        let _runtime = self.runtime.enter();
+        let there = self.gateway.restart(name);
+        self.catalogue.forget(|server| server == name);
+        self.ask_for_tools();
+        there
+    }
+
+    /// Asks servers that are new for their tools, if somebody is there who would be told.
+    fn ask_for_tools(&self) {
+        if !self.catalogue.has_listeners() {
+            return;
+        }
+        let catalogue = self.catalogue.clone();
+        let nobody = Caller { caller: "patterm".into(), session: String::new() };
+        self.runtime.spawn(async move { catalogue.tools(&nobody, Duration::ZERO).await });
     }
 
     /// Ends all of them, and the thread.
@@ -118,6 +160,7 @@ impl Host {
     /// Makes the shared servers those that the project file and the user's settings name now. Calls
     /// in flight to those that are gone or changed finish.
     pub(crate) fn configure_shared(self: &Arc<Self>) {
+        self.sweep_containers();
         self.configure_http();
         let mut servers = self.servers_of_the_user();
         if let Some(file) = self.declared.effect() {
@@ -142,5 +185,6 @@ impl Host {
         shared.gateway.configure(wanted);
         let now = shared.named().servers.clone();
         shared.catalogue.forget(|server| before.servers.get(server) != now.get(server));
+        shared.ask_for_tools();
     }
 }

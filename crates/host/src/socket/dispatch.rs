@@ -9,6 +9,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt};
 use patterm_gateway::raw;
 use patterm_wire::bring_back::{self, Wish};
 use patterm_wire::error::{INTERNAL_ERROR, INVALID_REQUEST};
+use patterm_wire::servers;
 use patterm_wire::{ErrorObject, Id, Malformed, Message, reply};
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -235,17 +236,29 @@ impl Dispatch {
         method: &str,
         params: Option<&RawValue>,
     ) -> Option<impl Future<Output = Vec<u8>> + Send + 'static + use<>> {
-        let params = params.filter(|_| method == "tools/call")?.get();
-        let name: String = serde_json::from_str(raw::member(params, "name")?).ok()?;
+        let (name, params) = match method {
+            "tools/call" => {
+                let params = params?.get();
+                (serde_json::from_str(raw::member(params, "name")?).ok()?, params.to_owned())
+            }
+            // A tool's name is a method too.
+            name if self.door.may_have(name) => {
+                let arguments = params.map_or("{}", |params| params.get());
+                let params =
+                    format!("{{\"name\":{},\"arguments\":{arguments}}}", raw::quoted(name));
+                (name.to_owned(), params)
+            }
+            _ => return None,
+        };
         if !self.door.may_have(&name) {
             return None;
         }
         if let Some(process) = self.caller.process() {
-            let meta = raw::member(params, "_meta").unwrap_or("{}");
+            let meta = raw::member(&params, "_meta").unwrap_or("{}");
             let text = |name: &str| serde_json::from_str(raw::member(meta, name)?).ok();
             self.host.hear_call(process, text);
         }
-        let (door, id, params) = (self.door.clone(), id.clone(), params.to_owned());
+        let (door, id) = (self.door.clone(), id.clone());
         let limit = self.host.limits.answer_bytes;
         Some(async move {
             let answer = door.call(id.clone(), name, params).await;
@@ -268,6 +281,9 @@ impl Dispatch {
         }
         if method == TRUST_METHOD {
             return Ok(self.trust(params));
+        }
+        if method == servers::METHOD {
+            return Ok(self.servers(params));
         }
         if method == TOKEN_METHOD {
             return Ok(self.token(params));
@@ -447,6 +463,30 @@ impl Dispatch {
             Ok(())
         };
         self.for_a_person("ends the server", blocking(work))
+    }
+
+    /// How the shared servers stand; only people may have one started anew.
+    fn servers(&self, params: Option<&RawValue>) -> Answer {
+        let wish =
+            serde_json::from_str::<servers::Wish>(params.map_or("{}", |params| params.get()));
+        let host = self.host.clone();
+        let name = match wish {
+            Ok(servers::Wish { restart }) => restart,
+            Err(e) => {
+                let message = format!("`params` take restart, a string: {e}");
+                return Box::pin(std::future::ready(Err(ErrorObject::invalid_params(message))));
+            }
+        };
+        let look = move || to_json(&servers::Answer { servers: host.shared.status() });
+        let Some(name) = name else { return Box::pin(std::future::ready(look())) };
+        let host = self.host.clone();
+        self.for_a_person("has a shared server started anew", async move {
+            if host.shared.restart(&name) {
+                return look();
+            }
+            let message = format!("there is no shared server `{name}`");
+            Err(ToolError::new(ErrorKind::NotFound, message).into_rpc())
+        })
     }
 
     /// Brings back what ran when everything was ended, or lets it rest; only people may.

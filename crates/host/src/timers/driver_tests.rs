@@ -35,8 +35,8 @@ fn host(folder: &tempfile::TempDir, clock: &Arc<watch::Sender<Moment>>) -> Arc<H
     let keeping = Keeping::new(folder.path().join("keeper"), "patterm".into(), project.root());
     let socket = folder.path().join("socket");
     let (tools, limits) = (Registry::default(), Limits::default());
-    let (settings, program) = (None, "patterm".into());
-    let parts = Parts { project, socket, state, tools, limits, keeping, settings, program };
+    let (settings, program, pipes) = (None, "patterm".into(), std::path::PathBuf::new());
+    let parts = Parts { project, socket, state, pipes, tools, limits, keeping, settings, program };
     let (mut host, _) = Host::load(parts).unwrap();
     let clock = Clock::Fake(clock.clone());
     host.timers = Timers::load(&host.state, &host.processes, &host.deliveries, clock).unwrap();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use patterm_gateway::http::{Auditor, Outcome, Record};
 use serde::Serialize;
@@ -30,6 +30,9 @@ const WAITING_BYTES: usize = 1 << 20;
 /// Bytes of arguments in one line.
 const ARGUMENT_BYTES: usize = 16 << 10;
 
+/// Lines a second of those who were not let in: nobody pushes the others' lines out of the file.
+const STRANGERS: u32 = 20;
+
 /// After a write, more is gathered for so long: a line each would cost a busy door its time.
 const GATHER: Duration = Duration::from_millis(50);
 
@@ -53,6 +56,20 @@ struct Held {
     lines: Vec<u8>,
     lost: u64,
     over: bool,
+    /// Strangers that were noted since this moment.
+    strangers: u32,
+    since: Option<Instant>,
+}
+
+impl Held {
+    fn is_one_too_many(&mut self) -> bool {
+        let now = Instant::now();
+        if self.since.is_none_or(|since| now - since >= Duration::from_secs(1)) {
+            (self.since, self.strangers) = (Some(now), 0);
+        }
+        self.strangers += 1;
+        self.strangers > STRANGERS
+    }
 }
 
 #[derive(Serialize)]
@@ -143,7 +160,8 @@ impl Auditor for Audit {
         };
         let Ok(line) = serde_json::to_vec(&line) else { return };
         let mut held = self.inner.held();
-        if held.lines.len() + line.len() > WAITING_BYTES {
+        let unwanted = record.who.is_none() && held.is_one_too_many();
+        if unwanted || held.lines.len() + line.len() > WAITING_BYTES {
             held.lost += 1;
             return;
         }
@@ -155,6 +173,62 @@ impl Auditor for Audit {
             self.start();
             self.inner.bell.notify_all();
         }
+    }
+}
+
+/// A call of a shared tool by an agent's own connection. Dropped before it is answered, it was
+/// cancelled.
+pub(crate) struct Noting {
+    audit: Arc<Audit>,
+    who: String,
+    server: String,
+    tool: String,
+    arguments: Option<String>,
+    taken: usize,
+    began: Instant,
+    ended: (Outcome, usize),
+}
+
+impl Noting {
+    pub(super) fn begin(
+        audit: &Arc<Audit>,
+        who: &str,
+        server: &str,
+        tool: &str,
+        params: &str,
+    ) -> Self {
+        Self {
+            audit: audit.clone(),
+            who: who.to_owned(),
+            server: server.to_owned(),
+            tool: tool.to_owned(),
+            arguments: audit.wants_arguments().then(|| params.to_owned()),
+            taken: params.len(),
+            began: Instant::now(),
+            ended: (Outcome::Cancelled, 0),
+        }
+    }
+
+    /// It was answered.
+    pub(crate) fn answered(mut self, outcome: Outcome, bytes: usize) {
+        self.ended = (outcome, bytes);
+    }
+}
+
+impl Drop for Noting {
+    fn drop(&mut self) {
+        let (outcome, given) = self.ended;
+        self.audit.note(&Record {
+            who: Some(&self.who),
+            server: &self.server,
+            method: Some("tools/call"),
+            tool: Some(&self.tool),
+            arguments: self.arguments.as_deref(),
+            outcome,
+            status: None,
+            duration: self.began.elapsed(),
+            bytes: (self.taken, given),
+        });
     }
 }
 
@@ -230,17 +304,24 @@ mod tests {
         state.ensure().unwrap();
         let audit = Audit::new(&state);
         audit.note(&record("find\n", "{\"q\":1}"));
-        audit.inner.held().lost = 3;
+        let stranger = Record { who: None, ..record("x", "{}") };
+        {
+            // This second has an hour.
+            let mut held = audit.inner.held();
+            (held.since, held.strangers) =
+                (Instant::now().checked_add(Duration::from_secs(3600)), 20);
+        }
+        (0..3).for_each(|_| audit.note(&stranger));
         audit.finish();
         let path = state.file(FILE);
         let text = std::fs::read_to_string(&path).unwrap();
         let lines: Vec<serde_json::Value> =
             text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        assert_eq!(lines.len(), 2, "{text}");
+        let said = lines.iter().filter_map(|line| line["lost_lines"].as_u64()).sum::<u64>();
+        assert_eq!(said, 3, "{text}");
         assert_eq!((&lines[0]["tool"], &lines[0]["code"]), (&"find\n".into(), &(-32602).into()));
         assert_eq!((&lines[0]["ms"], &lines[0]["arguments"]["q"]), (&1.5.into(), &1.into()));
         assert!(lines[0]["time"].as_str().unwrap().ends_with('Z'));
-        assert_eq!(lines[1]["lost_lines"], 3);
         assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
     }
 }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use patterm_gateway::Gateway;
-use patterm_gateway::http::{self, Auditor, Doors, Gatekeeper};
+use patterm_gateway::http::{self, Doors, Gatekeeper};
 use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::runtime::Handle;
@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::host::Host;
 use crate::state::{self, StateDir, StateError};
-use audit::Audit;
+use audit::{Audit, Noting};
 use own::OwnTools;
 pub use settings::{HttpFlags, HttpLimits, HttpSettings};
 use tokens::Tokens;
@@ -126,9 +126,9 @@ impl Web {
         self.tokens.is_good(token)
     }
 
-    /// Where calls of shared tools are noted, whichever door they came by.
-    pub(crate) fn auditor(&self) -> Arc<dyn Auditor> {
-        self.audit.clone()
+    /// Notes a call of a shared tool that came by a connection of our own.
+    pub(crate) fn noting(&self, who: &str, server: &str, tool: &str, params: &str) -> Noting {
+        Noting::begin(&self.audit, who, server, tool, params)
     }
 
     /// Where the door is, and changes of it.
@@ -255,10 +255,11 @@ impl Web {
             gateway: hall.gateway.clone(),
             own: Arc::new(own),
             gatekeeper: self.tokens.clone(),
-            audit: Some(self.auditor()),
+            audit: Some(self.audit.clone()),
             limits: open.settings.limits.in_effect(),
             hosts: open.settings.hosts_at(open.address),
             origins: open.settings.origins.clone(),
+            bots: hall.host.upgrade().and_then(|host| host.bots()),
         };
         let (listener, end) = (open.listener.try_clone(), open.end.clone());
         hall.runtime.spawn(async move {

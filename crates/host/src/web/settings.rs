@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use patterm_gateway::http::Limits;
 use serde::{Deserialize, Serialize};
 
-use crate::project_file::HttpDefinition;
+use crate::project_file::{BotsDefinition, HttpDefinition};
 
 /// The door as `[http]` of the project file or of the user's settings wants it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct HttpSettings {
     pub audit_arguments: bool,
     /// Its bounds.
     pub limits: HttpLimits,
+    /// Containers of bots behind it.
+    pub bots: Option<BotsDefinition>,
 }
 
 /// Bounds of the door; what is absent is as it is by default.
@@ -74,6 +76,7 @@ impl From<&HttpDefinition> for HttpSettings {
             origins: written.origins.clone(),
             audit_arguments: written.audit_arguments,
             limits: HttpLimits { body_bytes, sessions, connections },
+            bots: None,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Carrying out actions.
 
+use patterm_wire::servers;
 use serde_json::json;
 
 use super::panes::{fit, focus, remove, show, split, start_shell};
@@ -47,6 +48,10 @@ pub(super) fn act(model: &mut Model, action: Action, effects: &mut Vec<Effect>) 
             open(model, Listed::Pads);
         }
         Action::Ports => ports(model, effects),
+        Action::Servers => {
+            call(servers::METHOD, json!({}), Asked::Servers, effects);
+            open(model, Listed::Servers);
+        }
         Action::Trust => trust::open(model, effects),
         Action::Rename => {
             if let Some(process) = model.selected() {

@@ -1,6 +1,7 @@
 //! What tools answered.
 
 use patterm_wire::base64;
+use patterm_wire::servers::Server;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -45,6 +46,7 @@ pub(super) fn take(
                 .ports
                 .extend(ports.into_iter().map(|port| Port { process: process.clone(), ..port }));
         }
+        Asked::Servers => model.servers = read::<Server>(&answer["servers"]),
         Asked::ProjectFile => trust::answered(model, &answer["project_file"]),
         Asked::Older(pane) => older(model, pane, &answer),
         Asked::BringBack => bring_back::done(model, answer, effects),

@@ -63,6 +63,8 @@ pub(crate) enum Asked {
     Pads,
     Pad(String),
     Ports(String),
+    /// How the shared MCP servers stand.
+    Servers,
     /// How the project file stands, and what it would run.
     ProjectFile,
     /// Older output of a pane.

@@ -142,6 +142,20 @@ fn ports() {
 }
 
 #[test]
+fn servers() {
+    check("servers", |sample| {
+        sample.type_in("\x02M");
+        let servers = json!({"servers": [
+            {"name": "files", "state": "failed", "place": "/app/mcp in docker workspace-7",
+                "in_flight": 0, "restarts": 3, "noise": 0, "last_error": "exited with code 1"},
+            {"name": "search", "state": "running", "place": "search-mcp --stdio", "pid": 7,
+                "in_flight": 2, "restarts": 0, "noise": 0, "tools": 4},
+        ]});
+        sample.happen(Event::Answer(Asked::Servers, Ok(servers)));
+    });
+}
+
+#[test]
 fn attention() {
     check("attention", |sample| {
         let mut seen = crate::sample::project();

@@ -1,0 +1,116 @@
+//! `patterm servers`: the shared MCP servers, how they stand, and where they can be taken from.
+
+mod import;
+
+use patterm_wire::servers::{Answer, METHOD, Server, Wish};
+
+use crate::args::{Servers, ServersVerb};
+use crate::client::Client;
+use crate::said::say;
+use crate::timers::duration;
+
+pub(crate) use import::in_mcp_json;
+
+pub(crate) fn run(options: &Servers) -> anyhow::Result<()> {
+    match &options.verb {
+        None => look(options.json),
+        Some(ServersVerb::Restart { name }) => {
+            let wish = Wish { restart: Some(name.clone()) };
+            Client::connect()?.call(METHOD, &serde_json::to_value(wish)?)?;
+            say(&format!("{name} ends once its calls are answered; the next call starts it anew"));
+            Ok(())
+        }
+        Some(ServersVerb::Import { file }) => import::run(file.as_deref()),
+    }
+}
+
+fn look(as_json: bool) -> anyhow::Result<()> {
+    let answer = Client::connect()?.look(METHOD, &serde_json::to_value(Wish::default())?)?;
+    let Answer { servers } = serde_json::from_value(answer.clone())?;
+    match (as_json, servers.is_empty()) {
+        (true, _) => say(&answer["servers"].to_string()),
+        (false, true) => {
+            say("no shared servers; `[servers.NAME]` in patterm.toml names one, `patterm servers \
+             import` takes them from an .mcp.json")
+        }
+        (false, false) => say(&table(&servers)),
+    }
+    Ok(())
+}
+
+fn table(servers: &[Server]) -> String {
+    let wide = servers.iter().map(|server| named(server).chars().count()).max().unwrap_or(0).max(4);
+    let mut rows =
+        vec![format!("{:<wide$}  STATE     UP        IN FLIGHT  RESTARTS  TOOLS  WHAT", "NAME")];
+    for server in servers {
+        let up = server.uptime_seconds.map_or_else(String::new, duration);
+        let tools = server.tools.map_or_else(|| "?".to_owned(), |tools| tools.to_string());
+        rows.push(format!(
+            "{:<wide$}  {:<8}  {up:<8}  {:<9}  {:<8}  {tools:<5}  {}",
+            named(server),
+            server.state,
+            server.in_flight,
+            server.restarts,
+            server.place
+        ));
+        if server.noise > 0 {
+            rows.push(format!(
+                "{:wide$}  {} lines on its output were no protocol",
+                "", server.noise
+            ));
+        }
+        for line in server.last_error.iter().flat_map(|error| error.lines()) {
+            rows.push(format!("{:wide$}  ! {line}", ""));
+        }
+    }
+    rows.join("\n")
+}
+
+fn named(server: &Server) -> String {
+    match &server.owner {
+        Some(owner) => format!("{} ({owner})", server.name),
+        None => server.name.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_of_servers() {
+        let server = |name: &str, state: &str| Server {
+            name: name.into(),
+            state: state.into(),
+            place: "search-mcp --stdio".into(),
+            ..Server::default()
+        };
+        let servers = [
+            Server {
+                uptime_seconds: Some(61),
+                in_flight: 2,
+                tools: Some(3),
+                ..server("search", "running")
+            },
+            Server {
+                owner: Some("p1".into()),
+                restarts: 4,
+                noise: 1,
+                last_error: Some("exited with code 1\nno key".into()),
+                ..server("files", "failed")
+            },
+        ];
+        assert_eq!(
+            table(&servers),
+            [
+                "NAME        STATE     UP        IN FLIGHT  RESTARTS  TOOLS  WHAT",
+                "search      running   1m01s     2          0         3      search-mcp --stdio",
+                "files (p1)  failed              0          4         ?      search-mcp --stdio",
+                "            1 lines on its output were no protocol",
+                "            ! exited with code 1",
+                "            ! no key",
+            ]
+            .join("\n")
+        );
+    }
+}

@@ -1,0 +1,195 @@
+//! containerd's own tool: how it is called, and what its answers mean. Its API would need a compiler
+//! of protocols at build time; see docs/decisions.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::net::UnixStream;
+
+use super::settings::Place;
+use super::target::Trouble;
+use super::tool::Tools;
+
+/// How deep an index may point to further ones.
+const INDEX_DEPTH: usize = 3;
+
+/// The tool, for one socket and namespace.
+#[derive(Debug, Clone)]
+pub(super) struct Ctr {
+    socket: PathBuf,
+    namespace: String,
+    pub(super) tools: Tools,
+}
+
+/// A container as containerd describes it.
+#[derive(Debug, Deserialize)]
+pub(super) struct Info {
+    #[serde(rename = "ID")]
+    pub(super) id: String,
+    #[serde(rename = "Labels", default)]
+    pub(super) labels: Option<BTreeMap<String, String>>,
+    #[serde(rename = "Image", default)]
+    pub(super) image: String,
+}
+
+/// The part of an image's configuration that is of interest.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
+pub(super) struct ImageConfig {
+    #[serde(rename = "Labels", default)]
+    pub(super) labels: Option<BTreeMap<String, String>>,
+    #[serde(rename = "Entrypoint", default)]
+    entrypoint: Option<Vec<String>>,
+    #[serde(rename = "Cmd", default)]
+    cmd: Option<Vec<String>>,
+}
+
+impl ImageConfig {
+    /// What an image runs if nothing else is said.
+    pub(super) fn command(self) -> Vec<String> {
+        self.entrypoint.into_iter().chain(self.cmd).flatten().collect()
+    }
+}
+
+impl Ctr {
+    pub(super) fn new(place: &Place, tools: Tools) -> Self {
+        Self { socket: place.socket(), namespace: place.namespace().to_owned(), tools }
+    }
+
+    /// The tool with these words.
+    pub(super) fn argv<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+        let mut argv: Vec<String> = ["ctr", "--address"].map(str::to_owned).into();
+        argv.push(self.socket.to_string_lossy().into_owned());
+        argv.extend(["--connect-timeout", "5s", "--namespace", &self.namespace].map(str::to_owned));
+        argv.extend(words.into_iter().map(str::to_owned));
+        argv
+    }
+
+    /// Whether containerd is there; its tool would wait for it.
+    pub(super) async fn reach(&self) -> Result<(), Trouble> {
+        let reached = UnixStream::connect(&self.socket).await;
+        reached.map(drop).map_err(|error| {
+            let socket = self.socket.display();
+            Trouble::Down(format!("containerd cannot be reached at {socket}: {error}"))
+        })
+    }
+
+    /// Runs it to its end.
+    pub(super) async fn run(&self, words: &[&str]) -> Result<Vec<u8>, Trouble> {
+        self.reach().await?;
+        let run = self.tools.run(self.argv(words.iter().copied())).await;
+        run.map_err(|said| trouble(&said))
+    }
+
+    /// A container's description.
+    pub(super) async fn info(&self, name: &str) -> Result<Info, Trouble> {
+        let text =
+            self.run(&["containers", "info", name]).await.map_err(|trouble| match trouble {
+                Trouble::Missing(_) => Trouble::Missing(name.to_owned()),
+                other => other,
+            })?;
+        let unread = |e| Trouble::Failed(format!("containerd's answer cannot be read: {e}"));
+        serde_json::from_slice(&text).map_err(unread)
+    }
+
+    /// Whether a container has a task that runs.
+    pub(super) async fn is_running(&self, id: &str) -> Result<bool, Trouble> {
+        let list = self.run(&["tasks", "ls"]).await?;
+        Ok(status(&String::from_utf8_lossy(&list), id) == Some("RUNNING"))
+    }
+
+    /// The configurations of an image, one for each platform that is here.
+    pub(super) async fn configs(&self, image: &str) -> Result<Vec<ImageConfig>, Trouble> {
+        let filter = format!("name=={image}");
+        let list = self.run(&["images", "ls", &filter]).await?;
+        let list = String::from_utf8_lossy(&list).into_owned();
+        let digest = digest(&list, image)
+            .ok_or_else(|| Trouble::Failed(format!("containerd has no image `{image}`")))?;
+        let (mut configs, mut next) = (Vec::new(), vec![(digest.to_owned(), 0)]);
+        while let Some((digest, depth)) = next.pop() {
+            // Other platforms' parts need not be here.
+            let Ok(blob) = self.run(&["content", "get", &digest]).await else { continue };
+            let Ok(blob) = serde_json::from_slice::<Value>(&blob) else { continue };
+            if let Some(config) = blob["config"]["digest"].as_str() {
+                let config = self.run(&["content", "get", config]).await?;
+                configs.extend(config_of(&config));
+            }
+            let parts = blob["manifests"].as_array().filter(|_| depth < INDEX_DEPTH);
+            let parts = parts.into_iter().flatten().filter_map(|part| part["digest"].as_str());
+            next.extend(parts.map(|digest| (digest.to_owned(), depth + 1)));
+        }
+        match configs.is_empty() {
+            true => Err(Trouble::Failed(format!("the image `{image}` cannot be read"))),
+            false => Ok(configs),
+        }
+    }
+}
+
+fn config_of(blob: &[u8]) -> Option<ImageConfig> {
+    let blob: Value = serde_json::from_slice(blob).ok()?;
+    match &blob["config"] {
+        Value::Null => Some(ImageConfig::default()),
+        config => ImageConfig::deserialize(config).ok(),
+    }
+}
+
+/// What the tool complained about.
+fn trouble(said: &str) -> Trouble {
+    let said = said.trim_start_matches("ctr: ");
+    let is = |words: &[&str]| words.iter().any(|word| said.contains(word));
+    if is(&["connection refused", "Unavailable", "failed to dial", "error reading from server"]) {
+        return Trouble::Down(format!("containerd does not answer: {said}"));
+    }
+    if said.contains("not found") {
+        return Trouble::Missing(said.to_owned());
+    }
+    Trouble::Failed(said.to_owned())
+}
+
+/// The state of a task in a list of them: `TASK PID STATUS`.
+fn status<'a>(list: &'a str, id: &str) -> Option<&'a str> {
+    let mut rows = list.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    rows.find(|row| row.first() == Some(&id)).and_then(|row| row.get(2).copied())
+}
+
+/// The digest of an image in a list of them: `REF TYPE DIGEST …`.
+fn digest<'a>(list: &'a str, image: &str) -> Option<&'a str> {
+    let row = list.lines().find(|line| line.split_whitespace().next() == Some(image))?;
+    row.split_whitespace().find(|word| word.starts_with("sha256:"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_tool_prints() {
+        let tasks = "TASK    PID      STATUS    \nbox     1234     RUNNING\nbox2    1    STOPPED\n";
+        assert_eq!(status(tasks, "box"), Some("RUNNING"));
+        assert_eq!(status(tasks, "box2"), Some("STOPPED"));
+        assert_eq!(status(tasks, "bo"), None);
+        let images =
+            "REF TYPE DIGEST SIZE\nlocal/a:1 application/x sha256:aa 1.2 MiB linux/amd64 -\n";
+        assert_eq!(digest(images, "local/a:1"), Some("sha256:aa"));
+        assert_eq!(digest(images, "local/a"), None);
+    }
+
+    #[test]
+    fn what_its_complaints_mean() {
+        let missing = trouble("ctr: container \"x\" in namespace \"default\": not found");
+        assert!(matches!(missing, Trouble::Missing(_)), "{missing:?}");
+        let down = trouble("ctr: connection error: desc = \"transport: connection refused\"");
+        assert!(matches!(down, Trouble::Down(_)), "{down:?}");
+        assert!(matches!(trouble("ctr: no"), Trouble::Failed(_)));
+    }
+
+    #[test]
+    fn an_images_configuration() {
+        let blob = r#"{"config": {"Labels": {"a": "b"}, "Cmd": ["/app/mcp"], "Env": ["X=1"]}}"#;
+        let config = config_of(blob.as_bytes()).unwrap();
+        assert_eq!(config.labels.as_ref().unwrap()["a"], "b");
+        assert_eq!(config.command(), ["/app/mcp"]);
+        assert_eq!(config_of(b"{}"), Some(ImageConfig::default()));
+    }
+}

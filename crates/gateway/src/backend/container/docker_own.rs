@@ -1,0 +1,230 @@
+//! Containers of our own in Docker and Podman.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use bollard::Docker as Client;
+use bollard::container::AttachContainerResults;
+use bollard::errors::Error;
+use bollard::models::{ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType};
+use bollard::query_parameters::{
+    AttachContainerOptions, CreateContainerOptions, CreateImageOptions, WaitContainerOptions,
+};
+use futures_util::StreamExt;
+use tokio::time::timeout;
+
+use super::docker::{Docker, remove, trouble};
+use super::docker_streams::{Over, streams, told};
+use super::settings::Own;
+use super::target::Trouble;
+use super::{Named, OWNER_LABEL, wrapper};
+use crate::backend::{Channel, Later, Life};
+
+/// A server whose input is closed is ended by its wrapper within two seconds.
+const END_PATIENCE: Duration = Duration::from_secs(4);
+
+/// A wait lasts as long as what it waits for; in seconds.
+const NO_HURRY: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// Creates a container, takes its streams, and starts it.
+pub(super) async fn run(engine: Docker, own: Own, named: Named) -> Result<Channel, Trouble> {
+    let client = engine.client().await?;
+    let command = command(&client, &own).await?;
+    let wrapper = match wrapper::bytes() {
+        Ok(_) => Some(wrapper::on_disk(&engine.state).map_err(|e| {
+            Trouble::Failed(format!("the wrapper cannot be written to the state folder: {e}"))
+        })?),
+        Err(why) => {
+            tracing::warn!(name = named.name, why, "a server runs without its wrapper");
+            None
+        }
+    };
+    let is_wrapped = wrapper.is_some();
+    let body = body(&own, &named, command, wrapper.map(|file| file.to_string_lossy().into_owned()));
+    let name = named.name.as_str();
+    let options = CreateContainerOptions { name: Some(name.to_owned()), ..Default::default() };
+    client.create_container(Some(options), body).await.map_err(|e| trouble(e, name))?;
+    let options = AttachContainerOptions {
+        stdin: true,
+        stdout: true,
+        stderr: true,
+        stream: true,
+        ..Default::default()
+    };
+    let attached = client.attach_container(name, Some(options)).await;
+    let AttachContainerResults { output, input } = attached.map_err(|e| trouble(e, name))?;
+    let mut patient = client.clone();
+    patient.set_timeout(NO_HURRY);
+    // It is gone when it has ended, so that its end must be waited for from the start.
+    let waited = name.to_owned();
+    let over = tokio::spawn(async move { wait(&patient, &waited).await });
+    client.start_container(name, None).await.map_err(|e| trouble(e, name))?;
+    let over = async move { over.await.unwrap_or_else(|_| "ended".to_owned()) };
+    let (input, output, errors, over) = streams(output, input, is_wrapped.then(Vec::new), over);
+    let pid = client.inspect_container(name, None).await.ok();
+    let pid = pid.and_then(|found| found.state?.pid).and_then(|pid| i32::try_from(pid).ok());
+    let life = OwnLife { client, name: named.name, over };
+    Ok(Channel { input, output, errors, pid: pid.filter(|pid| *pid > 0), life: Box::new(life) })
+}
+
+/// The command: ours, or the image's own. An image that is not there is fetched.
+async fn command(client: &Client, own: &Own) -> Result<Vec<String>, Trouble> {
+    let missing =
+        |error: &Error| matches!(error, Error::DockerResponseServerError { status_code: 404, .. });
+    let image = match client.inspect_image(&own.image).await {
+        Err(error) if missing(&error) => {
+            fetch(client, &own.image).await?;
+            client.inspect_image(&own.image).await
+        }
+        found => found,
+    };
+    let image = image.map_err(|e| trouble(e, &own.image))?;
+    if !own.command.is_empty() {
+        return Ok(own.command.clone());
+    }
+    let config = image.config.unwrap_or_default();
+    let words = config.entrypoint.into_iter().chain(config.cmd).flatten();
+    let command: Vec<String> = words.collect();
+    match command.is_empty() {
+        true => Err(Trouble::Failed(format!(
+            "the image `{}` names no command of its own; set `command`",
+            own.image
+        ))),
+        false => Ok(command),
+    }
+}
+
+async fn fetch(client: &Client, image: &str) -> Result<(), Trouble> {
+    tracing::info!(image, "an image is fetched");
+    let tagged = image.rsplit('/').next().is_some_and(|last| last.contains([':', '@']));
+    let from = if tagged { image.to_owned() } else { format!("{image}:latest") };
+    let options = CreateImageOptions { from_image: Some(from), ..Default::default() };
+    let mut steps = client.create_image(Some(options), None, None);
+    while let Some(step) = steps.next().await {
+        step.map_err(|e| Trouble::Failed(format!("the image `{image}` cannot be fetched: {e}")))?;
+    }
+    Ok(())
+}
+
+/// What is created: closed wherever nothing else was asked for.
+fn body(
+    own: &Own,
+    named: &Named,
+    command: Vec<String>,
+    wrapper: Option<String>,
+) -> ContainerCreateBody {
+    let bind = |source: String, target: String, read_only: bool| Mount {
+        typ: Some(MountType::BIND),
+        source: Some(source),
+        target: Some(target),
+        read_only: Some(read_only),
+        ..Default::default()
+    };
+    let text = |path: &std::path::Path| path.to_string_lossy().into_owned();
+    let mut mounts: Vec<Mount> =
+        own.mounts.iter().map(|m| bind(text(&m.source), text(&m.target), !m.writable)).collect();
+    let argv = match &wrapper {
+        Some(file) => {
+            mounts.push(bind(file.clone(), wrapper::MOUNTED.to_owned(), true));
+            wrapper::in_front(wrapper::MOUNTED, 0, &command)
+        }
+        None => command,
+    };
+    let host = HostConfig {
+        network_mode: (!own.network).then(|| "none".to_owned()),
+        readonly_rootfs: Some(true),
+        security_opt: Some(vec!["no-new-privileges".to_owned()]),
+        cap_drop: Some(vec!["ALL".to_owned()]),
+        memory: i64::try_from(own.memory).ok(),
+        // No swap beside it.
+        memory_swap: i64::try_from(own.memory).ok(),
+        pids_limit: Some(own.processes.into()),
+        tmpfs: Some(HashMap::from([("/tmp".to_owned(), "rw,nosuid,nodev,size=64m".to_owned())])),
+        // Where our wrapper is not the first process, somebody must reap.
+        init: wrapper.is_none().then_some(true),
+        auto_remove: Some(true),
+        mounts: Some(mounts),
+        // What a server says is protocol, and nothing for the engine's disk.
+        log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
+        ..Default::default()
+    };
+    ContainerCreateBody {
+        image: Some(own.image.clone()),
+        entrypoint: Some(argv),
+        cmd: Some(Vec::new()),
+        env: Some(own.env.iter().map(|(key, value)| format!("{key}={value}")).collect()),
+        labels: Some(HashMap::from([(OWNER_LABEL.to_owned(), named.owner.clone())])),
+        attach_stdin: Some(true),
+        attach_stdout: Some(true),
+        attach_stderr: Some(true),
+        open_stdin: Some(true),
+        // When we are gone, its input ends.
+        stdin_once: Some(true),
+        tty: Some(false),
+        host_config: Some(host),
+        ..Default::default()
+    }
+}
+
+async fn wait(client: &Client, name: &str) -> String {
+    let options = WaitContainerOptions { condition: "next-exit".to_owned() };
+    let mut ends = Box::pin(client.wait_container(name, Some(options)));
+    match ends.next().await {
+        Some(Ok(end)) => format!("exited with code {}", end.status_code),
+        Some(Err(Error::DockerContainerWaitError { code, .. })) => {
+            format!("exited with code {code}")
+        }
+        _ => "was lost with the connection to its engine".to_owned(),
+    }
+}
+
+struct OwnLife {
+    client: Client,
+    name: String,
+    over: Over,
+}
+
+impl Life for OwnLife {
+    fn ended(&self) -> Later<String> {
+        Box::pin(told(self.over.clone()))
+    }
+
+    fn end(&self) -> Later<()> {
+        let (client, name, over) = (self.client.clone(), self.name.clone(), self.over.clone());
+        Box::pin(async move {
+            // Its input is closed: the first step. The others are the engine's.
+            let _ = timeout(END_PATIENCE, told(over)).await;
+            let _ = remove(&client, &name).await;
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::settings::{Engine, Place};
+    use super::*;
+
+    #[test]
+    fn a_container_of_ours_is_closed_unless_something_is_asked_for() {
+        let mut own = Own::usual(Place::usual(Engine::Docker), "mcp/fetch:1");
+        let named = Named { name: "patterm-1".into(), owner: "0f".into() };
+        let command = vec!["/app/mcp".to_owned()];
+        let made = body(&own, &named, command.clone(), Some("/state/w".into()));
+        let host = made.host_config.unwrap();
+        assert_eq!(host.network_mode.as_deref(), Some("none"));
+        assert_eq!(host.readonly_rootfs, Some(true));
+        assert_eq!(host.cap_drop.unwrap(), ["ALL"]);
+        assert_eq!(host.security_opt.unwrap(), ["no-new-privileges"]);
+        assert_eq!((host.memory, host.pids_limit), (Some(1 << 30), Some(256)));
+        assert_eq!(made.labels.unwrap()["patterm.owner"], "0f");
+        assert_eq!(
+            made.entrypoint.unwrap(),
+            ["/.patterm-wrapper", "--heartbeat", "--", "/app/mcp"]
+        );
+        own.network = true;
+        let made = body(&own, &named, command, None);
+        let host = made.host_config.unwrap();
+        assert_eq!((host.network_mode, host.init), (None, Some(true)));
+        assert_eq!(made.entrypoint.unwrap(), ["/app/mcp"]);
+    }
+}

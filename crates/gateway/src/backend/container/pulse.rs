@@ -1,0 +1,76 @@
+//! The input of a server in a container: what is written, heartbeats between it, and its end, which an
+//! engine must be told.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, duplex};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+/// How often a heartbeat is sent; the wrapper gives up after four times as long.
+const BEAT: Duration = Duration::from_secs(2);
+
+/// Bytes on their way to the engine.
+const HELD: usize = 64 << 10;
+
+/// Something to write to. Where the wrapper reads it, `first` goes ahead and heartbeats follow.
+pub(super) fn input<W>(to: W, first: Option<Vec<u8>>) -> DuplexStream
+where
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let (input, from) = duplex(HELD);
+    tokio::spawn(pass_on(from, to, first));
+    input
+}
+
+async fn pass_on<W: AsyncWrite + Unpin>(mut from: DuplexStream, mut to: W, first: Option<Vec<u8>>) {
+    let beats = first.is_some();
+    if to.write_all(&first.unwrap_or_default()).await.is_err() {
+        return;
+    }
+    let mut beat = interval_at(Instant::now() + BEAT, BEAT);
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut bytes = vec![0; HELD];
+    loop {
+        let written = tokio::select! {
+            biased;
+            read = from.read(&mut bytes) => match read {
+                Ok(read) if read > 0 => to.write_all(&bytes[..read]).await,
+                _ => break,
+            },
+            _ = beat.tick(), if beats => to.write_all(&[0]).await,
+        };
+        if written.is_err() || to.flush().await.is_err() {
+            return;
+        }
+    }
+    let _ = to.shutdown().await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn heartbeats_come_while_nothing_is_said_and_stop_with_the_input() {
+        let (to, mut seen) = duplex(1 << 10);
+        let mut input = input(to, Some(b"A=1\0".to_vec()));
+        input.write_all(b"{}\n").await.unwrap();
+        tokio::time::sleep(BEAT * 2 + BEAT / 2).await;
+        drop(input);
+        let mut all = Vec::new();
+        seen.read_to_end(&mut all).await.unwrap();
+        assert_eq!(all, b"A=1\0{}\n\0\0");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_cannot_drop_them_gets_none() {
+        let (to, mut seen) = duplex(1 << 10);
+        let mut input = input(to, None);
+        input.write_all(b"{}\n").await.unwrap();
+        tokio::time::sleep(BEAT * 3).await;
+        drop(input);
+        let mut all = Vec::new();
+        seen.read_to_end(&mut all).await.unwrap();
+        assert_eq!(all, b"{}\n");
+    }
+}

@@ -1,0 +1,88 @@
+//! What an engine says of a container, and why it may not be used.
+
+use std::collections::BTreeMap;
+
+use crate::refusal::{Refusal, RefusalKind};
+
+/// The longest name an engine takes.
+const NAME_LETTERS: usize = 255;
+
+/// A container that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// Its id: another container never has the same.
+    pub id: String,
+    /// Whether it runs.
+    pub is_running: bool,
+    /// The labels that whoever created it has set; what its image carries is not among them.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// Why an engine did not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Trouble {
+    /// It cannot be reached.
+    #[error("{0}")]
+    Down(String),
+    /// It knows no such container.
+    #[error("there is no container `{0}`")]
+    Missing(String),
+    /// The container does not run.
+    #[error("the container `{0}` does not run")]
+    Stopped(String),
+    /// It says no.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<Trouble> for Refusal {
+    fn from(trouble: Trouble) -> Self {
+        Self::new(RefusalKind::Unavailable, trouble.to_string())
+    }
+}
+
+/// Whether a container can have this name at all. Names come from requests: none of them may look
+/// like a flag, a path or an address.
+pub(crate) fn is_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+    name.len() <= NAME_LETTERS
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.chars().all(plain)
+}
+
+/// The labels of a container that do not come from its image. Engines copy an image's labels to each
+/// container, so that one whose value the image carries may be the image's own claim.
+pub(super) fn set_by_creator(
+    container: BTreeMap<String, String>,
+    image: &BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
+    container.into_iter().filter(|(key, value)| image.get(key) != Some(value)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_a_container_can_have() {
+        for name in ["a", "workspace-7", "0f3e", "a_b.c"] {
+            assert!(is_name(name), "{name}");
+        }
+        for name in ["", "-a", "--help", "../x", "a/b", "a b", ".a", "ä", "a?x=1", "a\n"] {
+            assert!(!is_name(name), "{name}");
+        }
+        assert!(!is_name(&"x".repeat(256)));
+    }
+
+    #[test]
+    fn a_label_of_the_image_is_not_set_by_the_creator() {
+        let labels = |of: &[(&str, &str)]| -> BTreeMap<String, String> {
+            of.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect()
+        };
+        let image = labels(&[("bot", "a"), ("maker", "m")]);
+        let set = set_by_creator(labels(&[("bot", "a"), ("maker", "m"), ("own", "a")]), &image);
+        assert_eq!(set, labels(&[("own", "a")]));
+        let set = set_by_creator(labels(&[("bot", "b"), ("maker", "m")]), &image);
+        assert_eq!(set, labels(&[("bot", "b")]), "another value was set over the image's");
+    }
+}

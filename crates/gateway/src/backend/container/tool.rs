@@ -1,0 +1,72 @@
+//! Engines' own tools, run to their end: what they print, and whether they did what was asked.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use patterm_keeper::{Program, Size};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout;
+
+use crate::backend::local::{Local, Spawner};
+use crate::backend::{Backend, Channel};
+
+/// The most that is read of what one prints: the description of a container is a few thousand bytes.
+const OUTPUT_BYTES: u64 = 8 << 20;
+
+/// How long one may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Who runs tools.
+#[derive(Debug, Clone)]
+pub(super) struct Tools(pub(super) Arc<dyn Spawner>);
+
+impl Tools {
+    /// A tool as a server's channel.
+    pub(super) async fn open(&self, argv: Vec<String>) -> Result<Channel, String> {
+        let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/bin:/bin:/usr/sbin:/sbin".into());
+        let program = Program {
+            argv,
+            env: BTreeMap::from([("PATH".to_owned(), path)]),
+            working_dir: "/".into(),
+            size: Size { rows: 24, columns: 80 },
+        };
+        let local = Local { program, spawner: self.0.clone() };
+        local.open().await.map_err(|refusal| refusal.message)
+    }
+
+    /// Runs one; what it printed, or what it complained about.
+    pub(super) async fn run(&self, argv: Vec<String>) -> Result<Vec<u8>, String> {
+        let channel = self.open(argv).await?;
+        finish(channel, &[]).await
+    }
+}
+
+/// Gives a program its input and waits for its end.
+pub(super) async fn finish(channel: Channel, text: &[u8]) -> Result<Vec<u8>, String> {
+    let Channel { mut input, output, errors, life, .. } = channel;
+    let talk = async {
+        let write = async {
+            let _ = input.write_all(text).await;
+            let _ = input.shutdown().await;
+            drop(input);
+        };
+        let ((), printed, said) = tokio::join!(write, all(output), all(errors));
+        (printed, said, life.ended().await)
+    };
+    let talked = timeout(PATIENCE, talk).await;
+    life.end().await;
+    let (printed, said, how) = talked.map_err(|_| format!("no end within {PATIENCE:?}"))?;
+    if how == "exited with code 0" {
+        return Ok(printed);
+    }
+    let said = String::from_utf8_lossy(&said);
+    let last = said.lines().rfind(|line| !line.trim().is_empty());
+    Err(last.map_or(how, |line| line.trim().to_owned()))
+}
+
+async fn all(from: Box<dyn AsyncRead + Send + Unpin>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let _ = from.take(OUTPUT_BYTES).read_to_end(&mut bytes).await;
+    bytes
+}

@@ -1,0 +1,175 @@
+//! The few system calls of the wrapper, behind functions that are safe to call. It has no crates, so
+//! they are declared here; all of them are in every C library of Linux.
+
+use std::io;
+use std::time::Duration;
+
+const SIGINT: i32 = 2;
+pub const SIGKILL: i32 = 9;
+pub const SIGTERM: i32 = 15;
+const SIGHUP: i32 = 1;
+const SIGCHLD: i32 = 17;
+
+pub const IN: i16 = 1;
+pub const OUT: i16 = 4;
+
+const PR_SET_CHILD_SUBREAPER: i32 = 36;
+const F_SETFL: i32 = 4;
+const O_NONBLOCK: i32 = 0o4000;
+const SFD_NONBLOCK: i32 = 0o4000;
+const SFD_CLOEXEC: i32 = 0o2_000_000;
+const SIG_BLOCK: i32 = 0;
+const WNOHANG: i32 = 1;
+
+/// As large as any C library's.
+#[repr(C, align(8))]
+struct SignalSet([u8; 128]);
+
+/// A descriptor, and what it is watched for: `struct pollfd`.
+#[repr(C)]
+pub struct Watched {
+    descriptor: i32,
+    events: i16,
+    seen: i16,
+}
+
+impl Watched {
+    /// A descriptor below zero is never ready.
+    pub fn new(descriptor: i32, events: i16) -> Self {
+        Self { descriptor, events, seen: 0 }
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.seen != 0
+    }
+}
+
+unsafe extern "C" {
+    fn prctl(option: i32, ...) -> i32;
+    fn fcntl(descriptor: i32, command: i32, ...) -> i32;
+    fn sigemptyset(set: *mut SignalSet) -> i32;
+    fn sigaddset(set: *mut SignalSet, signal: i32) -> i32;
+    fn sigprocmask(how: i32, set: *const SignalSet, old: *mut SignalSet) -> i32;
+    fn signalfd(descriptor: i32, set: *const SignalSet, flags: i32) -> i32;
+    fn waitpid(pid: i32, status: *mut i32, options: i32) -> i32;
+    #[link_name = "kill"]
+    fn send_signal(pid: i32, signal: i32) -> i32;
+    #[link_name = "poll"]
+    fn poll_all(watched: *mut Watched, count: usize, milliseconds: i32) -> i32;
+    #[link_name = "read"]
+    fn read_from(descriptor: i32, bytes: *mut u8, count: usize) -> isize;
+    #[link_name = "write"]
+    fn write_to(descriptor: i32, bytes: *const u8, count: usize) -> isize;
+    #[link_name = "close"]
+    fn close_one(descriptor: i32) -> i32;
+}
+
+/// What loses its parent below here becomes a child of this process.
+pub fn adopt_orphans() {
+    // SAFETY: an option with one number.
+    unsafe { prctl(PR_SET_CHILD_SUBREAPER, 1_usize) };
+}
+
+pub fn set_nonblocking(descriptor: i32) {
+    // SAFETY: flags of a descriptor that is ours.
+    unsafe { fcntl(descriptor, F_SETFL, O_NONBLOCK) };
+}
+
+pub fn close(descriptor: i32) {
+    // SAFETY: the caller gives up a descriptor that is its own.
+    unsafe { close_one(descriptor) };
+}
+
+/// Waits until one is ready, or for so long; for ever without a time.
+pub fn poll(watched: &mut [Watched], patience: Option<Duration>) {
+    let milliseconds = patience.map_or(-1, |patience| {
+        // Rounded up, or the last moment would be spent in a loop.
+        i32::try_from(patience.as_millis() + 1).unwrap_or(i32::MAX)
+    });
+    // SAFETY: `Watched` is laid out as `struct pollfd`, and the slice says how many there are.
+    unsafe { poll_all(watched.as_mut_ptr(), watched.len(), milliseconds) };
+}
+
+/// Reads; 0 at the end, and on errors, which are an end as well.
+pub fn read(descriptor: i32, bytes: &mut [u8]) -> usize {
+    loop {
+        // SAFETY: the kernel writes no further than the slice is long.
+        let count = unsafe { read_from(descriptor, bytes.as_mut_ptr(), bytes.len()) };
+        if count < 0 && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted {
+            continue;
+        }
+        return usize::try_from(count).unwrap_or(0);
+    }
+}
+
+/// Writes as much as is taken at once.
+pub fn write(descriptor: i32, bytes: &[u8]) -> io::Result<usize> {
+    // SAFETY: the kernel reads no further than the slice is long.
+    let count = unsafe { write_to(descriptor, bytes.as_ptr(), bytes.len()) };
+    if count >= 0 {
+        return Ok(usize::try_from(count).unwrap_or(0));
+    }
+    let error = io::Error::last_os_error();
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(0),
+        _ => Err(error),
+    }
+}
+
+pub fn kill(pid: i32, signal: i32) {
+    // SAFETY: a number and a signal; a process that is gone is an error that is no matter.
+    unsafe { send_signal(pid, signal) };
+}
+
+/// How a process ended.
+#[derive(Clone, Copy)]
+pub enum Ended {
+    Code(i32),
+    Signal(i32),
+}
+
+/// A child that ended, if there is one.
+pub fn wait() -> Option<(i32, Ended)> {
+    let mut status = 0;
+    // SAFETY: the status is written to a place of our own.
+    let pid = unsafe { waitpid(-1, &mut status, WNOHANG) };
+    let signal = status & 0x7f;
+    let ended = if signal == 0 { Ended::Code((status >> 8) & 0xff) } else { Ended::Signal(signal) };
+    (pid > 0).then_some((pid, ended))
+}
+
+/// Signals as something to wait for.
+pub struct Signals(i32);
+
+impl Signals {
+    /// From here on they wait to be taken. Programs that are started begin without this.
+    pub fn new() -> Self {
+        let mut set = SignalSet([0; 128]);
+        // SAFETY: the set is ours, and at least as large as the C library's.
+        let descriptor = unsafe {
+            sigemptyset(&mut set);
+            for signal in [SIGHUP, SIGINT, SIGTERM, SIGCHLD] {
+                sigaddset(&mut set, signal);
+            }
+            sigprocmask(SIG_BLOCK, &set, std::ptr::null_mut());
+            signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC)
+        };
+        Self(descriptor)
+    }
+
+    pub fn watched(&self) -> Watched {
+        Watched::new(self.0, IN)
+    }
+
+    /// Takes all that came; whether one of them asks for the end.
+    pub fn take(&self) -> bool {
+        // `struct signalfd_siginfo`, which begins with the signal's number.
+        let mut bytes = [0; 128];
+        let mut asked = false;
+        while read(self.0, &mut bytes) == bytes.len() {
+            let signal = i32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+            asked |= signal != SIGCHLD;
+        }
+        asked
+    }
+}

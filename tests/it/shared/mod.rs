@@ -1,0 +1,275 @@
+//! Shared servers as agents meet them: on their own connection, beside patterm's tools.
+
+use patterm_wire::Framing;
+use serde_json::{Value, json};
+
+use crate::processes::desk::{Desk, until};
+use crate::support::{Door, Peer, Place, Running, Serving};
+
+const SOCKET: Door = Door::Socket(Framing::Newline);
+
+/// The server that does everything, as a project names it.
+fn everything(more: &str) -> String {
+    let program = env!("CARGO_BIN_EXE_everything-mcp");
+    format!("[servers.all]\ncommand = ['{program}', '--log', 'all.log']\n{more}\n")
+}
+
+fn write(place: &Place, text: &str) {
+    std::fs::write(place.path("project/patterm.toml"), text).unwrap();
+}
+
+/// A project whose file is trusted, and its server.
+fn trusted(text: &str) -> (Place, Serving) {
+    let place = Place::new();
+    write(&place, text);
+    let server = place.serve_in_process();
+    place.run(&["trust", "--yes"]);
+    (place, server)
+}
+
+/// The names of all tools of a connection.
+fn tools(peer: &mut Peer, id: u64) -> Vec<String> {
+    let answer = peer.answer(id, "tools/list", json!({}));
+    let tools = answer["result"]["tools"].as_array().unwrap();
+    tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+fn greet(peer: &mut Peer) -> Value {
+    let client = json!({"name": "test", "version": "1"});
+    let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client});
+    let hello = peer.answer("hello", "initialize", params);
+    peer.notify("notifications/initialized", json!({}));
+    hello
+}
+
+fn log(place: &Place) -> String {
+    std::fs::read_to_string(place.path("project/all.log")).unwrap_or_default()
+}
+
+#[test]
+fn tools_stand_beside_our_own_and_answers_pass_as_they_are() {
+    let (_place, server) = trusted(&everything(""));
+    for door in Door::ALL {
+        let mut peer = server.connect(door);
+        let hello = greet(&mut peer);
+        assert_eq!(hello["result"]["capabilities"]["tools"]["listChanged"], true, "{hello}");
+        let names = tools(&mut peer, 1);
+        for name in ["whoami", "all__whoami", "all__numbers"] {
+            assert!(names.iter().any(|known| known == name), "{names:?}");
+        }
+        // Our own is not the other's.
+        assert!(peer.call(2, "whoami", json!({}))["caller"].is_object());
+        peer.ask("n1", "tools/call", json!({"name": "all__numbers", "arguments": {}}));
+        let body = String::from_utf8(peer.try_receive_raw().unwrap()).unwrap();
+        for text in [
+            r#""z": 9007199254740993, "a":12345678901234567890123"#,
+            r#""x-vendor":{"b":1.0,"a":1e3}"#,
+            r#"{"n":0.10000000000000000001}"#,
+        ] {
+            assert!(body.contains(text), "{body}");
+        }
+        assert!(body.contains(r#""id":"n1""#) || body.contains(r#""id": "n1""#), "{body}");
+        let unknown = peer.answer(3, "tools/call", json!({"name": "all__nothing"}));
+        assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+    }
+}
+
+#[test]
+fn one_server_for_all_and_none_before_it_is_needed() {
+    let place = Place::new();
+    write(&place, &everything(""));
+    let server = place.serve_in_process();
+    let mut desk = Desk::of(&server);
+    let untrusted = tools(&mut desk.peer, 1);
+    assert!(
+        !untrusted.iter().any(|name| name.starts_with("all__")),
+        "nothing before it is trusted"
+    );
+    place.run(&["trust", "--yes"]);
+    let states = |desk: &mut Desk| desk.ok("patterm/servers", json!({}))["servers"].clone();
+    assert_eq!(states(&mut desk)[0]["name"], "all");
+    let pids: Vec<_> = (0..3)
+        .map(|n| {
+            let (_, token) = server.agent(&format!("agent{n}"), None);
+            let mut agent = Desk::of_agent(&server, &token);
+            assert!(tools(&mut agent.peer, 1).contains(&"all__echo".to_owned()));
+            agent.ok("all__echo", json!({}));
+            states(&mut desk)[0]["pid"].as_i64().unwrap()
+        })
+        .collect();
+    assert!(pids.windows(2).all(|pair| pair[0] == pair[1]), "{pids:?}");
+    let said = place.run(&["servers"]);
+    assert!(said.contains("running") && said.contains("everything-mcp"), "{said}");
+    let said = place.run(&["call", "all__slow", r#"{"milliseconds": 1}"#]);
+    assert!(said.contains("\"milliseconds\": 1"), "{said}");
+}
+
+#[test]
+fn who_listens_is_told_when_its_tools_are_others() {
+    let (place, server) = trusted(&everything(""));
+    let mut old = server.connect(SOCKET);
+    greet(&mut old);
+    assert!(tools(&mut old, 1).contains(&"all__echo".to_owned()));
+    let mut new = server.connect(SOCKET);
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {}});
+    let listed = new.answer(1, "tools/list", json!({"_meta": meta.clone()}));
+    assert!(listed["result"]["tools"].as_array().is_some(), "{listed}");
+    let wish = json!({"_meta": meta, "notifications": {"toolsListChanged": true}});
+    new.ask("listen", "subscriptions/listen", wish);
+    let acknowledged = new.receive();
+    assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
+
+    // Another server; and then a tool less.
+    write(&place, &everything("without = ['echo']").replace("servers.all", "servers.other"));
+    place.run(&["trust", "--yes"]);
+    for peer in [&mut old, &mut new] {
+        assert_eq!(peer.receive()["method"], "notifications/tools/list_changed");
+    }
+    // What is gone and what is there may be told apart.
+    let listed = until("its tools", || {
+        let names = tools_of(&mut old);
+        names.iter().any(|name| name == "other__whoami").then_some(names)
+    });
+    assert!(!listed.iter().any(|name| name.starts_with("all__") || name == "other__echo"));
+}
+
+/// The same where notifications may stand between.
+fn tools_of(peer: &mut Peer) -> Vec<String> {
+    peer.ask("list", "tools/list", json!({}));
+    loop {
+        let message = peer.receive();
+        if message["id"] == "list" {
+            let tools = message["result"]["tools"].as_array().unwrap().clone();
+            return tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
+        }
+    }
+}
+
+#[test]
+fn an_agent_sees_what_is_left_for_it() {
+    let (_place, server) = trusted(&everything(
+        "tools = ['e*', 'slow', 'numbers']\nwithout = ['numbers']\n\
+         agents = { reviewer = ['echo'], others = [] }",
+    ));
+    let seen = |name: &str| {
+        let (_, token) = server.agent(name, None);
+        let mut agent = Desk::of_agent(&server, &token);
+        let mut names = tools(&mut agent.peer, 1);
+        names.retain(|name| name.starts_with("all__"));
+        let refused = agent.peer.answer(2, "tools/call", json!({"name": "all__slow"}));
+        assert_eq!(refused["error"]["code"], -32602, "what is not shown cannot be called");
+        names
+    };
+    assert_eq!(seen("reviewer"), ["all__echo"]);
+    assert!(seen("builder").is_empty());
+    let mut outside = tools(&mut server.connect(SOCKET), 1);
+    outside.retain(|name| name.starts_with("all__"));
+    outside.sort();
+    assert_eq!(outside, ["all__echo", "all__slow"]);
+}
+
+#[test]
+fn progress_and_cancels_find_their_call() {
+    let (place, server) = trusted(&everything(""));
+    let mut one = server.connect(SOCKET);
+    let mut other = server.connect(SOCKET);
+    for peer in [&mut one, &mut other] {
+        greet(peer);
+        // The same id and the same token: they are each one's own.
+        let meta = json!({"progressToken": "t"});
+        let params = json!({"name": "all__test_tool_with_progress", "_meta": meta});
+        peer.ask(7, "tools/call", params);
+    }
+    for peer in [&mut one, &mut other] {
+        for expected in [0, 50, 100] {
+            let progress = peer.receive();
+            assert_eq!(progress["params"]["progressToken"], "t", "{progress}");
+            assert_eq!(progress["params"]["progress"], expected, "{progress}");
+        }
+        assert_eq!(peer.receive()["id"], 7);
+    }
+    one.ask(8, "tools/call", json!({"name": "all__hang"}));
+    other.ask(8, "tools/call", json!({"name": "all__hang"}));
+    until("the log", || (log(&place).matches("\"hang\"").count() == 2).then_some(()));
+    one.notify("notifications/cancelled", json!({"requestId": 8}));
+    until("the log", || {
+        (log(&place).matches("notifications/cancelled").count() == 1).then_some(())
+    });
+    drop(other);
+    until("the log", || {
+        (log(&place).matches("notifications/cancelled").count() == 2).then_some(())
+    });
+    assert_eq!(one.answer(9, "tools/call", json!({"name": "all__echo"}))["id"], 9);
+}
+
+#[test]
+fn a_dead_server_is_told_with_its_last_words_and_started_again() {
+    let (_place, server) = trusted(&everything(""));
+    let mut desk = Desk::of(&server);
+    let died = desk.peer.answer(1, "tools/call", json!({"name": "all__die"}));
+    let why = died["error"]["message"].as_str().unwrap();
+    assert!(why.contains("code 3") && why.contains("cannot go on"), "{died}");
+    let again = desk.peer.answer(2, "tools/call", json!({"name": "all__echo"}));
+    assert!(again["result"].is_object(), "{again}");
+    let seen = desk.ok("patterm/servers", json!({}));
+    assert_eq!(seen["servers"][0]["restarts"], 1, "{seen}");
+    assert!(seen["servers"][0]["last_error"].as_str().unwrap().contains("code 3"), "{seen}");
+}
+
+#[test]
+fn nothing_of_it_outlives_patterm() {
+    let place = Place::new();
+    write(&place, &everything(""));
+    let server = place.serve();
+    place.run(&["trust", "--yes"]);
+    let pid = |place: &Place| {
+        place.run(&["call", "all__echo"]);
+        let seen: Value = serde_json::from_str(&place.run(&["servers", "--json"])).unwrap();
+        u32::try_from(seen[0]["pid"].as_u64().unwrap()).unwrap()
+    };
+    let before = Running::of(pid(&place));
+    server.kill();
+    // The keeper starts another server, which lets go of what nobody reads any more.
+    let after = pid(&place);
+    before.wait();
+    let after = Running::of(after);
+    place.run(&["upgrade"]);
+    place.run(&["call", "all__echo"]);
+    after.wait();
+    let last = Running::of(pid(&place));
+    place.run(&["kill"]);
+    last.wait();
+}
+
+#[test]
+fn the_users_own_settings_name_servers_for_all_projects() {
+    let place = Place::new();
+    let settings = place.path("home/.config/patterm");
+    std::fs::create_dir_all(&settings).unwrap();
+    let file = settings.join("config.toml");
+    std::fs::write(&file, "").unwrap();
+    let server = place.serve_in_process();
+    let mut peer = server.connect(SOCKET);
+    assert!(!tools(&mut peer, 1).iter().any(|name| name.contains("__")));
+    std::fs::write(&file, everything("").replace("servers.all", "servers.mine")).unwrap();
+    until("its tools", || tools_of(&mut peer).contains(&"mine__echo".to_owned()).then_some(()));
+}
+
+#[test]
+fn servers_are_taken_from_another_clients_file() {
+    let place = Place::new();
+    let program = env!("CARGO_BIN_EXE_everything-mcp");
+    let json = json!({"mcpServers": {"every thing": {"command": program, "args": ["--era", "${ERA:-both}"]},
+        "old": {"type": "sse", "url": "http://localhost:1/sse"}}});
+    std::fs::write(place.path("project/.mcp.json"), json.to_string()).unwrap();
+    write(&place, "[processes.web]\ncommand = 'true'");
+    let said = place.run(&["servers", "import"]);
+    assert!(said.contains("added     every-thing") && said.contains("left out  old"), "{said}");
+    let again = place.run(&["servers", "import"]);
+    assert!(again.contains("nothing was added"), "{again}");
+    place.run(&["trust", "--yes"]);
+    let said = place.run(&["call", "every-thing__echo"]);
+    assert!(said.contains("content"), "{said}");
+}
