@@ -45,7 +45,11 @@ const EDGES: [(&str, &[&str], &[&str]); 9] = [
     ),
     ("patterm-tui", &["patterm-wire", "patterm-screen"], &["tokio", "rmcp", "axum"]),
     ("patterm", &["patterm-wire", "patterm-keeper", "patterm-host", "patterm-tui"], &["rmcp"]),
-    ("patterm-tests", &["patterm-wire", "patterm-keeper", "patterm-host", "patterm-screen"], &[]),
+    (
+        "patterm-tests",
+        &["patterm-wire", "patterm-keeper", "patterm-host", "patterm-screen", "patterm-gateway"],
+        &[],
+    ),
     ("patterm-bench", &["patterm-screen", "patterm-gateway"], &[]),
 ];
 

@@ -18,9 +18,12 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, oneshot};
 
+/// A caller's id, and the way back to him.
+type Waiting = (Vec<u8>, oneshot::Sender<Vec<u8>>);
+
 #[derive(Default)]
 struct Table {
-    waiting: RefCell<HashMap<u64, (Vec<u8>, oneshot::Sender<Vec<u8>>)>>,
+    waiting: RefCell<HashMap<u64, Waiting>>,
     last: RefCell<u64>,
     queue: RefCell<Vec<u8>>,
     bell: Notify,

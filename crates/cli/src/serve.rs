@@ -82,7 +82,7 @@ fn detached(settings: Settings) -> anyhow::Result<()> {
     log::panics();
     let (report, server) = match Server::start(settings) {
         Ok(server) => (Report::Serving(server.entry()), Some(server)),
-        Err(StartError::Running(entry)) => (Report::Serving(entry), None),
+        Err(StartError::Running(entry)) => (Report::Serving(*entry), None),
         Err(error) => (Report::Failed(error.to_string()), None),
     };
     let mut stdout = std::io::stdout().lock();

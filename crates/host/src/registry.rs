@@ -72,7 +72,7 @@ pub enum ClaimError {
         "the server of {} (pid {}) lives, but its socket {} is gone; end it with `kill {}`",
         .0.project.display(), .0.pid, .0.socket.display(), .0.pid
     )]
-    Unreachable(Entry),
+    Unreachable(Box<Entry>),
 }
 
 /// How long a server that was killed may take to be gone: the kernel closes its socket before it
@@ -120,7 +120,7 @@ impl Seat {
                     wait_for_end(entry.pid);
                     *held = lock(path, Patience::Refuse)?;
                     if held.is_none() {
-                        return Err(ClaimError::Unreachable(entry));
+                        return Err(ClaimError::Unreachable(Box::new(entry)));
                     }
                 }
                 // Locked without an entry: that server is on its way out.

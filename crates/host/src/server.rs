@@ -73,7 +73,7 @@ impl Settings {
 pub enum StartError {
     /// The project has one.
     #[error("a server (pid {}) already serves {}", .0.pid, .0.project.display())]
-    Running(Entry),
+    Running(Box<Entry>),
     /// It could not be decided who serves the project.
     #[error(transparent)]
     Claim(#[from] ClaimError),
@@ -103,7 +103,7 @@ impl Server {
         let Settings { project, runtime, state, tools, limits, program, settings, http } = settings;
         let mut seat = match Seat::claim(&project, &runtime, &state)? {
             Claim::Ours(seat) => seat,
-            Claim::Running(entry) => return Err(StartError::Running(entry)),
+            Claim::Running(entry) => return Err(StartError::Running(Box::new(entry))),
         };
         let listener = Listener::bind(&runtime)?;
         let socket = listener.path().to_owned();

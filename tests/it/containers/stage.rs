@@ -244,7 +244,8 @@ async fn be_a_gateway(settings: &Value) {
     };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    writeln!(std::io::stdout(), "PORT {port}").unwrap();
+    let mut stdout = std::io::stdout();
+    writeln!(stdout, "PORT {port}").unwrap();
     serve(listener, doors, end).await;
 }
 

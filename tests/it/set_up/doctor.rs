@@ -72,7 +72,7 @@ fn a_folder_that_cannot_be_used_is_found() {
 fn what_is_not_as_it_should_be_comes_with_what_to_do() {
     let mut place = Place::new();
     let file = place.path("project/patterm.toml");
-    std::fs::write(&file, "[servers.files]\ncommand = 'mcp-files'\n").unwrap();
+    std::fs::write(&file, "[servers.files]\ncommand = ['mcp-files']\n").unwrap();
     let node = place.path("home/node");
     std::fs::write(&node, "#!/bin/sh\necho v16.20.2\n").unwrap();
     std::fs::set_permissions(&node, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
@@ -88,7 +88,6 @@ fn what_is_not_as_it_should_be_comes_with_what_to_do() {
     for (check, words) in [
         ("agents", "install one"),
         ("project file", "`patterm trust`"),
-        ("shared servers", "declare what must run now as a process"),
         ("open files", "`ulimit -Hn 4096`"),
         ("node", "20 or newer"),
         ("locale", "UTF-8"),
@@ -98,7 +97,13 @@ fn what_is_not_as_it_should_be_comes_with_what_to_do() {
         assert!(advice.unwrap().contains(words), "{check}: {found:?}");
     }
     let said = place.run(&["trust", "--yes"]);
-    assert!(said.contains("shared server files (this version does not start it)"), "{said}");
+    assert!(said.contains("shared server files, started when it is needed"), "{said}");
+    let call = place.patterm(&["call", "files__read"]).output().unwrap();
+    assert_eq!(call.status.code(), Some(1));
+    let (found, _) = findings(&place);
+    let (state, advice) = health(&found, "shared servers");
+    assert_eq!(state, "fair", "{found:?}");
+    assert!(advice.unwrap().contains("`patterm servers`"), "{found:?}");
 }
 
 /// As root everything is writable, so it is another user's.

@@ -65,7 +65,10 @@ impl Scope {
 
 /// What is known of the tools that change nothing, by server and token.
 #[derive(Default)]
-pub(super) struct ReadOnly(Mutex<HashMap<String, (Instant, Arc<HashSet<String>>)>>);
+pub(super) struct ReadOnly(Mutex<HashMap<String, Known>>);
+
+/// When a server was asked, and what it said then.
+type Known = (Instant, Arc<HashSet<String>>);
 
 impl ReadOnly {
     fn get(&self, key: &str) -> Option<Arc<HashSet<String>>> {
