@@ -47,7 +47,19 @@ pub fn at_path(text: &str, path: &[&str]) -> Option<Span> {
 /// Whether a name may stand somewhere in a text. Only escapes can hide one that does.
 fn may_have(text: &str, name: &str) -> bool {
     let bytes = text.as_bytes();
-    memchr::memmem::find(bytes, name.as_bytes()).is_some() || memchr::memchr(b'\\', bytes).is_some()
+    has(bytes, name.as_bytes()) || memchr::memchr(b'\\', bytes).is_some()
+}
+
+/// Texts up to this length are looked through letter by letter: to prepare the search that is fast in
+/// long ones takes as long as that.
+const SHORT: usize = 4 << 10;
+
+/// Whether some bytes stand in others.
+pub(crate) fn has(bytes: &[u8], wanted: &[u8]) -> bool {
+    let Some(first) = wanted.first().filter(|_| bytes.len() <= SHORT) else {
+        return memchr::memmem::find(bytes, wanted).is_some();
+    };
+    memchr::memchr_iter(*first, bytes).any(|at| bytes[at..].starts_with(wanted))
 }
 
 /// Where the `id` of a message stands. The text is known to be one JSON object, so that what is
@@ -245,6 +257,15 @@ impl Visitor<'_> for Name<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_are_found_in_short_and_long_texts() {
+        for length in [0, 3, SHORT - 4, SHORT + 10] {
+            let text = format!("{}isError", "is".repeat(length / 2));
+            assert!(has(text.as_bytes(), b"isError"), "{length}");
+            assert!(!has(&text.as_bytes()[..text.len() - 1], b"isError"), "{length}");
+        }
+    }
 
     #[test]
     fn members_are_found_where_they_stand() {

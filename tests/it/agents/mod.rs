@@ -54,6 +54,11 @@ macro_rules! truth_of {
             }
 
             #[test]
+            fn it_calls_a_shared_servers_tool() {
+                truth::shared_tool($cli);
+            }
+
+            #[test]
             fn idle_timers_do_not_fire_while_it_works() {
                 truth::idle($cli);
             }

@@ -253,6 +253,34 @@ pub(super) fn tools_at_once(cli: Cli) {
     row(cli, "tools in the first turn", &format!("{trials} of {trials}"));
 }
 
+/// A shared server's tool, called by the agent over its own connection. CLIs ask a person before they
+/// use a tool that they were not told of; he says yes.
+pub(super) fn shared_tool(cli: Cli) {
+    let program = env!("CARGO_BIN_EXE_everything-mcp");
+    let server = format!("[servers.all]\ncommand = ['{program}']\n");
+    let mut bench = Bench::with_settings(cli, &server);
+    let prompt = r#"mock: call all__slow {"milliseconds": 7} ;; say heard"#;
+    let id = bench.spawn(Some(prompt));
+    let mut asked = false;
+    let turn = bench.until("the shared tool's answer", |bench| {
+        if !asked && bench.activity(&id)["state"] == "blocked" {
+            asked = true;
+            bench.key(&id, cli.yes);
+        }
+        let turns = bench.mock.turns();
+        let done = turns.iter().find(|turn| turn.text == prompt && turn.is_final());
+        done.cloned().ok_or_else(|| format!("{turns:?}"))
+    });
+    let said = turn.results.first().map(|said| said.replace([' ', '\\'], ""));
+    let known = said.as_ref().is_some_and(|said| said.contains("\"milliseconds\":7"));
+    assert!(known, "{turn:?}\n{}", bench.story());
+    let servers = bench.desk.ok("patterm/servers", json!({}));
+    assert_eq!(servers["servers"][0]["state"], "running", "{servers}");
+    let how = if asked { "after a person's yes" } else { "unasked" };
+    row(cli, "a shared server's tool", how);
+    bench.desk.close(&id);
+}
+
 #[track_caller]
 fn check_first_prompt(bench: &mut Bench, prompt: &str) {
     let id = bench.spawn(Some(prompt));

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
-use memchr::memmem;
 
 use super::state::Shared;
 use crate::raw;
@@ -64,8 +63,7 @@ pub enum Outcome {
 impl Outcome {
     /// What an answer says.
     pub fn of(answer: &[u8]) -> Self {
-        let has = |name: &[u8]| memmem::find(answer, name).is_some();
-        if !has(b"\"error\"") && !has(b"\"isError\"") {
+        if !raw::has(answer, b"\"error\"") && !raw::has(answer, b"\"isError\"") {
             return Self::Ok;
         }
         let Ok(text) = std::str::from_utf8(answer) else { return Self::Ok };

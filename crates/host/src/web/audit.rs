@@ -1,11 +1,12 @@
 //! The audit log: who called what, when, and how it ended, one line of JSON a call. Callers hand their
 //! line in and go on; a thread writes.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use patterm_gateway::http::{Auditor, Outcome, Record};
 use serde::Serialize;
@@ -271,11 +272,23 @@ impl Inner {
     }
 }
 
+thread_local! {
+    /// The second that was written last, and its text: a busy door notes thousands in one.
+    static SECOND: RefCell<(u64, String)> = const { RefCell::new((u64::MAX, String::new())) };
+}
+
 /// The time, as logs write it.
 fn now() -> String {
-    let mut text = String::new();
-    let _ = SystemTime.format_time(&mut Writer::new(&mut text));
-    text
+    let since = std::time::SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    SECOND.with_borrow_mut(|(second, text)| {
+        if *second != since.as_secs() {
+            text.clear();
+            let _ = SystemTime.format_time(&mut Writer::new(text));
+            text.truncate(text.find('.').unwrap_or(text.len()));
+            *second = since.as_secs();
+        }
+        format!("{text}.{:06}Z", since.subsec_micros())
+    })
 }
 
 #[cfg(test)]
