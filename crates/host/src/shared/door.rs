@@ -38,6 +38,8 @@ pub(crate) struct Door {
     told: Mutex<Option<u64>>,
     /// The client has shaken hands, and takes notifications that nobody asked for.
     greeted: AtomicBool,
+    /// It is looked at whether the client's list is another one.
+    watches: AtomicBool,
     /// Counts changes of what this client can see.
     changes: watch::Sender<u64>,
 }
@@ -65,19 +67,17 @@ impl Door {
     ) -> Arc<Self> {
         let number = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
         let name = caller.process().map_or_else(|| "external".into(), ToString::to_string);
-        let door = Arc::new(Self {
+        Arc::new(Self {
             who: Who { caller: name, session: format!("connection {number}") },
             lines: Mutex::default(),
             told: Mutex::default(),
             greeted: AtomicBool::new(false),
+            watches: AtomicBool::new(false),
             changes: watch::Sender::new(0),
             host,
             caller,
             notices,
-        });
-        let changes = door.host.shared.catalogue().changes();
-        tokio::spawn(watch_lists(Arc::downgrade(&door), changes));
-        door
+        })
     }
 
     /// The client shook hands.
@@ -91,7 +91,12 @@ impl Door {
     }
 
     /// Adds the tools of shared servers to a list of patterm's own.
-    pub(crate) async fn complete(&self, list: String) -> String {
+    pub(crate) async fn complete(self: &Arc<Self>, list: String) -> String {
+        // Who never asked for a list need not hear that it is another one.
+        if !self.watches.swap(true, Ordering::Relaxed) {
+            let changes = self.host.shared.catalogue().changes();
+            tokio::spawn(watch_lists(Arc::downgrade(self), changes));
+        }
         if !self.is_open() {
             *self.told() = Some(hash(&[]));
             return list;

@@ -22,7 +22,7 @@ const HOSTILE: &str = r#"
     like = "generic"
     program = "./hostile"
     [servers.files]
-    command = "touch marker-server"
+    command = ["touch", "marker-server"]
     [limits]
     processes = 1
 "#;
@@ -75,6 +75,7 @@ fn a_hostile_project_file_runs_nothing_before_it_is_trusted() {
     assert_eq!(status["processes"].as_array().unwrap().len(), 2);
     let mut client = Peer::through(&mut place.patterm(&["mcp-stdio"]), Framing::Newline);
     client.call(1, "list_processes", json!({}));
+    client.answer(2, "tools/list", json!({}));
     client.finish();
     place.run(&["upgrade"]);
     place.run(&["ps"]);
@@ -87,6 +88,7 @@ fn a_hostile_project_file_runs_nothing_before_it_is_trusted() {
     let said = place.run(&["trust", "--yes"]);
     for line in [
         "runs         sh -c 'touch marker-process; cat'",
+        "runs         touch marker-server",
         "program = \"./hostile\"",
         "limit processes = 1",
     ] {
