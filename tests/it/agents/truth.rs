@@ -257,7 +257,7 @@ pub(super) fn tools_at_once(cli: Cli) {
 /// use a tool that they were not told of; he says yes.
 pub(super) fn shared_tool(cli: Cli) {
     let program = env!("CARGO_BIN_EXE_everything-mcp");
-    let server = format!("[servers.all]\ncommand = ['{program}']\n");
+    let server = format!("{}\n[servers.all]\ncommand = ['{program}']\n", cli.asking);
     let mut bench = Bench::with_settings(cli, &server);
     let prompt = r#"mock: call all__slow {"milliseconds": 7} ;; say heard"#;
     let id = bench.spawn(Some(prompt));
