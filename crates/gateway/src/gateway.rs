@@ -1,7 +1,7 @@
 //! All shared servers of a project, by name, and callers' lines to them.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -151,12 +151,13 @@ impl Gateway {
         let slot = self.slot(server, caller)?;
         let (teller, told) = mpsc::channel(TOLD);
         let id = self.0.next_line.fetch_add(1, Ordering::Relaxed);
+        let count = slot.count_of(&caller.caller);
         let line = Line {
             id,
             name: server.to_owned(),
             gateway: self.clone(),
             caller: caller.clone(),
-            slot: Mutex::new(slot),
+            slot: Mutex::new((slot, count)),
             teller,
             joined: Mutex::default(),
         };
@@ -185,7 +186,9 @@ impl Gateway {
                 let message = format!("`{server}` runs {most} times already, which is its bound");
                 return Err(Refusal::new(RefusalKind::Limit, message));
             };
-            entry.slots.remove(&asleep);
+            if let Some(asleep) = entry.slots.remove(&asleep) {
+                asleep.let_go();
+            }
         }
         let slot = Slot::new(Plan {
             name: server.to_owned(),
@@ -194,7 +197,6 @@ impl Gateway {
                 exclusive: entry.wanted.share == Share::Session,
                 roots: entry.wanted.roots.clone(),
                 in_flight: entry.wanted.bounds.in_flight,
-                in_flight_of_one: entry.wanted.bounds.in_flight_of_one,
             },
             bounds: entry.wanted.bounds,
         });
@@ -249,17 +251,21 @@ pub struct Line {
     gateway: Gateway,
     caller: Caller,
     /// The copy of the server it is for; another one after the server became another.
-    slot: Mutex<Arc<Slot>>,
+    slot: Mutex<Place>,
     teller: mpsc::Sender<Told>,
     /// The session it takes part in; another one after the server was started again.
     joined: Mutex<Option<Session>>,
 }
 
+/// A copy of a server, and where calls of one caller to it are counted.
+type Place = (Arc<Slot>, Arc<AtomicUsize>);
+
 impl Line {
     /// Asks the server; the answer is whole, under the caller's id. `text` is the message as it came.
     /// A future that is dropped is a call that is cancelled.
     pub async fn ask(&self, id: &Id, method: &str, text: String) -> Result<Vec<u8>, Refusal> {
-        let slot = self.slot()?;
+        let (slot, count) = self.place()?;
+        let _counted = slot.count(&count)?;
         let session = slot.session().await?;
         self.join(&session);
         let answer = session.ask(self.id, id.clone(), method, text)?;
@@ -291,12 +297,14 @@ impl Line {
         }
     }
 
-    fn slot(&self) -> Result<Arc<Slot>, Refusal> {
-        let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
-        if slot.is_retired() {
-            *slot = self.gateway.slot(&self.name, &self.caller)?;
+    fn place(&self) -> Result<Place, Refusal> {
+        let mut place = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if place.0.is_retired() {
+            let slot = self.gateway.slot(&self.name, &self.caller)?;
+            let count = slot.count_of(&self.caller.caller);
+            *place = (slot, count);
         }
-        Ok(slot.clone())
+        Ok(place.clone())
     }
 
     fn join(&self, session: &Session) {

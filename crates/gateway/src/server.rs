@@ -1,8 +1,9 @@
 //! A server by its name: started by the first call that needs it, once for all who come at the same
 //! time; started again when it ended, with growing pauses while it keeps ending.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -18,6 +19,9 @@ use crate::timers::Timers;
 /// The pause after a first failure, doubled each time up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// Callers whose calls are counted before those that are gone are forgotten.
+const CALLERS: usize = 64;
 
 /// A server that lived this long was no failure.
 const GOOD_LIFE: Duration = Duration::from_secs(10);
@@ -50,6 +54,17 @@ pub(crate) struct Slot {
     retired: AtomicBool,
     /// Of calls.
     timers: Timers,
+    /// How many calls each caller has in flight, by whichever of its lines.
+    callers: Mutex<HashMap<String, Weak<AtomicUsize>>>,
+}
+
+/// A call that counts for its caller as long as it is in flight.
+pub(crate) struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 /// What happened before.
@@ -101,7 +116,7 @@ impl Slot {
     pub(crate) fn new(plan: Plan) -> Arc<Self> {
         let (start, past) = (watch::Sender::new(Start::Asleep), Mutex::default());
         let (retired, timers) = (AtomicBool::new(false), Timers::default());
-        Arc::new(Self { plan, start, past, retired, timers })
+        Arc::new(Self { plan, start, past, retired, timers, callers: Mutex::default() })
     }
 
     pub(crate) fn bounds(&self) -> &Bounds {
@@ -224,7 +239,7 @@ impl Slot {
 
     /// Ends what runs, for good.
     pub(crate) async fn end(&self, why: &str) {
-        self.retired.store(true, Ordering::Release);
+        self.let_go();
         let running = match &*self.start.borrow() {
             Start::Running(session) => Some(session.clone()),
             _ => None,
@@ -236,13 +251,47 @@ impl Slot {
 
     /// Ends it once its calls are answered, or have had the time that calls may take.
     pub(crate) async fn retire(&self) {
-        self.retired.store(true, Ordering::Release);
+        self.let_go();
         let session = match &*self.start.borrow() {
             Start::Running(session) => session.clone(),
             _ => return,
         };
         let _ = tokio::time::timeout(self.plan.bounds.call, session.until_unused()).await;
         session.end("it is not wanted any more").await;
+    }
+
+    /// Where the calls of a caller are counted.
+    pub(crate) fn count_of(&self, caller: &str) -> Arc<AtomicUsize> {
+        let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = callers.get(caller).and_then(Weak::upgrade) {
+            return count;
+        }
+        if callers.len() >= CALLERS {
+            callers.retain(|_, count| count.strong_count() > 0);
+        }
+        let count = Arc::new(AtomicUsize::new(0));
+        callers.insert(caller.to_owned(), Arc::downgrade(&count));
+        count
+    }
+
+    /// Counts a call, unless its caller has as many in flight as it may.
+    pub(crate) fn count(&self, of: &Arc<AtomicUsize>) -> Result<Counted, Refusal> {
+        let most = self.plan.bounds.in_flight_of_one;
+        let before = of.fetch_add(1, Ordering::AcqRel);
+        let counted = Counted(of.clone());
+        if most != 0 && before >= most {
+            let message = format!(
+                "too many calls are in flight: {before} of this caller, at most {most}; try again \
+                 when some are answered"
+            );
+            return Err(Refusal::new(RefusalKind::Limit, message));
+        }
+        Ok(counted)
+    }
+
+    /// It is found no more; who has it looks for another.
+    pub(crate) fn let_go(&self) {
+        self.retired.store(true, Ordering::Release);
     }
 
     pub(crate) fn is_retired(&self) -> bool {

@@ -311,25 +311,31 @@ fn fault_12_nothing_is_decoded_and_encoded_again() {
 
 #[test]
 fn fault_13_calls_and_bytes_have_ceilings() {
-    let settings = "in_flight = 3
-in_flight_of_one = 2
-message_bytes = 1048576
-call_seconds = 3.0";
-    let gate = Gate::of(Wish::with(settings));
-    let (one, two) = (Client::greeted(&gate), Client::greeted(&gate));
-    let mut hanging =
-        vec![one.send(&call(1, "hang", json!({}))), one.send(&call(2, "hang", json!({})))];
-    gate.log.until("tools/call", 2);
     let refused = |client: &Client, id: u64| {
         let begun = Instant::now();
         let reply = client.post(&call(id, "whoami", json!({})));
         assert_eq!(kind(&reply.json()), "limit", "{reply:?}");
         assert!(begun.elapsed() < Duration::from_secs(1), "at once");
     };
-    refused(&one, 3);
-    hanging.push(two.send(&call(1, "hang", json!({}))));
-    gate.log.until("tools/call", 3);
+    // One caller is one token, with however many sessions, or none.
+    let gate = Gate::of(Wish::with("in_flight_of_one = 2"));
+    let (one, two) = (Client::greeted(&gate), Client::of(&gate));
+    let hanging = [one.send(&call(1, "hang", json!({}))), two.send(&call(1, "hang", json!({})))];
+    gate.log.until("tools/call", 2);
+    refused(&one, 2);
     refused(&two, 2);
+    hanging.into_iter().for_each(leave);
+    gate.log.until("notifications/cancelled", 2);
+    assert!(one.post(&call(3, "whoami", json!({}))).json()["result"].is_object());
+
+    let settings = "in_flight = 3
+message_bytes = 1048576
+call_seconds = 3.0";
+    let gate = Gate::of(Wish::with(settings));
+    let one = Client::greeted(&gate);
+    let hanging = [1, 2, 3].map(|id| one.send(&call(id, "hang", json!({}))));
+    gate.log.until("tools/call", 3);
+    refused(&one, 4);
     hanging.into_iter().for_each(leave);
     gate.log.until("notifications/cancelled", 3);
     // A body that is too long is not even read.

@@ -14,19 +14,17 @@ impl<R> Relay<R> {
     pub(crate) fn ask(&mut self, ask: Ask<R>) {
         let all = self.in_flight();
         let line = self.lines.entry(ask.line).or_default();
-        let own = line.calls.len();
         if line.calls.contains_key(&ask.id) {
             let body = reply::error(Some(&ask.id), &ErrorObject::duplicate_id());
             return self.out.push(Output::Answer(ask.reply, body));
         }
         line.calls.insert(ask.id.clone(), None);
         line.stateless = ask.era == Era::Modern;
-        let over = |bound: usize, now: usize| bound != 0 && now >= bound;
-        if over(self.terms.in_flight, all) || over(self.terms.in_flight_of_one, own) {
+        if self.terms.in_flight != 0 && all >= self.terms.in_flight {
             let message = format!(
-                "too many calls are in flight: {all} of all callers (at most {}), {own} of this \
-                 one (at most {}); try again when some are answered",
-                self.terms.in_flight, self.terms.in_flight_of_one
+                "too many calls are in flight: {all} of all callers, at most {}; try again when some \
+                 are answered",
+                self.terms.in_flight
             );
             return self.refuse(ask, &Refusal::new(RefusalKind::Limit, message).to_error());
         }

@@ -32,8 +32,6 @@ pub(crate) struct Terms {
     pub(crate) roots: String,
     /// Calls that may be in flight, waiting ones among them; 0 for no bound.
     pub(crate) in_flight: usize,
-    /// And of one caller.
-    pub(crate) in_flight_of_one: usize,
 }
 
 /// A request of a caller's.
