@@ -49,21 +49,14 @@ pub(crate) fn write(
 ) {
     let start = text.len();
     text.reserve(cells.len());
-    let (mut run_count, mut run_start) = (0, start);
+    let mut run_count = 0;
     runs.clear();
-    if let Some((mut first, rest)) = cells.split_first() {
-        push_cell(text, first);
-        for cell in rest {
-            if !style::same_look(first, cell) {
-                put_number(runs, (text.len() - run_start) as u64);
-                put_style(runs, first);
-                run_count += 1;
-                (first, run_start) = (cell, text.len());
-            }
-            push_cell(text, cell);
-        }
+    let mut rest = cells;
+    while let Some(first) = rest.first() {
+        let run_start = text.len();
+        rest = push_run(text, first, rest);
         // What no run covers is plain.
-        if !is_plain(first) {
+        if !rest.is_empty() || !is_plain(first) {
             put_number(runs, (text.len() - run_start) as u64);
             put_style(runs, first);
             run_count += 1;
@@ -111,6 +104,47 @@ pub(crate) fn read<'a>(text: &'a str, meta: &'a [u8], offset: u64) -> Option<Rec
 
 pub(crate) fn push_text(text: &mut String, cells: &[Cell]) {
     cells.iter().for_each(|cell| push_cell(text, cell));
+}
+
+/// Appends the cells at the beginning that look like the first; returns the others.
+fn push_run<'a>(text: &mut String, first: &Cell, cells: &'a [Cell]) -> &'a [Cell] {
+    let mut rest = cells;
+    loop {
+        rest = push_ascii(text, first, rest);
+        match rest.split_first() {
+            Some((cell, after)) if style::same_look(first, cell) => {
+                push_cell(text, cell);
+                rest = after;
+            }
+            _ => return rest,
+        }
+    }
+}
+
+/// Cells whose characters are gathered before they are appended.
+const GATHERED: usize = 128;
+
+/// Appends cells as long as they are ASCII and exactly as the first; returns the others. Most cells
+/// are, and a character at a time would cost more than all else that is done for a row.
+fn push_ascii<'a>(text: &mut String, first: &Cell, cells: &'a [Cell]) -> &'a [Cell] {
+    if first.flags.intersects(style::SPACER) || first.extra.is_some() {
+        return cells;
+    }
+    let (foreground, background, flags) = (first.fg, first.bg, first.flags);
+    let mut gathered = [0; GATHERED];
+    let mut count = 0;
+    for (byte, cell) in gathered.iter_mut().zip(cells) {
+        let same = cell.flags == flags && cell.fg == foreground && cell.bg == background;
+        if !same || !cell.c.is_ascii() || cell.extra.is_some() {
+            break;
+        }
+        *byte = cell.c as u8;
+        count += 1;
+    }
+    if let Ok(gathered) = std::str::from_utf8(&gathered[..count]) {
+        text.push_str(gathered);
+    }
+    &cells[count..]
 }
 
 #[inline]

@@ -88,7 +88,9 @@ impl Text {
 impl Actions for Text {
     fn ascii(&mut self, text: &[u8]) {
         self.settle();
-        self.out.extend(text.iter().map(|&byte| char::from(byte)));
+        if let Ok(text) = std::str::from_utf8(text) {
+            self.out.push_str(text);
+        }
     }
 
     fn unicode(&mut self, text: &str) {

@@ -69,6 +69,8 @@ pub(crate) struct Live {
     pub(super) token: AtomicU64,
     /// A person typed into it and waits for what it prints.
     pub(super) awaited: AtomicBool,
+    /// The reader waits for what it printed to be parsed.
+    pub(super) echoes: AtomicBool,
     /// In the parser's line already.
     pub(super) queued: AtomicBool,
     /// The reader waits for the parser.
@@ -106,6 +108,7 @@ impl Live {
             released: AtomicU64::new(parsed),
             token: AtomicU64::new(0),
             awaited: AtomicBool::new(false),
+            echoes: AtomicBool::new(false),
             queued: AtomicBool::new(false),
             held: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
@@ -202,6 +205,14 @@ impl Live {
         lock(&self.hand).type_in(&bytes);
         self.awaited.store(true, Ordering::Release);
         self.push(vec![bytes])
+    }
+
+    /// Writes what waits to the program's terminal, as much as it takes; `false` if that is full.
+    pub(super) fn flush(&self) -> bool {
+        let Some(pane) = &self.pane else { return true };
+        let mut input = lock(&self.input);
+        let drained = input.drain(|bytes| rustix::io::write(pane.master(), bytes));
+        drained.is_ok() || input.is_empty()
     }
 
     /// What is known of the person who types into it.

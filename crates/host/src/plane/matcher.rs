@@ -35,6 +35,8 @@ pub(crate) enum Found {
 struct Waiter {
     number: u64,
     pattern: Regex,
+    /// It may ask where a line begins or ends.
+    anchored: bool,
     /// Where in the output it began to wait; what was printed before does not count.
     from: u64,
     answer: Option<oneshot::Sender<Found>>,
@@ -92,7 +94,8 @@ impl Waiters {
         }
         let (answer, found) = oneshot::channel();
         self.last += 1;
-        self.waiters.push(Waiter { number: self.last, pattern, from, answer: Some(answer) });
+        let (number, anchored) = (self.last, is_anchored(pattern.as_str()));
+        self.waiters.push(Waiter { number, pattern, anchored, from, answer: Some(answer) });
         self.set = None;
         (self.last, found)
     }
@@ -109,13 +112,18 @@ impl Waiters {
         self.set = None;
     }
 
+    /// All patterns at once.
+    fn set(&mut self) -> &Result<RegexSet, regex::Error> {
+        self.set.get_or_insert_with(|| {
+            let patterns = self.waiters.iter().map(|waiter| waiter.pattern.as_str());
+            RegexSetBuilder::new(patterns).size_limit(SET_BYTES).dfa_size_limit(SET_BYTES).build()
+        })
+    }
+
     /// Answers every waiter whose pattern is in the line, if it began to wait before that was seen.
     fn look_at(&mut self, line: &str, seen: Seen) {
-        let waiters = &mut self.waiters;
-        let set = self.set.get_or_insert_with(|| {
-            let patterns = waiters.iter().map(|waiter| waiter.pattern.as_str());
-            RegexSetBuilder::new(patterns).size_limit(SET_BYTES).dfa_size_limit(SET_BYTES).build()
-        });
+        self.set();
+        let (waiters, set) = (&mut self.waiters, &self.set);
         let mut answered = false;
         let mut answer = |waiter: &mut Waiter| {
             if seen.counts_for(waiter)
@@ -127,9 +135,9 @@ impl Waiters {
         };
         match set {
             // Whether any matches is told much sooner than which.
-            Ok(set) if !set.is_match(line) => return,
-            Ok(set) => set.matches(line).iter().for_each(|n| answer(&mut waiters[n])),
-            Err(_) => waiters.iter_mut().filter(|w| w.pattern.is_match(line)).for_each(answer),
+            Some(Ok(set)) if !set.is_match(line) => return,
+            Some(Ok(set)) => set.matches(line).iter().for_each(|n| answer(&mut waiters[n])),
+            _ => waiters.iter_mut().filter(|w| w.pattern.is_match(line)).for_each(answer),
         }
         if answered {
             self.waiters.retain(|waiter| waiter.answer.is_some());
@@ -139,17 +147,30 @@ impl Waiters {
 
     /// Takes text that was printed; line ends and carriage returns end a line.
     fn take_text(&mut self, text: &str, printed: u64) {
-        for piece in text.split_inclusive(['\n', '\r']) {
-            let ended = piece.ends_with(['\n', '\r']);
-            if ended && self.line.is_empty() {
-                self.look_at_line(piece, printed);
-                continue;
+        let mut line = std::mem::take(&mut self.line);
+        line.push_str(text);
+        let ended = memchr::memrchr2(b'\n', b'\r', line.as_bytes()).map_or(0, |end| end + 1);
+        if self.may_match(&line[..ended]) {
+            for line in line[..ended].split(['\n', '\r']) {
+                self.look_at_line(line, printed);
             }
-            self.line.push_str(piece);
-            if ended || self.line.len() > LINE_BYTES {
-                let line = std::mem::take(&mut self.line);
-                self.look_at_line(&line, printed);
-            }
+        }
+        line.drain(..ended);
+        if line.len() > LINE_BYTES {
+            self.look_at_line(&line, printed);
+            line.clear();
+        }
+        self.line = line;
+    }
+
+    /// Whether anything can be in any line of a text. To ask once for all lines costs much less
+    /// than for each, and mostly there is nothing; but where a line begins and ends, only the line
+    /// itself can tell.
+    fn may_match(&mut self, lines: &str) -> bool {
+        let anchored = self.waiters.iter().any(|waiter| waiter.anchored);
+        match self.set() {
+            Ok(set) if !anchored => set.is_match(lines),
+            _ => true,
         }
     }
 
@@ -167,6 +188,12 @@ impl Waiters {
             }
         }
     }
+}
+
+/// Whether a pattern may ask where a line begins or ends. Where a word does, it finds among other
+/// lines as well.
+fn is_anchored(pattern: &str) -> bool {
+    pattern.contains(['^', '$']) || ["\\A", "\\z"].iter().any(|anchor| pattern.contains(anchor))
 }
 
 /// A place in line that is given up when this is dropped.
@@ -281,4 +308,64 @@ fn turn(live: &Arc<Live>) -> bool {
         waiters.over();
     }
     more
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The lines that patterns find in a text that comes in two pieces.
+    fn found(patterns: &[&str], first: &str, second: &str) -> Vec<Option<String>> {
+        let mut waiters = Waiters::default();
+        let found: Vec<_> = patterns
+            .iter()
+            .map(|pattern| {
+                let (answer, found) = oneshot::channel();
+                waiters.waiters.push(Waiter {
+                    number: 1,
+                    pattern: Regex::new(pattern).unwrap(),
+                    anchored: is_anchored(pattern),
+                    from: 0,
+                    answer: Some(answer),
+                });
+                found
+            })
+            .collect();
+        waiters.take_text(first, 1);
+        waiters.take_text(second, 1);
+        let line = |mut found: oneshot::Receiver<Found>| match found.try_recv() {
+            Ok(Found::Line(line)) => Some(line),
+            _ => None,
+        };
+        found.into_iter().map(line).collect()
+    }
+
+    #[test]
+    fn a_line_is_found_whatever_it_stands_among_and_wherever_it_is_cut() {
+        let text = "one\rtwo words  \n\nport 80 \nthree\nport 8080\n";
+        let cases = [
+            ("two", Some("two words")),
+            ("^two", Some("two words")),
+            ("words$", Some("two words")),
+            (r"\bwords\b", Some("two words")),
+            (r"\Aport \d+\z", Some("port 80")),
+            (r"port \d{4}", Some("port 8080")),
+            (r"^$", None),
+            (r"one\stwo", None),
+            ("four", None),
+        ];
+        let patterns = cases.map(|(pattern, _)| pattern);
+        let lines = cases.map(|(_, line)| line.map(str::to_owned));
+        for cut in 0..=text.len() {
+            let (first, second) = text.split_at(cut);
+            for (pattern, line) in patterns.iter().zip(&lines) {
+                assert_eq!(
+                    found(&[pattern], first, second),
+                    [line.clone()],
+                    "{pattern} cut at {cut}"
+                );
+            }
+            assert_eq!(found(&patterns, first, second), lines, "all at once, cut at {cut}");
+        }
+    }
 }

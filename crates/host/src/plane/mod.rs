@@ -2,6 +2,7 @@
 //! so that no flood keeps the control plane from answering. One thread reads PTYs into their logs;
 //! one parses the logs into screens; one looks for what callers wait for.
 
+mod echoes;
 mod hand;
 mod history;
 mod input;
@@ -100,8 +101,9 @@ impl Plane {
         live.reserve().then(|| Keyboard { plane: self.clone(), live: live.clone() })
     }
 
-    /// Sends what waits in a pane's input queue.
+    /// Sends what waits in a pane's input queue: at once, and by the reader what does not fit.
     pub(crate) fn write(&self, live: &Arc<Live>) {
+        live.flush();
         self.reader.write(live);
     }
 }

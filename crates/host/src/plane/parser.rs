@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc;
 
 use super::Event;
+use super::echoes;
 use super::history::Histories;
 use super::live::{Live, lock};
 use super::matcher::Matcher;
@@ -119,6 +120,9 @@ impl Parser {
             self.reader.resume(live);
         }
         self.publish(live, parsed);
+        if !more && echoes::is_awaited(live) {
+            self.reader.ring();
+        }
         self.matcher.push(live);
         more
     }

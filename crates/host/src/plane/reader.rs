@@ -6,25 +6,23 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use patterm_keeper::log::Log;
 use patterm_keeper::{Pane, PaneEvent};
 use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use tokio::sync::mpsc;
 
 use super::Event;
+use super::echoes::Echoes;
 use super::live::{Live, lock};
 use super::parser::Parser;
 
 /// Bytes read from one pane before the next has its turn: what keeps 200 floods from starving a
 /// shell.
 const TURN_BYTES: u64 = 16 << 10;
-
-/// How often a pane that a person typed into is looked at between the turns of others, until it has
-/// printed something: as long as a flood of them lasts for one key.
-const LOOKS: u32 = 1024;
 
 /// Bytes asked for at once: more than a terminal ever gives.
 const READ_BYTES: usize = 16 << 10;
@@ -74,9 +72,6 @@ impl Reading {
 
 type Panes = HashMap<u64, Reading>;
 
-/// Panes that a person typed into, and how often they are looked at yet.
-type Awaited = Vec<(u64, u32)>;
-
 impl Reader {
     pub(super) fn new() -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -86,6 +81,10 @@ impl Reader {
     }
 
     pub(super) fn add(&self, live: Arc<Live>, pane: Arc<Pane>, log: Log) {
+        // Before anybody types into it: a terminal that is full must stop no thread.
+        if let Err(error) = unblock(&pane) {
+            tracing::error!(%error, id = %live.id, "a pane's terminal may block");
+        }
         self.tell(Command::Add(Box::new(Reading {
             live,
             pane,
@@ -111,15 +110,26 @@ impl Reader {
 
     fn tell(&self, command: Command) {
         lock(&self.commands).push(command);
+        self.ring();
+    }
+
+    /// Wakes this thread.
+    pub(super) fn ring(&self) {
         // A bell that rings already is as good.
         let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
     }
 
     pub(super) fn run(&self, parser: &Parser, events: &mpsc::Sender<Event>) {
         let mut panes = Panes::new();
-        let (mut last, mut awaited) = (0, Awaited::new());
+        let (mut last, mut echoes) = (0, Echoes::default());
         let mut ready = Vec::with_capacity(256);
         while !events.is_closed() {
+            if let Some(time) = echoes.hold(Instant::now()) {
+                self.wait_for_echo(time, &echoes, &panes);
+                self.obey(&mut panes, &mut last, &mut echoes, parser);
+                self.look(&mut echoes, &mut panes, parser);
+                continue;
+            }
             let stalled = panes.values().any(|reading| reading.stalled);
             let pause = stalled.then_some(&STALLED_AGAIN);
             ready.clear();
@@ -132,14 +142,18 @@ impl Reader {
             }
             for event in &ready {
                 match event.data.u64() {
-                    BELL => self.obey(&mut panes, &mut last, &mut awaited, parser),
+                    BELL => self.obey(&mut panes, &mut last, &mut echoes, parser),
                     token => self.serve(token, event.flags, &mut panes, parser),
                 }
                 // A key and its echo wait for one other pane, not for all of them.
                 if !lock(&self.commands).is_empty() {
-                    self.obey(&mut panes, &mut last, &mut awaited, parser);
+                    self.obey(&mut panes, &mut last, &mut echoes, parser);
                 }
-                self.look(&mut awaited, &mut panes, parser);
+                self.look(&mut echoes, &mut panes, parser);
+                if echoes.hold(Instant::now()).is_some() {
+                    // What else is ready is so afterwards, too.
+                    break;
+                }
             }
             if stalled {
                 self.retry(&mut panes);
@@ -147,21 +161,33 @@ impl Reader {
         }
     }
 
+    /// Sleeps until a pane that was typed into prints something, or its echo is parsed.
+    fn wait_for_echo(&self, time: Timespec, echoes: &Echoes, panes: &Panes) {
+        let awaited = echoes.awaited().filter_map(|token| panes.get(&token));
+        let awaited = awaited.filter(|reading| !reading.over && !reading.stalled);
+        let mut polled = vec![PollFd::new(&self.bell, PollFlags::IN)];
+        polled.extend(
+            awaited.map(|reading| PollFd::from_borrowed_fd(reading.pane.master(), PollFlags::IN)),
+        );
+        let _ = poll(&mut polled, Some(&time));
+    }
+
     /// Looks whether those that were typed into have printed something.
-    fn look(&self, awaited: &mut Awaited, panes: &mut Panes, parser: &Parser) {
-        awaited.retain_mut(|(token, looks)| {
-            *looks -= 1;
-            let Some(reading) = panes.get(token) else { return false };
-            let (before, held) = (reading.log.end(), reading.is_held());
-            if !held && !reading.over && !reading.stalled {
-                self.serve(*token * 2, EventFlags::IN, panes, parser);
+    fn look(&self, echoes: &mut Echoes, panes: &mut Panes, parser: &Parser) {
+        echoes.look(|token| {
+            let reading = panes.get(&token)?;
+            let (before, held, live) = (reading.log.end(), reading.is_held(), reading.live.clone());
+            if held || reading.over || reading.stalled {
+                return None;
             }
-            let after = panes.get(token).map_or(before, |reading| reading.log.end());
-            after == before && !held && *looks > 0
+            live.echoes.store(true, Ordering::Release);
+            self.serve(token * 2, EventFlags::IN, panes, parser);
+            let after = panes.get(&token).map_or(before, |reading| reading.log.end());
+            Some((after > before).then_some(live))
         });
     }
 
-    fn obey(&self, panes: &mut Panes, last: &mut u64, awaited: &mut Awaited, parser: &Parser) {
+    fn obey(&self, panes: &mut Panes, last: &mut u64, echoes: &mut Echoes, parser: &Parser) {
         let mut count = [0; 8];
         let _ = rustix::io::read(&self.bell, &mut count);
         for command in std::mem::take(&mut *lock(&self.commands)) {
@@ -187,9 +213,8 @@ impl Reader {
                 Command::Write(live) => {
                     if let Some((token, reading)) = find(panes, &live) {
                         self.flush(token, reading);
-                        let known = awaited.iter().any(|(other, _)| *other == token);
-                        if live.awaited.load(Ordering::Acquire) && !known {
-                            awaited.push((token, LOOKS));
+                        if live.awaited.load(Ordering::Acquire) {
+                            echoes.wait_for(token, Instant::now());
                         }
                     }
                 }
@@ -205,8 +230,6 @@ impl Reader {
     /// Events of a pane's terminal have an even number, those of its init the next one.
     fn watch(&self, token: u64, reading: &Reading) -> io::Result<()> {
         let pane = &reading.pane;
-        let flags = rustix::fs::fcntl_getfl(pane.master())?;
-        rustix::fs::fcntl_setfl(pane.master(), flags | rustix::fs::OFlags::NONBLOCK)?;
         let terminal = EventData::new_u64(token * 2);
         epoll::add(&self.epoll, pane.master(), terminal, EventFlags::IN)?;
         let init = EventData::new_u64(token * 2 + 1);
@@ -295,11 +318,7 @@ impl Reader {
         if reading.over {
             return;
         }
-        let master = reading.pane.master();
-        let mut input = lock(&reading.live.input);
-        let full = input.drain(|bytes| rustix::io::write(master, bytes)).is_err();
-        let writing = full && !input.is_empty();
-        drop(input);
+        let writing = !reading.live.flush();
         if writing != reading.writing {
             reading.writing = writing;
             self.arm(token, reading);
@@ -327,6 +346,11 @@ impl Reader {
             self.arm(*token, reading);
         }
     }
+}
+
+fn unblock(pane: &Pane) -> io::Result<()> {
+    let flags = rustix::fs::fcntl_getfl(pane.master())?;
+    Ok(rustix::fs::fcntl_setfl(pane.master(), flags | rustix::fs::OFlags::NONBLOCK)?)
 }
 
 fn find<'a>(panes: &'a mut Panes, live: &Live) -> Option<(u64, &'a mut Reading)> {
