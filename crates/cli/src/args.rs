@@ -62,6 +62,7 @@ pub(crate) enum Verb {
     /// End a process with all it started and remove it
     Close(One),
     /// Show this project on this terminal; ctrl+b d leaves
+    #[command(alias = "a")]
     Attach(Attach),
     /// List this project's timers
     Timers(Timers),

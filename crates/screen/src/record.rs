@@ -127,10 +127,11 @@ const GATHERED: usize = 128;
 /// Appends cells as long as they are ASCII and exactly as the first; returns the others. Most cells
 /// are, and a character at a time would cost more than all else that is done for a row.
 fn push_ascii<'a>(text: &mut String, first: &Cell, cells: &'a [Cell]) -> &'a [Cell] {
-    if first.flags.intersects(style::SPACER) || first.extra.is_some() {
+    let (foreground, background, flags) = (first.fg, first.bg, first.flags);
+    let begins = cells.first().is_some_and(|cell| cell.c.is_ascii() && cell.flags == flags);
+    if !begins || flags.intersects(style::SPACER) || first.extra.is_some() {
         return cells;
     }
-    let (foreground, background, flags) = (first.fg, first.bg, first.flags);
     let mut gathered = [0; GATHERED];
     let mut count = 0;
     for (byte, cell) in gathered.iter_mut().zip(cells) {

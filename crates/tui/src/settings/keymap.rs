@@ -81,6 +81,11 @@ impl Keymap {
         name(self.leader)
     }
 
+    /// A key after the leader, as it is written.
+    pub(crate) fn after_leader_name(&self, key: &Key) -> String {
+        format!("{} {}", self.leader_name(), name(plain(*key)))
+    }
+
     /// An entry's key after the leader, as it is shown; none where it has none.
     pub(crate) fn shown(&self, entry: &Entry) -> Option<String> {
         let keys: Vec<Key> = self.keys_of(entry, &self.after);

@@ -60,8 +60,14 @@ fn key(model: &mut Model, stroke: &Stroke, effects: &mut Vec<Effect>) {
         (Mode::Typing, false) => scrolling::key(model, &key, effects),
         (Mode::Leader, _) => {
             model.mode = Mode::Typing;
-            if let Some(action) = model.settings.keys.after_leader(&key) {
-                actions::act(model, action, effects);
+            match model.settings.keys.after_leader(&key) {
+                Some(action) => actions::act(model, action, effects),
+                None if key.code == KeyCode::Escape => {}
+                None => {
+                    let keys = &model.settings.keys;
+                    let (pressed, help) = (keys.after_leader_name(&key), keys.press(Action::Help));
+                    tell(model, &format!("{pressed} does nothing; {help} shows all keys"), false);
+                }
             }
         }
         _ => overlay(model, &key, effects),

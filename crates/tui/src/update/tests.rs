@@ -44,6 +44,8 @@ fn everything_typed_goes_to_the_pane_except_after_the_leader() {
     assert_eq!(sent(sample.type_in("ls\r\x03\x1b[A")), "ls\r\x03\x1b[A");
     assert_eq!(sent(sample.type_in("\x02\x02")), "\x02", "twice is the key itself");
     assert_eq!(sent(sample.type_in("\x02k")), "", "a key without a meaning means nothing");
+    let notice = sample.model.notice.as_ref().map(|notice| notice.text.clone());
+    assert_eq!(notice.as_deref(), Some("ctrl+b k does nothing; ctrl+b ? shows all keys"));
     assert_eq!(sent(sample.type_in("x")), "x");
     assert_eq!(sample.type_in("\x02d"), [Effect::Quit(None)]);
 }
