@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use patterm_wire::error::METHOD_NOT_FOUND;
 use patterm_wire::{Id, reply};
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
@@ -45,6 +46,8 @@ struct Inner {
     gateway: Gateway,
     known: Mutex<BTreeMap<String, Arc<Vec<SharedTool>>>>,
     fetching: Mutex<HashSet<String>>,
+    /// Why servers could not say their tools.
+    faults: Mutex<BTreeMap<String, String>>,
     /// Counts changes.
     changes: watch::Sender<u64>,
 }
@@ -56,6 +59,7 @@ impl Catalogue {
             gateway,
             known: Mutex::default(),
             fetching: Mutex::default(),
+            faults: Mutex::default(),
             changes: watch::Sender::new(0),
         };
         Self(Arc::new(inner))
@@ -69,6 +73,7 @@ impl Catalogue {
     /// Forgets what is known of servers that are not there any more, or are others now.
     pub fn forget(&self, of: impl Fn(&str) -> bool) {
         self.known().retain(|server, _| !of(server));
+        self.faults().retain(|server, _| !of(server));
         self.0.changes.send_modify(|changes| *changes += 1);
     }
 
@@ -120,6 +125,11 @@ impl Catalogue {
         self.known().get(server).map(|tools| tools.len())
     }
 
+    /// Why a server could not say its tools when it was last asked.
+    pub fn fault(&self, server: &str) -> Option<String> {
+        self.faults().get(server).cloned()
+    }
+
     /// A tool by its name, if its server was ever asked for its tools.
     pub fn find(&self, name: &str) -> Option<SharedTool> {
         let known = self.known();
@@ -129,14 +139,14 @@ impl Catalogue {
     /// Asks a server for its tools, and again each time it says that they changed.
     async fn follow(self, server: String, caller: Caller) {
         let line = self.0.gateway.line(&server, &caller);
-        let Ok((line, mut told)) = line else {
-            self.fetched(&server, None);
-            return;
+        let (line, mut told) = match line {
+            Ok(line) => line,
+            Err(refusal) => return self.fetched(&server, Err(refusal.message)),
         };
         let mut pause = FIRST_PAUSE;
         loop {
             let tools = fetch(&server, &line).await;
-            let failed = tools.is_none();
+            let failed = tools.is_err();
             self.fetched(&server, tools);
             if failed {
                 // Whoever asked has gone on without them; it is told once they are there.
@@ -153,16 +163,27 @@ impl Catalogue {
         }
     }
 
-    fn fetched(&self, server: &str, tools: Option<Vec<SharedTool>>) {
+    fn fetched(&self, server: &str, tools: Result<Vec<SharedTool>, String>) {
         self.fetching().remove(server);
-        if let Some(tools) = tools {
-            self.known().insert(server.to_owned(), Arc::new(tools));
+        match tools {
+            Ok(tools) => {
+                self.faults().remove(server);
+                self.known().insert(server.to_owned(), Arc::new(tools));
+            }
+            Err(why) => {
+                tracing::warn!(server, why, "a shared server's tools are not known");
+                self.faults().insert(server.to_owned(), why);
+            }
         }
         self.0.changes.send_modify(|changes| *changes += 1);
     }
 
     fn known(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Vec<SharedTool>>>> {
         self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn faults(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        self.0.faults.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn fetching(&self) -> MutexGuard<'_, HashSet<String>> {
@@ -180,33 +201,41 @@ async fn changed(told: &mut mpsc::Receiver<Told>) -> bool {
     false
 }
 
-/// All pages of a server's list; `None` where it has none to give now.
-async fn fetch(server: &str, line: &Line) -> Option<Vec<SharedTool>> {
+/// All pages of a server's list, or why it has none to give now.
+async fn fetch(server: &str, line: &Line) -> Result<Vec<SharedTool>, String> {
     let mut tools = Vec::new();
     let mut cursor: Option<String> = None;
     for page in 0..PAGES {
-        let id = Id::from_number(u64::try_from(page).ok()?);
+        let id = Id::from_number(u64::try_from(page).unwrap_or_default());
         let params = cursor.map_or("{}".into(), |cursor| format!("{{\"cursor\":{cursor}}}"));
         let text = reply::request(&id, "tools/list", Some(&params));
-        let text = String::from_utf8(text).ok()?;
+        let text = String::from_utf8_lossy(&text).into_owned();
         let answer = line.ask(&id, "tools/list", text).await;
-        let answer = match answer {
-            Ok(answer) => String::from_utf8(answer).ok()?,
-            Err(refusal) => {
-                tracing::warn!(server, %refusal, "a shared server's tools are not known");
-                return None;
-            }
+        let answer = answer.map_err(|refusal| refusal.message)?;
+        let answer = String::from_utf8_lossy(&answer);
+        let Some(result) = raw::member(&answer, "result") else {
+            return without_tools(&answer).map(|()| tools);
         };
-        // A server without tools says so by an error, and that is an answer.
-        let Some(result) = raw::member(&answer, "result") else { return Some(tools) };
-        let list: Vec<&RawValue> = serde_json::from_str(raw::member(result, "tools")?).ok()?;
+        let list = raw::member(result, "tools").unwrap_or("null");
+        let list: Vec<&RawValue> = serde_json::from_str(list)
+            .map_err(|e| format!("its answer to tools/list has no list of tools: {e}"))?;
         tools.extend(list.iter().filter_map(|tool| shared(server, tool.get())));
         match raw::member(result, "nextCursor").filter(|next| *next != "null") {
             Some(next) => cursor = Some(next.to_owned()),
-            None => return Some(tools),
+            None => return Ok(tools),
         }
     }
-    Some(tools)
+    Ok(tools)
+}
+
+/// Whether an error says that a server has no tools at all, or what else it says.
+fn without_tools(answer: &str) -> Result<(), String> {
+    let part = |name| raw::at_path(answer, &["error", name]).map(|span| &answer[span]);
+    if part("code").and_then(|code| code.parse().ok()) == Some(METHOD_NOT_FOUND) {
+        return Ok(());
+    }
+    let said = part("message").and_then(|message| serde_json::from_str(message).ok());
+    Err(said.unwrap_or_else(|| "it answered tools/list with an error".into()))
 }
 
 fn shared(server: &str, descriptor: &str) -> Option<SharedTool> {
@@ -230,5 +259,13 @@ mod tests {
         assert_eq!((tool.name.as_str(), tool.read_only), ("search__find", true));
         assert_eq!(tool.descriptor, text.replace("\"find\"", "\"search__find\""));
         assert_eq!(shared("search", r#"{"title":"no name"}"#), None);
+    }
+
+    #[test]
+    fn a_server_without_tools_is_told_from_one_that_cannot_say_them() {
+        let answer = |error: &str| format!(r#"{{"jsonrpc":"2.0","id":0,"error":{error}}}"#);
+        assert_eq!(without_tools(&answer(r#"{"code":-32601,"message":"no such method"}"#)), Ok(()));
+        let down = answer(r#"{"code":-32000,"message":"far.example cannot be reached"}"#);
+        assert_eq!(without_tools(&down), Err("far.example cannot be reached".into()));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use patterm_keeper::Pane;
 use patterm_keeper::log;
@@ -14,9 +15,14 @@ use super::matcher::Waiters;
 use super::views::Views;
 use crate::ports::Ports;
 use crate::process::{Exit, ProcessId};
+use crate::tree::{self, Usage};
 
 /// Memory of parsed output is given back in steps of this.
 const RELEASE_BYTES: u64 = 64 << 10;
+
+/// What it uses is not looked at again before this: to ask the kernel takes longer than all else that
+/// is told of it.
+const USAGE_AGE: Duration = Duration::from_millis(250);
 
 /// How far a process has come; watched by whoever waits for it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -58,6 +64,8 @@ pub(crate) struct Live {
     ports: Mutex<Ports>,
     /// Who looks at it.
     views: Mutex<Views>,
+    /// What it used when somebody last asked.
+    usage: Mutex<Option<(Instant, Usage)>>,
     /// In the matcher's line already.
     pub(super) matching: AtomicBool,
     pub(super) progress: watch::Sender<Progress>,
@@ -102,6 +110,7 @@ impl Live {
             waiters: Mutex::default(),
             ports: Mutex::default(),
             views: Mutex::new(Views::new(parsed)),
+            usage: Mutex::default(),
             matching: AtomicBool::new(false),
             progress: watch::Sender::new(Progress { parsed, ..Progress::default() }),
             parsed: AtomicU64::new(parsed),
@@ -132,6 +141,15 @@ impl Live {
     /// Who looks at it.
     pub(crate) fn views(&self) -> MutexGuard<'_, Views> {
         lock(&self.views)
+    }
+
+    /// What everything below its init uses, or used a moment ago.
+    pub(crate) fn usage(&self, init: i32) -> Usage {
+        let mut known = lock(&self.usage);
+        match &*known {
+            Some((at, usage)) if at.elapsed() < USAGE_AGE => usage.clone(),
+            _ => known.insert((Instant::now(), tree::usage(init))).1.clone(),
+        }
     }
 
     /// Gives its terminal another size.

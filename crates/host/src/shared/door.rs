@@ -182,11 +182,14 @@ impl Door {
             found = catalogue.find(name);
         }
         found.and_then(|tool| self.shown(vec![tool]).pop()).ok_or_else(|| {
-            let servers = self.host.shared.gateway().names().join(", ");
-            let message = format!(
-                "unknown tool `{name}`; the shared servers are {servers}, and tools/list has their \
-                 tools"
+            let servers = self.host.shared.gateway().names();
+            let mut message = format!(
+                "unknown tool `{name}`; the shared servers are {}, and tools/list has their tools",
+                servers.join(", ")
             );
+            for (server, fault) in servers.iter().filter_map(|s| Some((s, catalogue.fault(s)?))) {
+                message.push_str(&format!("; `{server}` could not say its tools: {fault}"));
+            }
             ErrorObject::new(INVALID_PARAMS, message)
         })
     }

@@ -114,7 +114,7 @@ impl Shared {
             in_flight: status.in_flight,
             restarts: status.restarts,
             noise: status.noise,
-            last_error: status.last_error,
+            last_error: status.last_error.or_else(|| self.catalogue.fault(&name)),
             name,
         }
     }

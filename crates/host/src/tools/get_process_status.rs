@@ -42,7 +42,7 @@ pub(super) struct Answer {
     /// When it last ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_at: Option<u64>,
-    /// What it and everything it started use.
+    /// What it and everything it started use, or used a quarter of a second ago.
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<tree::Usage>,
 }
@@ -91,7 +91,10 @@ impl Tool for GetProcessStatus {
         Ok(Answer {
             summary: Summary::of(&process, &call.host),
             pid: status.filter(|_| alive).map(|status| status.program),
-            usage: status.filter(|_| alive).map(|status| tree::usage(status.init)),
+            usage: live
+                .as_ref()
+                .zip(status.filter(|_| alive))
+                .map(|(live, status)| live.usage(status.init)),
             output_offset: live.as_ref().map_or(0, |live| live.log.end()),
             argv: process.recipe.as_ref().map(|recipe| recipe.argv.clone()).unwrap_or_default(),
             working_dir: process.recipe.map(|recipe| recipe.working_dir),
