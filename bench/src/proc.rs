@@ -59,6 +59,29 @@ pub(crate) fn pss_and_count(pids: &[u32]) -> (f64, usize) {
     (pids.iter().filter_map(|pid| memory_mib(*pid, "Pss:").ok()).sum(), pids.len())
 }
 
+/// How many entries one of a process's folders has: `fd` for its descriptors, `task` for its threads.
+pub(crate) fn entries(pid: u32, folder: &str) -> f64 {
+    std::fs::read_dir(format!("/proc/{pid}/{folder}")).map_or(0, Iterator::count) as f64
+}
+
+/// Who started a process.
+pub(crate) fn parent(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+}
+
+/// Children of some processes that ended and that nobody has asked for.
+pub(crate) fn zombies_of(pids: &[u32]) -> usize {
+    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+        .filter(|pid| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let ended = stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z'));
+            ended && parent(*pid).is_some_and(|parent| pids.contains(&parent))
+        })
+        .count()
+}
+
 /// Where a link of a process leads.
 pub(crate) fn link(pid: u32, name: &str) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/{pid}/{name}")).ok()
