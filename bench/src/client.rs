@@ -22,11 +22,8 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn connect(port: u16, path: &'static str, token: &str) -> anyhow::Result<Self> {
-        let stream = TcpStream::connect(("127.0.0.1", port))?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_nodelay(true)?;
         let token = token.to_owned();
-        let mut client = Self { stream, port, path, token, session: None, calls: 0 };
+        let mut client = Self { stream: open(port)?, port, path, token, session: None, calls: 0 };
         let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25", "capabilities": {},
             "clientInfo": {"name": "bench", "version": "0"}}});
@@ -73,17 +70,39 @@ impl Client {
              Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
              Content-Length: {length}\r\n{session}\r\n{body}"
         );
+        // A connection that rested may have been closed; nothing of the request was heard then.
+        match self.say(&request) {
+            Ok(Some(answer)) => Ok(answer),
+            Ok(None) | Err(_) => {
+                self.stream = open(self.port)?;
+                self.say(&request)?.context("hung up at once")
+            }
+        }
+    }
+
+    /// Says it and takes the answer; `None` where the connection ends before it begins.
+    fn say(&mut self, request: &str) -> anyhow::Result<Option<(String, String)>> {
         self.stream.write_all(request.as_bytes())?;
         let (mut answer, mut bytes) = (Vec::new(), [0; 16 << 10]);
         loop {
             if let Some(whole) = whole(&answer)? {
-                return Ok(whole);
+                return Ok(Some(whole));
             }
             let read = self.stream.read(&mut bytes)?;
+            if read == 0 && answer.is_empty() {
+                return Ok(None);
+            }
             anyhow::ensure!(read > 0, "hung up after {}", String::from_utf8_lossy(&answer));
             answer.extend_from_slice(&bytes[..read]);
         }
     }
+}
+
+fn open(port: u16) -> anyhow::Result<TcpStream> {
+    let stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
 }
 
 /// Head and body, once all of it is there.

@@ -7,6 +7,7 @@ mod echo;
 mod flood;
 mod frames;
 mod gateway;
+mod growth;
 mod idle;
 mod peers;
 mod proc;
@@ -26,7 +27,7 @@ use row::Row;
 type Measure = fn() -> anyhow::Result<Vec<Row>>;
 
 /// Rows by the name of what makes them.
-const FAMILIES: [(&str, Measure); 13] = [
+const FAMILIES: [(&str, Measure); 14] = [
     ("proxy_call", proxy_call::measure),
     ("proxy_start", proxy_start::measure),
     ("cat", cat::measure),
@@ -39,6 +40,7 @@ const FAMILIES: [(&str, Measure); 13] = [
     ("idle", idle::measure),
     ("search", search::measure),
     ("waiters", waiters::measure),
+    ("growth", growth::measure),
     ("soak", soak::measure),
 ];
 

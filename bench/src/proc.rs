@@ -18,6 +18,16 @@ pub(crate) fn cpu(pid: u32) -> anyhow::Result<Duration> {
     Ok(TICK * ticks)
 }
 
+/// The same to the nanosecond, of the threads that it has now.
+pub(crate) fn cpu_precisely(pid: u32) -> Duration {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let of = |thread: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        stat.split(' ').next()?.parse::<u64>().ok()
+    };
+    Duration::from_nanos(threads.filter_map(of).sum())
+}
+
 /// Memory in MiB, by its name in the kernel's summary: `Rss:`, resident, shared pages included;
 /// `Anonymous:`, of those what no file stands behind.
 pub(crate) fn memory_mib(pid: u32, name: &str) -> anyhow::Result<f64> {
@@ -68,6 +78,13 @@ pub(crate) fn entries(pid: u32, folder: &str) -> f64 {
 pub(crate) fn parent(pid: u32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+}
+
+/// The keeper of a place: of ours, the one with most children.
+pub(crate) fn keeper(folder: &Path) -> anyhow::Result<u32> {
+    let ours = patterm_processes(folder);
+    let children = |pid: &u32| ours.iter().filter(|child| parent(**child) == Some(*pid)).count();
+    ours.iter().copied().max_by_key(|pid| children(pid)).context("no keeper")
 }
 
 /// Children of some processes that ended and that nobody has asked for.

@@ -63,7 +63,7 @@ pub(super) struct Sampler {
 impl Sampler {
     pub(super) fn new(stage: &Stage) -> anyhow::Result<Self> {
         let start = Instant::now();
-        let keeper = keeper(stage)?;
+        let keeper = proc::keeper(stage.place.folder())?;
         let last = (start, proc::wakeups(&proc::patterm_processes(stage.place.folder())));
         Ok(Self { start, last, keeper, samples: Vec::new() })
     }
@@ -136,12 +136,4 @@ impl Sampler {
     pub(super) fn mean(&self, of: Column) -> f64 {
         self.samples.iter().map(of).sum::<f64>() / self.samples.len() as f64
     }
-}
-
-/// The keeper is the one of ours with most children.
-fn keeper(stage: &Stage) -> anyhow::Result<u32> {
-    let ours = proc::patterm_processes(stage.place.folder());
-    let children =
-        |pid: &u32| ours.iter().filter(|child| proc::parent(**child) == Some(*pid)).count();
-    ours.iter().copied().max_by_key(|pid| children(pid)).ok_or_else(|| anyhow::anyhow!("no keeper"))
 }
