@@ -16,15 +16,18 @@ const LIMITS: (&str, &str) = ("PATTERM_LIMITS", "pads=2000");
 const SMALL: usize = 1_000;
 const LONG: [usize; 3] = [5_000, 50_000, 500_000];
 
+const INDEX: &str = "the index of all is written whole; there are up to 500 by default";
+
 const ROUNDS: usize = 15;
 
 pub(super) fn measure() -> anyhow::Result<Vec<Growth>> {
     let what = |part: &str| format!("pads of 1 kB, 10, 100, 1,000: {part}");
-    let mut create = Growth::of(what("making one more"), LINEAR);
-    let mut write = Growth::of(what("writing one anew"), LINEAR);
-    let mut append = Growth::of(what("adding to one"), LINEAR);
+    let mut create = Growth::of(what("making one more"), LINEAR).because(INDEX);
+    let mut write = Growth::of(what("writing one anew"), LINEAR).because(INDEX);
+    let mut append = Growth::of(what("adding to one"), LINEAR).because(INDEX);
     let mut read = Growth::of(what("reading one"), SAME);
-    let mut list = Growth::of(what("scratchpad_list"), LINEAR);
+    let mut list = Growth::of(what("scratchpad_list"), LINEAR)
+        .because("each file is looked at: a person may have changed it");
     let environment = HashMap::from([(LIMITS.0.to_owned(), LIMITS.1.to_owned())]);
     let place = Place::serving_with(&[], "", |_| Ok(environment))?;
     let mut tools = place.connect()?;

@@ -14,14 +14,16 @@ const OWNERS: usize = 12;
 /// Set, fired and cancelled to take the time. The last of all that a project may have.
 const MORE: usize = 9;
 
+const BOOK: &str = "the book of all is written whole; there are up to 1,000";
+
 /// A text as people write them.
 const BODY: &str = "Look whether the build is done, and tell the others what became of it.";
 
 pub(super) fn measure() -> anyhow::Result<Vec<Growth>> {
     let what = |part: &str| format!("timers, 10, 100, 1,000: {part}");
-    let mut set = Growth::of(what("setting one more"), LINEAR);
-    let mut cancel = Growth::of(what("cancelling one"), LINEAR);
-    let mut fire = Growth::of(what("one fires, until its text is there"), LINEAR);
+    let mut set = Growth::of(what("setting one more"), LINEAR).because(BOOK);
+    let mut cancel = Growth::of(what("cancelling one"), LINEAR).because(BOOK);
+    let mut fire = Growth::of(what("one fires, until its text is there"), LINEAR).because(BOOK);
     let mut list = Growth::of(what("timer_list"), LINEAR);
     let mut memory = Growth::new(what("server memory without files"), "MiB", SAME);
     let place = Place::new()?;

@@ -237,7 +237,13 @@ fn rows(stage: &Stage, sampler: &Sampler, rest: &Rest, minutes: f64) -> Vec<Row>
             format!("{:.0} s", spent(cpu)),
         ),
         number("operations", done as f64, "", Bar::None, said.join(", ")),
-        number("errors", errors.len() as f64, "", Bar::AtMost(0.0), errors.join("; ")),
+        number(
+            "errors",
+            errors.len() as f64,
+            "",
+            Bar::AtMost(0.0),
+            errors.iter().take(10).cloned().collect::<Vec<_>>().join("; "),
+        ),
         number("bytes of counters, none missing", checked as f64, "", Bar::None, String::new()),
     ]
 }
