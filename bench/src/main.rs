@@ -2,10 +2,12 @@
 //! turns, so that a busy machine slows both. Arguments name the rows to run; all by default.
 
 mod cat;
+mod client;
 mod echo;
 mod flood;
 mod frames;
 mod gateway;
+mod growth;
 mod idle;
 mod peers;
 mod proc;
@@ -14,6 +16,7 @@ mod proxy_start;
 mod row;
 mod search;
 mod session;
+mod soak;
 mod text;
 mod tmux;
 mod viewer;
@@ -24,7 +27,7 @@ use row::Row;
 type Measure = fn() -> anyhow::Result<Vec<Row>>;
 
 /// Rows by the name of what makes them.
-const FAMILIES: [(&str, Measure); 12] = [
+const FAMILIES: [(&str, Measure); 14] = [
     ("proxy_call", proxy_call::measure),
     ("proxy_start", proxy_start::measure),
     ("cat", cat::measure),
@@ -37,7 +40,12 @@ const FAMILIES: [(&str, Measure); 12] = [
     ("idle", idle::measure),
     ("search", search::measure),
     ("waiters", waiters::measure),
+    ("growth", growth::measure),
+    ("soak", soak::measure),
 ];
+
+/// Those that take too long to be run with the others.
+const ONLY_BY_NAME: [&str; 1] = ["soak"];
 
 #[expect(clippy::print_stdout, reason = "this is what it is for")]
 fn main() -> anyhow::Result<()> {
@@ -47,7 +55,8 @@ fn main() -> anyhow::Result<()> {
     }
     println!("{}", Row::HEADER);
     for (name, measure) in FAMILIES {
-        if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
+        let by_default = wanted.is_empty() && !ONLY_BY_NAME.contains(&name);
+        if by_default || wanted.iter().any(|wanted| wanted == name) {
             for row in measure()? {
                 println!("{row}");
             }

@@ -18,6 +18,16 @@ pub(crate) fn cpu(pid: u32) -> anyhow::Result<Duration> {
     Ok(TICK * ticks)
 }
 
+/// The same to the nanosecond, of the threads that it has now.
+pub(crate) fn cpu_precisely(pid: u32) -> Duration {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let of = |thread: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        stat.split(' ').next()?.parse::<u64>().ok()
+    };
+    Duration::from_nanos(threads.filter_map(of).sum())
+}
+
 /// Memory in MiB, by its name in the kernel's summary: `Rss:`, resident, shared pages included;
 /// `Anonymous:`, of those what no file stands behind.
 pub(crate) fn memory_mib(pid: u32, name: &str) -> anyhow::Result<f64> {
@@ -57,6 +67,36 @@ pub(crate) fn processes_in(folder: &Path) -> Vec<u32> {
 /// them there are.
 pub(crate) fn pss_and_count(pids: &[u32]) -> (f64, usize) {
     (pids.iter().filter_map(|pid| memory_mib(*pid, "Pss:").ok()).sum(), pids.len())
+}
+
+/// How many entries one of a process's folders has: `fd` for its descriptors, `task` for its threads.
+pub(crate) fn entries(pid: u32, folder: &str) -> f64 {
+    std::fs::read_dir(format!("/proc/{pid}/{folder}")).map_or(0, Iterator::count) as f64
+}
+
+/// Who started a process.
+pub(crate) fn parent(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+}
+
+/// The keeper of a place: of ours, the one with most children.
+pub(crate) fn keeper(folder: &Path) -> anyhow::Result<u32> {
+    let ours = patterm_processes(folder);
+    let children = |pid: &u32| ours.iter().filter(|child| parent(**child) == Some(*pid)).count();
+    ours.iter().copied().max_by_key(|pid| children(pid)).context("no keeper")
+}
+
+/// Children of some processes that ended and that nobody has asked for.
+pub(crate) fn zombies_of(pids: &[u32]) -> usize {
+    let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+        .filter(|pid| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let ended = stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z'));
+            ended && parent(*pid).is_some_and(|parent| pids.contains(&parent))
+        })
+        .count()
 }
 
 /// Where a link of a process leads.

@@ -1,9 +1,11 @@
 //! A place for a server of its own, and sessions with programs that speak JSON lines.
 
+use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -12,6 +14,8 @@ use serde_json::{Value, json};
 pub(crate) struct Place {
     top: tempfile::TempDir,
     programs: PathBuf,
+    /// What everything that is started here finds beside the folders.
+    environment: HashMap<String, String>,
     /// The server's process.
     pub(crate) server: u32,
     socket: PathBuf,
@@ -31,9 +35,20 @@ impl Place {
 
     /// A server with these flags, and these settings of its user.
     pub(crate) fn serving(flags: &[&str], settings: &str) -> anyhow::Result<Self> {
+        Self::serving_with(flags, settings, |_| Ok(HashMap::new()))
+    }
+
+    /// The same in an environment that is made from the folder.
+    pub(crate) fn serving_with(
+        flags: &[&str],
+        settings: &str,
+        environment: impl FnOnce(&Path) -> anyhow::Result<HashMap<String, String>>,
+    ) -> anyhow::Result<Self> {
         let programs = std::env::current_exe()?.parent().context("no folder")?.to_owned();
         let top = tempfile::tempdir()?;
-        let mut place = Self { top, programs, server: 0, socket: PathBuf::new(), http: None };
+        let environment = environment(top.path())?;
+        let socket = PathBuf::new();
+        let mut place = Self { top, programs, environment, server: 0, socket, http: None };
         let of_user = place.folder().join("config/patterm");
         std::fs::create_dir_all(&of_user)?;
         std::fs::write(of_user.join("config.toml"), settings)?;
@@ -78,6 +93,7 @@ impl Place {
             .env("XDG_STATE_HOME", self.top.path())
             .env("XDG_CONFIG_HOME", self.top.path().join("config"))
             .env("LANG", "C.UTF-8")
+            .envs(&self.environment)
             .current_dir(self.top.path());
         command
     }
@@ -155,6 +171,18 @@ impl Tools {
         let mut answer: Value = serde_json::from_str(&line)?;
         anyhow::ensure!(answer.get("result").is_some(), "{tool} {arguments}: {line}");
         Ok(answer["result"].take())
+    }
+
+    /// The next answer, to whichever call.
+    pub(crate) fn answer(&mut self) -> anyhow::Result<Value> {
+        let mut line = String::new();
+        self.stream.read_line(&mut line)?;
+        Ok(serde_json::from_str(&line)?)
+    }
+
+    /// For how long an answer is waited for; for ever otherwise.
+    pub(crate) fn patience(&self, time: Duration) -> anyhow::Result<()> {
+        Ok(self.stream.get_ref().set_read_timeout(Some(time))?)
     }
 
     /// Calls a tool and leaves the answer where it is.

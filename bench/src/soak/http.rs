@@ -1,0 +1,139 @@
+//! Clients that come over HTTP, a shared server that comes and goes, and proxies.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::Worker;
+use super::agents::until;
+use super::stage::Stage;
+use crate::client::Client;
+use crate::proc;
+use crate::session::Session;
+
+/// A client of our own tools, and others that come for one call.
+pub(super) struct Own {
+    stage: Arc<Stage>,
+    client: Client,
+    steps: usize,
+}
+
+const OWN: &str = "/mcp";
+const SHARED: &str = "/servers/plain/mcp";
+
+impl Own {
+    pub(super) fn new(stage: &Arc<Stage>) -> anyhow::Result<Self> {
+        let client = Client::connect(stage.port, OWN, &stage.token)?;
+        Ok(Self { stage: stage.clone(), client, steps: 0 })
+    }
+}
+
+impl Worker for Own {
+    const NAME: &str = "HTTP, our tools";
+    const PAUSE: Duration = Duration::from_secs(1);
+
+    fn step(&mut self) -> anyhow::Result<()> {
+        self.steps += 1;
+        let id = &self.stage.drawings[self.steps % self.stage.drawings.len()];
+        self.client.call("get_process_output", &json!({"process_id": id}))?;
+        self.client.call("list_processes", &json!({}))?;
+        self.stage.journal.add("HTTP calls of our tools", 2);
+        if self.steps.is_multiple_of(5) {
+            let path = [OWN, SHARED][self.steps / 5 % 2];
+            let mut client = Client::connect(self.stage.port, path, &self.stage.token)?;
+            if path == OWN {
+                client.call("whoami", &json!({}))?;
+            }
+            client.end()?;
+            self.stage.journal.did("HTTP sessions begun and ended");
+        }
+        Ok(())
+    }
+}
+
+/// A client of the shared server, which is killed now and then, and now and then sleeps.
+pub(super) struct Shared {
+    stage: Arc<Stage>,
+    client: Client,
+    steps: usize,
+}
+
+impl Shared {
+    pub(super) fn new(stage: &Arc<Stage>) -> anyhow::Result<Self> {
+        let client = Client::connect(stage.port, SHARED, &stage.token)?;
+        Ok(Self { stage: stage.clone(), client, steps: 0 })
+    }
+
+    fn call(&mut self) -> anyhow::Result<()> {
+        let words = format!("words {}", self.steps);
+        let said = self.client.call("echo", &json!({"text": words}))?;
+        anyhow::ensure!(said["content"][0]["text"] == words.as_str(), "{said}");
+        Ok(())
+    }
+}
+
+impl Worker for Shared {
+    const NAME: &str = "HTTP, the shared server";
+    const PAUSE: Duration = Duration::from_secs(1);
+
+    fn step(&mut self) -> anyhow::Result<()> {
+        self.steps += 1;
+        self.call()?;
+        self.stage.journal.did("HTTP calls of the shared server");
+        if self.steps.is_multiple_of(40) {
+            let folder = self.stage.place.folder();
+            let is_server = |pid: &u32| {
+                proc::link(*pid, "exe").is_some_and(|exe| exe.ends_with("plain-server"))
+            };
+            for pid in proc::processes_in(folder).into_iter().filter(is_server) {
+                let mut kill = self.stage.place.command(Path::new("kill"));
+                kill.args(["-9", &pid.to_string()]).status()?;
+            }
+            // Whoever called at that moment is told; the server is there again after a while.
+            until("the shared server is back", || Ok(self.call().map_err(|why| why.to_string())))?;
+            self.stage.journal.did("shared server killed and back");
+        }
+        // Long enough for it to be put to sleep, and woken.
+        if self.steps.is_multiple_of(97) {
+            self.stage.journal.rest(Duration::from_secs(25));
+        }
+        Ok(())
+    }
+}
+
+/// Clients on standard input and output that come, call, and are killed.
+pub(super) struct Proxies {
+    stage: Arc<Stage>,
+}
+
+impl Proxies {
+    pub(super) fn new(stage: &Arc<Stage>) -> anyhow::Result<Self> {
+        Ok(Self { stage: stage.clone() })
+    }
+}
+
+impl Worker for Proxies {
+    const NAME: &str = "proxies";
+    const PAUSE: Duration = Duration::from_secs(5);
+
+    fn step(&mut self) -> anyhow::Result<()> {
+        let mut proxy = Session::start(&mut self.stage.place.patterm(&["mcp-stdio"]))?;
+        proxy.handshake()?;
+        proxy.send(
+            "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"tools/call\",\"params\":{\
+             \"name\":\"whoami\",\"arguments\":{}}}\n",
+        )?;
+        // What is told in between is not the answer.
+        loop {
+            let line = proxy.receive()?;
+            if line.contains("\"id\":3") {
+                anyhow::ensure!(line.contains("external"), "{line}");
+                break;
+            }
+        }
+        self.stage.journal.did("proxies started and killed");
+        Ok(())
+    }
+}

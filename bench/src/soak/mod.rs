@@ -1,0 +1,249 @@
+//! An hour in which everything happens at once: fifty panes, agents, timers, scratchpads, HTTP and a
+//! person. What is looked for is what only time shows: memory that grows, descriptors that stay, and
+//! wake-ups that never end. Only by name; a minute in the short form, an hour in the long one, or as
+//! many minutes as `PATTERM_SOAK_MINUTES` says.
+
+mod agents;
+mod http;
+mod journal;
+mod pads;
+mod panes;
+mod person;
+mod sample;
+mod stage;
+mod timers;
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use serde_json::json;
+
+use crate::row::{Bar, Row};
+use crate::{long, proc};
+use sample::{Column, Sampler};
+use stage::Stage;
+
+/// In the short form and the long one.
+const MINUTES: [f64; 2] = [1.0, 60.0];
+
+/// Looks that the whole is divided by.
+const LOOKS: f64 = 240.0;
+
+/// Longer than anything takes that works, on a busy machine too.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// From a start until all that is begun once was begun.
+const SETTLE: Duration = Duration::from_secs(10);
+
+/// A program that prints nothing is called idle after ten seconds, and its observer sleeps from a
+/// second later on; the shared server sleeps after twenty.
+const REST: Duration = Duration::from_secs(30);
+
+/// For how long wake-ups are counted in the end.
+const QUIET: Duration = Duration::from_secs(20);
+
+/// Somebody who does the same over and over.
+trait Worker: Send + Sized + 'static {
+    const NAME: &str;
+    /// Between two steps.
+    const PAUSE: Duration;
+
+    fn step(&mut self) -> anyhow::Result<()>;
+
+    /// What can be checked only when all is over.
+    fn finish(&mut self) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
+
+fn work<W: Worker>(
+    stage: &Arc<Stage>,
+    worker: anyhow::Result<W>,
+) -> anyhow::Result<JoinHandle<()>> {
+    let (stage, mut worker) = (stage.clone(), worker.context(W::NAME)?);
+    let name = |why: anyhow::Error| format!("{}: {why:#}", W::NAME);
+    Ok(std::thread::spawn(move || {
+        while stage.journal.rest(W::PAUSE) {
+            if let Err(why) = worker.step() {
+                stage.journal.wrong(name(why));
+            }
+        }
+        if let Err(why) = worker.finish() {
+            stage.journal.wrong(name(why));
+        }
+    }))
+}
+
+pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
+    let minutes = match std::env::var("PATTERM_SOAK_MINUTES") {
+        Ok(minutes) => minutes.parse().context("PATTERM_SOAK_MINUTES")?,
+        Err(_) => MINUTES[usize::from(long())],
+    };
+    let time = Duration::from_secs_f64(minutes * 60.0);
+    let stage = Stage::new()?;
+    pads::begin(&stage)?;
+    let workers = begin(&stage)?;
+    proc::pause(SETTLE);
+    let mut sampler = Sampler::new(&stage)?;
+    sample(&stage, &mut sampler, time)?;
+    stage.journal.end();
+    for worker in workers {
+        if worker.join().is_err() {
+            stage.journal.wrong("a worker panicked".into());
+        }
+    }
+    if let Err(why) = pads::check(&stage) {
+        stage.journal.wrong(format!("{why:#}"));
+    }
+    let rest = at_rest(&stage)?;
+    write_down(&sampler)?;
+    Ok(rows(&stage, &sampler, &rest, minutes))
+}
+
+fn begin(stage: &Arc<Stage>) -> anyhow::Result<Vec<JoinHandle<()>>> {
+    let mut workers = vec![
+        work(stage, panes::Counters::new(stage))?,
+        work(stage, panes::Lives::new(stage))?,
+        work(stage, panes::Waits::new(stage))?,
+        work(stage, panes::InVain::new(stage))?,
+        work(stage, timers::Timers::new(stage))?,
+        work(stage, agents::Messages::new(stage))?,
+        work(stage, http::Own::new(stage))?,
+        work(stage, http::Shared::new(stage))?,
+        work(stage, http::Proxies::new(stage))?,
+        work(stage, person::Person::new(stage))?,
+    ];
+    for number in 0..3 {
+        workers.push(work(stage, pads::Pads::new(stage, number))?);
+    }
+    if let Some(claude) = &stage.claude {
+        workers.push(work(stage, agents::Turns::new(stage, claude))?);
+    }
+    Ok(workers)
+}
+
+/// Looks again and again until the time is over. What happened so far is said as it goes on: an hour
+/// is long.
+#[expect(clippy::print_stderr, reason = "somebody may be watching")]
+fn sample(stage: &Stage, sampler: &mut Sampler, time: Duration) -> anyhow::Result<()> {
+    let start = Instant::now();
+    while start.elapsed() < time {
+        proc::pause(time.div_f64(LOOKS));
+        let now = sampler.look(stage)?.clone();
+        if sampler.samples.len().is_multiple_of(4) {
+            let errors = stage.journal.errors().len();
+            eprintln!("{now:.1?} errors {errors}");
+            write_down(sampler)?;
+        }
+    }
+    Ok(())
+}
+
+/// The looks, as a table beside the programs.
+fn write_down(sampler: &Sampler) -> anyhow::Result<()> {
+    Ok(std::fs::write(std::env::current_exe()?.with_file_name("soak.tsv"), sampler.table())?)
+}
+
+/// Wake-ups in a second, and of how many processes.
+struct Rest {
+    wakeups: f64,
+    processes: usize,
+    rss: f64,
+    anonymous: f64,
+}
+
+/// Everything that prints is stopped, and nobody asks for anything.
+fn at_rest(stage: &Stage) -> anyhow::Result<Rest> {
+    let mut tools = stage.connect()?;
+    for id in stage.printing() {
+        let status = tools.call("get_process_status", &json!({"process_id": id}))?;
+        if status["status"] == "running" {
+            tools.call("stop_process", &json!({"process_id": id}))?;
+        }
+    }
+    proc::pause(REST);
+    let pids = proc::patterm_processes(stage.place.folder());
+    let before = proc::wakeups(&pids);
+    proc::pause(QUIET);
+    let after = proc::wakeups(&pids);
+    let woken = |(thread, count): (_, &u64)| count - before.get(thread).unwrap_or(&0);
+    let woken: u64 = after.iter().map(woken).sum();
+    Ok(Rest {
+        wakeups: woken as f64 / QUIET.as_secs_f64(),
+        processes: pids.len(),
+        rss: proc::memory_mib(stage.place.server, "Rss:")?,
+        anonymous: proc::memory_mib(stage.place.server, "Anonymous:")?,
+    })
+}
+
+fn rows(stage: &Stage, sampler: &Sampler, rest: &Rest, minutes: f64) -> Vec<Row> {
+    let what = |part: &str| format!("soak, {minutes} min, 50 panes: {part}");
+    let number = |part: &str, value: f64, unit, bar, ours: String| Row {
+        ours,
+        ..Row::number(what(part), value, unit, bar)
+    };
+    let grown = |part: &str, of: Column, unit: &'static str| {
+        let (first, last) = sampler.ends(of);
+        let ours = format!("{first:.1} → {last:.1}, most {:.1}", sampler.most(of));
+        number(part, last - first, unit, Bar::None, ours)
+    };
+    let slope = |part: &str, of: Column| {
+        let (first, last) = sampler.ends(of);
+        let ours = format!("{first:.1} → {last:.1} MiB");
+        number(part, sampler.slope(of), "MiB/h", Bar::None, ours)
+    };
+    let cpu: Column = |s| s.server_cpu + s.keeper_cpu;
+    let seconds: Column = |s| s.seconds;
+    let (first, last) = (sampler.samples.first(), sampler.samples.last());
+    let spent = |of: Column| last.map_or(0.0, of) - first.map_or(0.0, of);
+    let errors = stage.journal.errors();
+    let counts = stage.journal.counts();
+    let done: u64 = counts.iter().filter(|(what, _)| !what.contains("bytes")).map(|(_, n)| n).sum();
+    let said: Vec<String> = counts.iter().map(|(what, count)| format!("{what} {count}")).collect();
+    let checked = counts.get("bytes of counters checked").copied().unwrap_or(0);
+    vec![
+        slope("server memory without files, slope", |s| s.server_anonymous),
+        slope("server memory (Rss), slope", |s| s.server_rss),
+        slope("keeper memory without files, slope", |s| s.keeper_anonymous),
+        grown("descriptors of the server, last to first", |s| s.server_descriptors, ""),
+        grown("descriptors of the keeper, last to first", |s| s.keeper_descriptors, ""),
+        grown("threads of the server, last to first", |s| s.server_threads, ""),
+        grown("processes of patterm, last to first", |s| s.patterm_processes, ""),
+        number("zombies, most", sampler.most(|s| s.zombies), "", Bar::None, String::new()),
+        number(
+            "wake-ups of all of patterm",
+            sampler.mean(|s| s.wakeups),
+            "/s",
+            Bar::None,
+            String::new(),
+        ),
+        number(
+            "the same at rest in the end",
+            rest.wakeups,
+            "/s",
+            Bar::AtMost(1.0),
+            format!(
+                "{} processes; server {:.1} MiB, {:.1} without files",
+                rest.processes, rest.rss, rest.anonymous
+            ),
+        ),
+        number(
+            "processor time of server and keeper",
+            spent(cpu) / spent(seconds) * 100.0,
+            "%",
+            Bar::None,
+            format!("{:.0} s", spent(cpu)),
+        ),
+        number("operations", done as f64, "", Bar::None, said.join(", ")),
+        number(
+            "errors",
+            errors.len() as f64,
+            "",
+            Bar::AtMost(0.0),
+            errors.iter().take(10).cloned().collect::<Vec<_>>().join("; "),
+        ),
+        number("bytes of counters, none missing", checked as f64, "", Bar::None, String::new()),
+    ]
+}

@@ -1,0 +1,92 @@
+//! Several who write the same scratchpads.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde_json::json;
+
+use super::Worker;
+use super::stage::Stage;
+use crate::session::Tools;
+
+/// A pad that is longer is cut.
+const LONG: usize = 32 << 10;
+
+/// What is left of it.
+const SHORT: usize = 1 << 10;
+
+/// One that adds to a pad, and counts in another.
+pub(super) struct Pads {
+    stage: Arc<Stage>,
+    tools: Tools,
+    number: usize,
+}
+
+impl Pads {
+    pub(super) fn new(stage: &Arc<Stage>, number: usize) -> anyhow::Result<Self> {
+        Ok(Self { stage: stage.clone(), tools: stage.connect()?, number })
+    }
+
+    /// Writes what the last content makes of it, unless somebody else was faster.
+    fn change(
+        &mut self,
+        name: &str,
+        change: impl Fn(&str) -> String,
+    ) -> anyhow::Result<Option<String>> {
+        let read = self.tools.call("scratchpad_read", &json!({"name": name}))?;
+        let content = change(read["content"].as_str().context("no content")?);
+        let arguments =
+            json!({"name": name, "content": content, "expected_revision": read["revision"]});
+        match self.tools.call("scratchpad_write", &arguments) {
+            Ok(_) => Ok(Some(content)),
+            Err(why) if why.to_string().contains("\"conflict\"") => {
+                self.stage.journal.did("conflicts of pads");
+                Ok(None)
+            }
+            Err(why) => Err(why),
+        }
+    }
+}
+
+impl Worker for Pads {
+    const NAME: &str = "pads";
+    const PAUSE: Duration = Duration::from_secs(1);
+
+    fn step(&mut self) -> anyhow::Result<()> {
+        let name = format!("notes {}", self.number % 2);
+        let line = format!("- {} {}\n", self.number, "a note ".repeat(20));
+        self.tools.call("scratchpad_append", &json!({"name": name, "content": line}))?;
+        let pad = self.tools.call("scratchpad_read", &json!({"name": name}))?;
+        let content = pad["content"].as_str().context("no content")?;
+        anyhow::ensure!(content.is_ascii() && content.ends_with('\n'), "{pad}");
+        if content.len() > LONG {
+            self.change(&name, |content| content[content.len() - SHORT..].to_owned())?;
+        }
+        // The one that is counted in, until it was counted.
+        while self.change("sum", increment)?.is_none() {}
+        self.stage.journal.did("counted in a pad");
+        self.tools.call("scratchpad_list", &json!({}))?;
+        self.stage.journal.did("notes added to pads");
+        Ok(())
+    }
+}
+
+/// Makes the pad in which everybody counts.
+pub(super) fn begin(stage: &Stage) -> anyhow::Result<()> {
+    stage.connect()?.call("scratchpad_write", &json!({"name": "sum", "content": "0"}))?;
+    Ok(())
+}
+
+/// No count was lost.
+pub(super) fn check(stage: &Stage) -> anyhow::Result<()> {
+    let pad = stage.connect()?.call("scratchpad_read", &json!({"name": "sum"}))?;
+    let counts = stage.journal.counts();
+    let counted = counts.get("counted in a pad").copied().unwrap_or(0).to_string();
+    anyhow::ensure!(pad["content"] == counted.as_str(), "{pad} is not {counted}");
+    Ok(())
+}
+
+fn increment(content: &str) -> String {
+    (content.parse::<u64>().unwrap_or(0) + 1).to_string()
+}

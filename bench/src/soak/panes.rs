@@ -1,0 +1,198 @@
+//! Those who look at panes, start them again, and wait for what they print.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde_json::json;
+
+use super::Worker;
+use super::stage::Stage;
+use crate::session::Tools;
+
+/// How far a counter was read: the next offset, a line that is not whole, and the last number.
+#[derive(Default)]
+struct Reading {
+    offset: u64,
+    held: String,
+    last: u64,
+}
+
+/// Reads the counters' bytes: no number may be missing or come twice.
+pub(super) struct Counters {
+    stage: Arc<Stage>,
+    tools: Tools,
+    readings: Vec<Reading>,
+    next: usize,
+}
+
+impl Counters {
+    pub(super) fn new(stage: &Arc<Stage>) -> anyhow::Result<Self> {
+        let readings = stage.counters.iter().map(|_| Reading::default()).collect();
+        Ok(Self { stage: stage.clone(), tools: stage.connect()?, readings, next: 0 })
+    }
+
+    fn read(&mut self, at: usize) -> anyhow::Result<()> {
+        let (id, reading) = (&self.stage.counters[at], &mut self.readings[at]);
+        loop {
+            let arguments = json!({"process_id": id, "since_offset": reading.offset});
+            let read = self.tools.call("get_process_raw_output", &arguments)?;
+            anyhow::ensure!(read["dropped"].is_null(), "{id} lost bytes: {read}");
+            let text = read["text"].as_str().context("no text")?;
+            if text.is_empty() {
+                return Ok(());
+            }
+            reading.offset = read["next_offset"].as_u64().context("no offset")?;
+            self.stage.journal.add("bytes of counters checked", text.len() as u64);
+            reading.held += text;
+            while let Some((line, rest)) = reading.held.split_once("\r\n") {
+                let number = line.split(' ').nth(1).and_then(|number| number.parse().ok());
+                anyhow::ensure!(number == Some(reading.last + 1), "{id}: {line}");
+                reading.last += 1;
+                reading.held = rest.to_owned();
+            }
+        }
+    }
+}
+
+impl Worker for Counters {
+    const NAME: &str = "counters";
+    const PAUSE: Duration = Duration::from_secs(1);
+
+    fn step(&mut self) -> anyhow::Result<()> {
+        self.next = (self.next + 1) % self.readings.len();
+        self.read(self.next)
+    }
+
+    fn finish(&mut self) -> anyhow::Result<()> {
+        (0..self.readings.len()).try_for_each(|at| self.read(at))
+    }
+}
+
+/// Starts what ended again, and others that are closed at once.
+pub(super) struct Lives {
+    stage: Arc<Stage>,
+    tools: Tools,
+    steps: usize,
+}
+
+impl Lives {
+    pub(super) fn new(stage: &Arc<Stage>) -> anyhow::Result<Self> {
+        Ok(Self { stage: stage.clone(), tools: stage.connect()?, steps: 0 })
+    }
+}
+
+impl Worker for Lives {
+    const NAME: &str = "lives";
+    const PAUSE: Duration = Duration::from_secs(2);
+
+    fn step(&mut self) -> anyhow::Result<()> {
+        self.steps += 1;
+        for id in &self.stage.brief {
+            let arguments = json!({"process_id": id});
+            let status = self.tools.call("get_process_status", &arguments)?;
+            if status["status"] == "exited" {
+                anyhow::ensure!(status["exit"]["code"] == 0, "{id}: {}", status["exit"]);
+                self.tools.call("start_process", &arguments)?;
+                self.stage.journal.did("processes started again");
+            }
+        }
+        // The first shells are the person's.
+        let shell = &self.stage.shells[4 + self.steps % (self.stage.shells.len() - 4)];
+        if self.steps.is_multiple_of(10) {
+            self.tools.call("restart_process", &json!({"process_id": shell, "signal": 1}))?;
+            self.stage.journal.did("shells restarted");
+        }
+        let id = self.tools.spawn(&["sh", "-c", "echo here; exit 3"])?;
+        let arguments = json!({"process_id": id, "pattern": "never", "timeout_seconds": 30});
+        let waited = self.tools.call("wait_for_pattern", &arguments)?;
+        anyhow::ensure!(waited["exited"] == true, "{id}: {waited}");
+        let arguments = json!({"process_id": id});
+        let status = self.tools.call("get_process_status", &arguments)?;
+        anyhow::ensure!(status["exit"]["code"] == 3, "{id}: {status}");
+        let screen = self.tools.call("get_process_output", &arguments)?;
+        anyhow::ensure!(screen["rows"][0] == "here", "{id}: {screen}");
+        self.tools.call("close_process", &arguments)?;
+        self.stage.journal.did("processes started and closed");
+        Ok(())
+    }
+}
+
+/// Waits for numbers to come, and searches.
+pub(super) struct Waits {
+    stage: Arc<Stage>,
+    tools: Tools,
+    steps: usize,
+}
+
+impl Waits {
+    pub(super) fn new(stage: &Arc<Stage>) -> anyhow::Result<Self> {
+        Ok(Self { stage: stage.clone(), tools: stage.connect()?, steps: 0 })
+    }
+}
+
+impl Worker for Waits {
+    const NAME: &str = "waits";
+    const PAUSE: Duration = Duration::from_secs(2);
+
+    fn step(&mut self) -> anyhow::Result<()> {
+        self.steps += 1;
+        let id = &self.stage.counters[self.steps % self.stage.counters.len()];
+        let screen = self.tools.call("get_process_output", &json!({"process_id": id}))?;
+        let rows = screen["rows"].as_array().context("no rows")?;
+        let numbers = rows.iter().filter_map(|row| row.as_str()?.split(' ').nth(1)?.parse().ok());
+        let last: u64 = numbers.max().unwrap_or(0);
+        let pattern = format!("count {} ", last + 5);
+        let arguments = json!({"process_id": id, "pattern": pattern});
+        let waited = self.tools.call("wait_for_pattern", &arguments)?;
+        anyhow::ensure!(waited["matched"] == true, "{id}, {pattern}: {waited}");
+        self.stage.journal.did("waits fulfilled");
+        let arguments = json!({"process_id": id, "pattern": pattern, "kind": "raw"});
+        let found = self.tools.call("search_output", &arguments)?;
+        anyhow::ensure!(found["total"] == 1, "{id}, {pattern}: {found}");
+        let id = &self.stage.bursts[self.steps % self.stage.bursts.len()];
+        for kind in ["raw", "rendered"] {
+            let arguments =
+                json!({"process_id": id, "pattern": "INFO.*panicked", "kind": kind, "limit": 5});
+            let found = self.tools.call("search_output", &arguments)?;
+            anyhow::ensure!(found["total"].as_u64() > Some(0), "{id}, {kind}: {found}");
+        }
+        self.stage.journal.add("searches", 3);
+        Ok(())
+    }
+}
+
+/// Many who wait for what never comes.
+pub(super) struct InVain {
+    stage: Arc<Stage>,
+    tools: Tools,
+}
+
+/// Calls that wait at once.
+const WAITING: u64 = 20;
+
+impl InVain {
+    pub(super) fn new(stage: &Arc<Stage>) -> anyhow::Result<Self> {
+        Ok(Self { stage: stage.clone(), tools: stage.connect()? })
+    }
+}
+
+impl Worker for InVain {
+    const NAME: &str = "waits in vain";
+    const PAUSE: Duration = Duration::from_secs(3);
+
+    fn step(&mut self) -> anyhow::Result<()> {
+        for number in 0..WAITING {
+            let id = &self.stage.bursts[number as usize % self.stage.bursts.len()];
+            let pattern = format!("never {number}[0-9]+ .*done");
+            let arguments = json!({"process_id": id, "pattern": pattern, "timeout_seconds": 10});
+            self.tools.ask("wait_for_pattern", &arguments)?;
+        }
+        for _ in 0..WAITING {
+            let answer = self.tools.answer()?;
+            anyhow::ensure!(answer["result"]["timed_out"] == true, "{answer}");
+        }
+        self.stage.journal.add("waits in vain", WAITING);
+        Ok(())
+    }
+}

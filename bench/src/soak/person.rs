@@ -1,0 +1,92 @@
+//! A person with the TUI on a terminal: types, looks around, scrolls, leaves and comes back.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use patterm_bench::terminal::Terminal;
+use patterm_screen::{Screen, Size};
+
+use super::stage::Stage;
+use super::{PATIENCE, Worker};
+use crate::viewer;
+
+/// A large window.
+const SIZE: Size = Size { rows: 48, columns: 160 };
+
+/// How long one look takes.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// Nothing is typed before the person has seen where.
+const VISITS: &str = "visits of a person";
+
+pub(super) struct Person {
+    stage: Arc<Stage>,
+    visits: usize,
+}
+
+impl Person {
+    pub(super) fn new(stage: &Arc<Stage>) -> anyhow::Result<Self> {
+        Ok(Self { stage: stage.clone(), visits: 0 })
+    }
+
+    fn attach(&self, shell: &str) -> anyhow::Result<(Terminal, Screen)> {
+        let place = &self.stage.place;
+        let client =
+            format!("{} attach {shell}", place.patterm(&[]).get_program().to_string_lossy());
+        let opened = viewer::open(place, &client, SIZE, &format!(" {shell} "))?;
+        self.stage.tui.store(opened.0.pid(), Ordering::Relaxed);
+        Ok(opened)
+    }
+}
+
+impl Worker for Person {
+    const NAME: &str = "the person";
+    const PAUSE: Duration = Duration::from_secs(1);
+
+    fn step(&mut self) -> anyhow::Result<()> {
+        self.visits += 1;
+        let shell = &self.stage.shells[self.visits % 4];
+        let (mut terminal, mut screen) = self.attach(shell)?;
+        for line in 0..5 {
+            let (visit, sum) = (self.visits, 40 + line);
+            terminal.type_in(format!("echo typed-{visit}-$((40+{line}))\r").as_bytes())?;
+            let text = format!("typed-{visit}-{sum}");
+            viewer::until(&mut terminal, &mut screen, &text)?;
+            self.stage.journal.did("lines typed");
+            look(&mut terminal, &mut screen, LOOK)?;
+        }
+        // Back into the past, and to the present again.
+        for keys in
+            ["\x02[", "\x1b[5~", "\x1b[5~", "q", "\x02t", "\x1b", "\x02s", "\x1b", "\x02M", "\x1b"]
+        {
+            terminal.type_in(keys.as_bytes())?;
+            look(&mut terminal, &mut screen, LOOK / 2)?;
+        }
+        for _ in 0..6 {
+            terminal.type_in(b"\x02n")?;
+            look(&mut terminal, &mut screen, LOOK)?;
+            self.stage.journal.did("panes looked at");
+        }
+        terminal.type_in(b"\x02d")?;
+        let deadline = Instant::now() + PATIENCE;
+        while terminal.read(deadline).is_ok_and(|bytes| !bytes.is_empty()) {}
+        anyhow::ensure!(Instant::now() < deadline, "the TUI does not leave");
+        self.stage.tui.store(0, Ordering::Relaxed);
+        self.stage.journal.did(VISITS);
+        Ok(())
+    }
+}
+
+/// Reads for a while.
+pub(super) fn look(
+    terminal: &mut Terminal,
+    screen: &mut Screen,
+    time: Duration,
+) -> anyhow::Result<()> {
+    let deadline = Instant::now() + time;
+    while Instant::now() < deadline {
+        screen.feed(terminal.read(deadline)?);
+    }
+    Ok(())
+}
