@@ -4,6 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::Measured;
+use crate::chart::{Axis, Chart, Group};
 use crate::peers::Keeper;
 use crate::proc;
 use crate::row::{Bar, Row, middle};
@@ -19,7 +21,7 @@ const ROUNDS: usize = 4;
 
 const KEEPERS: [Keeper; 4] = [Keeper::Patterm, Keeper::Dtach, Keeper::Tmux, Keeper::Screen];
 
-pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
+pub(crate) fn measure() -> anyhow::Result<Measured> {
     let place = Place::new()?;
     let run = Cat::new(&place, BYTES)?;
     let keepers = KEEPERS.map(|keeper| (keeper, keeper.is_installed()));
@@ -37,41 +39,33 @@ pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
     }
     let [(our_rates, our_times), others @ ..] = taken;
     let (ours, our_time) = (middle(our_rates), middle(our_times));
-    let bars = [Bar::AtLeast(0.8), Bar::AtLeast(1.8), Bar::None];
+    let mut bars = vec![(Keeper::Patterm.name().to_owned(), ours)];
+    let wanted = [Bar::AtLeast(0.8), Bar::AtLeast(1.8), Bar::More];
     let mut rows = Vec::new();
-    for ((keeper, (rates, times)), bar) in KEEPERS[1..].iter().zip(others).zip(bars) {
+    for ((keeper, (rates, times)), bar) in KEEPERS[1..].iter().zip(others).zip(wanted) {
         let what = "cat of 100 MB, detached: throughput";
         if rates.is_empty() {
             rows.push(Row::missing(what, keeper.name(), bar));
             continue;
         }
         let (rate, time) = (middle(rates), middle(times));
-        rows.push(Row {
-            what: what.into(),
-            ours: format!("{ours:.1} MB/s"),
-            peer: Some((keeper.name().into(), format!("{rate:.1} MB/s"))),
-            value: Some(ours / rate),
-            unit: "×",
-            bar,
-        });
-        rows.push(Row {
-            what: "the same: processor time of the server".into(),
-            ours: format!("{our_time:.2} s"),
-            peer: Some((keeper.name().into(), format!("{time:.2} s"))),
-            value: Some(our_time / time),
-            unit: "×",
-            bar: Bar::None,
-        });
+        bars.push((keeper.name().to_owned(), rate));
+        rows.push(Row::ratio(what, ours, (keeper.name(), rate), "MB/s", bar));
+        let what = "the same: processor time of the server";
+        rows.push(Row::ratio(what, our_time, (keeper.name(), time), "s", Bar::Less));
     }
-    Ok(rows)
+    let groups = vec![Group { name: String::new(), bars }];
+    let title = "100 MB printed in a terminal that nobody looks at";
+    let charts = vec![Chart::bars("cat", title, Axis::linear("MB/s"), groups)];
+    Ok(Measured { rows, charts })
 }
 
 /// The same with a client on a terminal that is read as fast as it draws.
-pub(crate) fn measure_attached() -> anyhow::Result<Vec<Row>> {
+pub(crate) fn measure_attached() -> anyhow::Result<Measured> {
     let what = "cat of 100 MB, shown: throughput";
     let bar = Bar::AtLeast(1.5);
     if !Keeper::Tmux.is_installed() {
-        return Ok(vec![Row::missing(what, Keeper::Tmux.name(), bar)]);
+        return Ok(vec![Row::missing(what, Keeper::Tmux.name(), bar)].into());
     }
     let place = Place::new()?;
     let run = Cat::new(&place, BYTES)?;
@@ -87,18 +81,12 @@ pub(crate) fn measure_attached() -> anyhow::Result<Vec<Row>> {
     }
     let [(ours, our_time), (tmux, tmux_time)] =
         taken.map(|(rates, times)| (middle(rates), middle(times)));
-    let row = |what: &str, ours: f64, tmux: f64, unit: &str, bar| Row {
-        what: what.into(),
-        ours: format!("{ours:.2} {unit}"),
-        peer: Some(("tmux".into(), format!("{tmux:.2} {unit}"))),
-        value: Some(ours / tmux),
-        unit: "×",
-        bar,
-    };
+    let cpu = "the same: processor time of client and server";
     Ok(vec![
-        row(what, ours, tmux, "MB/s", bar),
-        row("the same: processor time of client and server", our_time, tmux_time, "s", Bar::None),
-    ])
+        Row::ratio(what, ours, ("tmux", tmux), "MB/s", bar),
+        Row::ratio(cpu, our_time, ("tmux", tmux_time), "s", Bar::Less),
+    ]
+    .into())
 }
 
 /// Who looks.

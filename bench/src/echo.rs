@@ -7,12 +7,13 @@ use anyhow::Context;
 use patterm_bench::terminal::Terminal;
 use patterm_screen::Size;
 
+use crate::chart::{Axis, Chart, Group};
 use crate::peers::is_installed;
-use crate::row::{Bar, Row, quantile, short};
+use crate::row::{Bar, Row, quantile};
 use crate::session::{Place, Tools};
 use crate::tmux::Tmux;
 use crate::viewer::{open, until};
-use crate::{long, text};
+use crate::{Measured, long, text};
 
 /// A large window.
 const SIZE: Size = Size { rows: 48, columns: 160 };
@@ -62,38 +63,60 @@ impl Flood {
     }
 }
 
-pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
-    let many = [50, 200][usize::from(long())];
-    let forms = [Flood::None, Flood::Beside, Flood::Hidden(1), Flood::Hidden(many)];
-    forms.into_iter().map(rows).collect::<Result<Vec<_>, _>>().map(|rows| rows.concat())
+/// Times of both sides.
+struct Times {
+    ours: Vec<Duration>,
+    theirs: Vec<Duration>,
 }
 
-fn rows(flood: Flood) -> anyhow::Result<Vec<Row>> {
-    let what = |part: &str| format!("key to echo, {}: {part}", flood.name());
-    let bar = match flood {
-        Flood::None => Bar::None,
-        _ => Bar::AtMost(1.0),
-    };
-    if !is_installed("tmux") {
-        return Ok(vec![Row::missing(what("p99"), "tmux", bar)]);
+pub(crate) fn measure() -> anyhow::Result<Measured> {
+    let many = [50, 200][usize::from(long())];
+    let forms = [Flood::None, Flood::Beside, Flood::Hidden(1), Flood::Hidden(many)];
+    let what = |flood: Flood, part: &str| format!("key to echo, {}: {part}", flood.name());
+    let (mut rows, mut groups) = (Vec::new(), Vec::new());
+    for flood in forms {
+        let bar = match flood {
+            Flood::None => Bar::Less,
+            _ => Bar::AtMost(1.0),
+        };
+        if !is_installed("tmux") {
+            rows.push(Row::missing(what(flood, "p99"), "tmux", bar));
+            continue;
+        }
+        let times = take(flood)?;
+        rows.push(times.row(what(flood, "median"), 0.5, Bar::Less));
+        rows.push(times.row(what(flood, "p99"), 0.99, bar));
+        groups.push(times.group(flood.name()));
     }
+    let title = "From a key to its echo: one in a hundred takes longer than this";
+    let charts = vec![Chart::bars("echo", title, Axis::log("ms"), groups)];
+    Ok(Measured { rows, charts })
+}
+
+fn take(flood: Flood) -> anyhow::Result<Times> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS[usize::from(long())] {
         ours.extend(patterm(flood)?);
         theirs.extend(tmux(flood)?);
     }
-    let row = |name: &str, part: f64, bar: Bar| {
-        let (ours, theirs) = (quantile(ours.clone(), part), quantile(theirs.clone(), part));
-        Row {
-            what: what(name),
-            ours: short(ours),
-            peer: Some(("tmux".into(), short(theirs))),
-            value: Some(ours.as_secs_f64() / theirs.as_secs_f64()),
-            unit: "×",
-            bar,
-        }
-    };
-    Ok(vec![row("median", 0.5, Bar::None), row("p99", 0.99, bar)])
+    Ok(Times { ours, theirs })
+}
+
+impl Times {
+    fn at(&self, part: f64) -> (Duration, Duration) {
+        (quantile(self.ours.clone(), part), quantile(self.theirs.clone(), part))
+    }
+
+    fn row(&self, what: String, part: f64, bar: Bar) -> Row {
+        let (ours, theirs) = self.at(part);
+        Row::times(what, ours, ("tmux", theirs), bar)
+    }
+
+    fn group(&self, name: String) -> Group {
+        let (ours, theirs) = self.at(0.99);
+        let ms = |time: Duration| time.as_secs_f64() * 1e3;
+        Group { name, bars: vec![("patterm".into(), ms(ours)), ("tmux".into(), ms(theirs))] }
+    }
 }
 
 /// A turn of patterm's.

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::proc;
 use crate::row::{Bar, Row, quantile};
 use crate::session::Place;
-use crate::{long, text};
+use crate::{Measured, long, text};
 
 const PANES: usize = 200;
 
@@ -24,7 +24,7 @@ const LOG_BYTES: u64 = 4 << 20;
 /// Bytes printed over and over: enough that a screen never looks the same.
 const TEXT_BYTES: usize = 1 << 20;
 
-pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
+pub(crate) fn measure() -> anyhow::Result<Measured> {
     let place = Place::with_log_bytes(LOG_BYTES)?;
     let file = place.folder().join("text");
     text::write(&file, TEXT_BYTES)?;
@@ -58,23 +58,20 @@ pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
     let what = format!("{PANES} floods for {} s", flood.as_secs());
     let ms = |part: f64| quantile(times.clone(), part).as_secs_f64() * 1e3;
     let looks = format!("{} looks", times.len());
-    let mut p99 =
-        Row::number(format!("{what}: screen read, p99"), ms(0.99), "ms", Bar::AtMost(25.0));
-    p99.ours = looks;
-    let mut share =
-        Row::number(format!("{what}: slowest pane to mean"), least / mean, "×", Bar::AtLeast(0.25));
-    share.ours = format!("{:.1} MB/s in all", mean * PANES as f64 / seconds / 1e6);
-    let mut memory =
-        Row::number(format!("{what}: server memory, most (Rss)"), most, "MiB", Bar::AtMost(300.0));
+    let rate = format!("{:.1} MB/s in all", mean * PANES as f64 / seconds / 1e6);
     let anonymous = proc::memory_mib(place.server, "Anonymous:")?;
-    memory.ours = format!("{anonymous:.0} MiB without files");
+    let without = format!("{anonymous:.0} MiB without files");
+    let row = |part: &str, value: f64, unit: &str, bar| {
+        Row::number(format!("{what}: {part}"), value, unit, bar)
+    };
     Ok(vec![
-        Row::number(format!("{what}: screen read, median"), ms(0.5), "ms", Bar::None),
-        p99,
-        Row::number(format!("{what}: screen read, longest"), ms(1.0), "ms", Bar::AtMost(150.0)),
-        share,
-        memory,
-    ])
+        row("screen read, median", ms(0.5), "ms", Bar::Less),
+        row("screen read, p99", ms(0.99), "ms", Bar::AtMost(25.0)).saying(looks),
+        row("screen read, longest", ms(1.0), "ms", Bar::AtMost(150.0)),
+        row("slowest pane to mean", least / mean, "×", Bar::AtLeast(0.25)).saying(rate),
+        row("server memory, most (Rss)", most, "MiB", Bar::AtMost(300.0)).saying(without),
+    ]
+    .into())
 }
 
 fn offsets(tools: &mut crate::session::Tools, ids: &[String]) -> anyhow::Result<Vec<u64>> {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::row::{Bar, Row};
 use crate::session::Place;
-use crate::{long, proc};
+use crate::{Measured, long, proc};
 
 const PANES: usize = 500;
 
@@ -18,7 +18,7 @@ const SETTLE: Duration = Duration::from_secs(2);
 /// second later on.
 const REST: Duration = Duration::from_secs(15);
 
-pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
+pub(crate) fn measure() -> anyhow::Result<Measured> {
     let place = Place::new()?;
     let mut tools = place.connect()?;
     let mut spawn = || tools.spawn(&["sleep", "1000000"]);
@@ -43,15 +43,10 @@ pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
         after.iter().map(|(thread, count)| count - before.get(thread).unwrap_or(&0)).sum();
     let woken = woken as f64 / seconds as f64;
     let memory = (all - one) / (PANES - 1) as f64;
-    let mut wakeups =
-        Row::number("500 idle panes: wake-ups of all of patterm", woken, "/s", Bar::AtMost(1.0));
-    wakeups.ours = format!("{} processes", pids.len());
-    let mut each_mib = Row::number(
-        "500 idle panes: server memory for each (Rss)",
-        memory,
-        "MiB",
-        Bar::AtMost(1.0),
-    );
-    each_mib.ours = format!("{one:.1} → {all:.1} MiB");
-    Ok(vec![each_mib, wakeups, Row::number("500 idle panes: a spawn", each * 1e3, "ms", Bar::None)])
+    let (mib, count) = (format!("{one:.1} → {all:.1} MiB"), format!("{} processes", pids.len()));
+    let what = |part: &str| format!("{PANES} idle panes: {part}");
+    let memory = Row::number(what("server memory for each (Rss)"), memory, "MiB", Bar::AtMost(1.0));
+    let wakeups = Row::number(what("wake-ups of all of patterm"), woken, "/s", Bar::AtMost(1.0));
+    let spawn = Row::number(what("a spawn"), each * 1e3, "ms", Bar::Less);
+    Ok(vec![memory.saying(mib), wakeups.saying(count), spawn].into())
 }

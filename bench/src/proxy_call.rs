@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::row::{Row, median};
+use crate::Measured;
+use crate::row::{Bar, Row, median};
 use crate::session::{Place, Session};
 
 /// Turns taken by each side.
@@ -16,7 +17,7 @@ const CALLS: usize = 2_000;
 const CALL: &str = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\
     \"params\":{\"name\":\"whoami\",\"arguments\":{}}}\n";
 
-pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
+pub(crate) fn measure() -> anyhow::Result<Measured> {
     let place = Place::new()?;
     let mut ours = Session::start(&mut place.patterm(&["mcp-stdio"]))?;
     ours.handshake()?;
@@ -30,7 +31,9 @@ pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
         turn(&mut peer, &mut peer_times)?;
     }
     let peer = ("bare rmcp stdio server", median(peer_times));
-    Ok(vec![Row::times("tool call through mcp-stdio (whoami)", median(our_times), peer, 1.5)])
+    let what = "tool call through mcp-stdio (whoami)";
+    let row = Row::times(what, median(our_times), peer, Bar::AtMost(1.5));
+    Ok(vec![row].into())
 }
 
 fn turn(session: &mut Session, times: &mut Vec<Duration>) -> anyhow::Result<()> {
