@@ -10,6 +10,7 @@ mod chart;
 mod echo;
 mod flood;
 mod frames;
+mod gate;
 mod gateway;
 mod idle;
 mod machine;

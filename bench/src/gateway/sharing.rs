@@ -1,12 +1,12 @@
 //! Ten agents that use four servers: each server once, shared, against a copy of each for each agent.
 
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
 use crate::Measured;
+use crate::peers::installed;
 use crate::proc;
 use crate::row::{Bar, Row};
 use crate::session::{Place, Session};
@@ -27,8 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn measure() -> anyhow::Result<Measured> {
     let what = "ten agents with four servers";
-    let venv = std::env::var_os("PATTERM_BENCH_PEERS").map(PathBuf::from);
-    let python = venv.map(|at| at.join("venv/bin/python")).filter(|python| python.exists());
+    let python = installed().map(|at| at.join("venv/bin/python")).filter(|python| python.exists());
     let Some(python) = python else {
         return Ok(vec![Row::missing(what, "a server on the Python SDK", Bar::None)].into());
     };
