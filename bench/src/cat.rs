@@ -4,6 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::Measured;
+use crate::chart::{Axis, Chart, Group};
 use crate::peers::Keeper;
 use crate::proc;
 use crate::row::{Bar, Row, middle};
@@ -17,88 +19,83 @@ pub(crate) const BYTES: usize = 100_000_000;
 /// Turns taken by each side; the first, which warms the file up, does not count.
 const ROUNDS: usize = 4;
 
-const KEEPERS: [Keeper; 4] = [Keeper::Patterm, Keeper::Dtach, Keeper::Tmux, Keeper::Screen];
-
-pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
-    let place = Place::new()?;
-    let run = Cat::new(&place, BYTES)?;
-    let keepers = KEEPERS.map(|keeper| (keeper, keeper.is_installed()));
-    let mut taken = KEEPERS.map(|_| (Vec::new(), Vec::new()));
-    for round in 0..ROUNDS {
-        for ((keeper, installed), (rates, times)) in keepers.iter().zip(&mut taken) {
-            if *installed {
-                let (rate, cpu) = run.once(*keeper, |_, _| Ok(()))?;
-                if round > 0 {
-                    rates.push(rate);
-                    times.push(cpu.as_secs_f64());
-                }
-            }
-        }
-    }
-    let [(our_rates, our_times), others @ ..] = taken;
-    let (ours, our_time) = (middle(our_rates), middle(our_times));
-    let bars = [Bar::AtLeast(0.8), Bar::AtLeast(1.8), Bar::None];
-    let mut rows = Vec::new();
-    for ((keeper, (rates, times)), bar) in KEEPERS[1..].iter().zip(others).zip(bars) {
-        let what = "cat of 100 MB, detached: throughput";
-        if rates.is_empty() {
-            rows.push(Row::missing(what, keeper.name(), bar));
-            continue;
-        }
-        let (rate, time) = (middle(rates), middle(times));
-        rows.push(Row {
-            what: what.into(),
-            ours: format!("{ours:.1} MB/s"),
-            peer: Some((keeper.name().into(), format!("{rate:.1} MB/s"))),
-            value: Some(ours / rate),
-            unit: "×",
-            bar,
-        });
-        rows.push(Row {
-            what: "the same: processor time of the server".into(),
-            ours: format!("{our_time:.2} s"),
-            peer: Some((keeper.name().into(), format!("{time:.2} s"))),
-            value: Some(our_time / time),
-            unit: "×",
-            bar: Bar::None,
-        });
-    }
-    Ok(rows)
+pub(crate) fn measure() -> anyhow::Result<Measured> {
+    let title = "100 MB printed in a terminal that nobody looks at";
+    let race = Race {
+        what: "cat of 100 MB, detached: throughput",
+        cost: "the same: processor time of the server",
+        audience: Audience::Nobody,
+        peers: &[
+            (Keeper::Dtach, Bar::AtLeast(0.8)),
+            (Keeper::Tmux, Bar::AtLeast(1.8)),
+            (Keeper::Screen, Bar::More),
+        ],
+    };
+    race.run(("cat", title))
 }
 
 /// The same with a client on a terminal that is read as fast as it draws.
-pub(crate) fn measure_attached() -> anyhow::Result<Vec<Row>> {
-    let what = "cat of 100 MB, shown: throughput";
-    let bar = Bar::AtLeast(1.5);
-    if !Keeper::Tmux.is_installed() {
-        return Ok(vec![Row::missing(what, Keeper::Tmux.name(), bar)]);
-    }
-    let place = Place::new()?;
-    let run = Cat::new(&place, BYTES)?;
-    let mut taken = [(); 2].map(|()| (Vec::new(), Vec::new()));
-    for round in 0..ROUNDS {
-        for (keeper, (rates, times)) in [Keeper::Patterm, Keeper::Tmux].iter().zip(&mut taken) {
-            let (rate, cpu) = run.once_with(*keeper, Audience::One, |_, _| Ok(()))?;
-            if round > 0 {
-                rates.push(rate);
-                times.push(cpu.as_secs_f64());
+pub(crate) fn measure_attached() -> anyhow::Result<Measured> {
+    let title = "100 MB printed in a terminal that somebody looks at";
+    let race = Race {
+        what: "cat of 100 MB, shown: throughput",
+        cost: "the same: processor time of client and server",
+        audience: Audience::One,
+        peers: &[(Keeper::Tmux, Bar::AtLeast(1.5)), (Keeper::Mprocs, Bar::More)],
+    };
+    race.run(("cat-shown", title))
+}
+
+/// Patterm against others, taking turns.
+struct Race {
+    what: &'static str,
+    cost: &'static str,
+    audience: Audience,
+    peers: &'static [(Keeper, Bar)],
+}
+
+/// What the turns of one of them came to.
+#[derive(Default)]
+struct Turns {
+    rates: Vec<f64>,
+    seconds: Vec<f64>,
+}
+
+impl Race {
+    fn run(&self, (name, title): (&str, &str)) -> anyhow::Result<Measured> {
+        let place = Place::new()?;
+        let cat = Cat::new(&place, BYTES)?;
+        let mut ours = Turns::default();
+        let mut theirs: Vec<_> = self.peers.iter().map(|_| Turns::default()).collect();
+        for round in 0..ROUNDS {
+            let peers = self.peers.iter().map(|(keeper, _)| *keeper).zip(&mut theirs);
+            let all = std::iter::once((Keeper::Patterm, &mut ours)).chain(peers);
+            for (keeper, turns) in all.filter(|(keeper, _)| keeper.is_installed()) {
+                let (rate, cpu) = cat.once_with(keeper, self.audience, |_, _| Ok(()))?;
+                if round > 0 {
+                    turns.rates.push(rate);
+                    turns.seconds.push(cpu.as_secs_f64());
+                }
             }
         }
+        let (rate, seconds) = (middle(ours.rates), middle(ours.seconds));
+        let mut rows = Vec::new();
+        let mut bars = vec![(Keeper::Patterm.name().to_owned(), rate)];
+        for ((keeper, bar), turns) in self.peers.iter().zip(theirs) {
+            if turns.rates.is_empty() {
+                rows.push(Row::missing(self.what, keeper.name(), *bar));
+                continue;
+            }
+            let theirs = (keeper.name(), middle(turns.rates));
+            bars.push((keeper.name().to_owned(), theirs.1));
+            rows.push(Row::ratio(self.what, rate, theirs, "MB/s", *bar));
+            let theirs = (keeper.name(), middle(turns.seconds));
+            rows.push(Row::ratio(self.cost, seconds, theirs, "s", Bar::Less));
+        }
+        let groups = vec![Group { name: String::new(), bars }];
+        let charts = vec![Chart::bars(name, title, Axis::linear("MB/s"), groups)];
+        Ok(Measured { rows, charts })
     }
-    let [(ours, our_time), (tmux, tmux_time)] =
-        taken.map(|(rates, times)| (middle(rates), middle(times)));
-    let row = |what: &str, ours: f64, tmux: f64, unit: &str, bar| Row {
-        what: what.into(),
-        ours: format!("{ours:.2} {unit}"),
-        peer: Some(("tmux".into(), format!("{tmux:.2} {unit}"))),
-        value: Some(ours / tmux),
-        unit: "×",
-        bar,
-    };
-    Ok(vec![
-        row(what, ours, tmux, "MB/s", bar),
-        row("the same: processor time of client and server", our_time, tmux_time, "s", Bar::None),
-    ])
 }
 
 /// Who looks.
@@ -154,8 +151,8 @@ impl<'a> Cat<'a> {
         }
         let client = running.client(place).filter(|_| audience == Audience::One);
         let viewer = client.map(|line| Viewer::start(place, &line)).transpose()?;
-        let counted: Vec<u32> =
-            [running.server].into_iter().chain(viewer.iter().map(|viewer| viewer.pid)).collect();
+        let shown = viewer.iter().map(|viewer| viewer.pid);
+        let counted: Vec<u32> = running.server.into_iter().chain(shown).collect();
         let before = cpu(&counted)?;
         // Opening waits until the program in the terminal has opened its end.
         std::fs::write(&self.go, "x\n")?;
@@ -163,8 +160,9 @@ impl<'a> Cat<'a> {
         std::fs::read(&self.done)?;
         let rate = self.bytes / 1e6 / start.elapsed().as_secs_f64();
         let cpu = idle_cpu(&counted)?.saturating_sub(before);
-        drop(viewer);
+        // Before the one that looks goes: with some, the program would go, too.
         std::fs::write(&self.go, "x\n")?;
+        drop(viewer);
         running.end(place)?;
         Ok((rate, cpu))
     }

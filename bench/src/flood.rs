@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use crate::gate::Gate;
 use crate::proc;
-use crate::row::{Bar, Row, quantile};
-use crate::session::Place;
-use crate::{long, text};
+use crate::row::{Bar, Row, middle, quantile};
+use crate::session::{Place, Tools};
+use crate::{Measured, long, text};
 
 const PANES: usize = 200;
 
@@ -18,65 +19,127 @@ const SECONDS: [u64; 2] = [8, 60];
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(2);
 
+/// Turns, each with a server of its own.
+const ROUNDS: usize = 3;
+
 /// Output of each pane kept on disk: the disk is not what is measured.
 const LOG_BYTES: u64 = 4 << 20;
 
 /// Bytes printed over and over: enough that a screen never looks the same.
 const TEXT_BYTES: usize = 1 << 20;
 
-pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
+/// What the server keeps of what scrolled off all screens, unless it is told otherwise. When twice as
+/// much was printed there is no more room in it.
+const HISTORY_BYTES: f64 = (96 << 20) as f64;
+
+/// What a turn came to.
+struct Turn {
+    looks: Vec<Duration>,
+    /// Bytes printed by each pane.
+    printed: Vec<f64>,
+    seconds: f64,
+    /// Memory of the server: the most that it had, and what of it is in no file, at the end.
+    most_mib: f64,
+    anonymous_mib: f64,
+}
+
+/// A part of what a turn came to.
+type Part = fn(&Turn) -> f64;
+
+pub(crate) fn measure() -> anyhow::Result<Measured> {
+    let turns: Vec<Turn> = (0..ROUNDS).map(|_| turn()).collect::<Result<_, _>>()?;
+    let all = |of: Part| turns.iter().map(of);
+    let median = |of: Part| middle(all(of).collect());
+    let most = |of: Part| all(of).fold(0.0, f64::max);
+    let least = |of: Part| all(of).fold(f64::INFINITY, f64::min);
+    let what = format!("{PANES} floods for {} s", SECONDS[usize::from(long())]);
+    let row = |part: &str, value: f64, unit: &str, bar| {
+        Row::number(format!("{what}: {part}"), value, unit, bar)
+    };
+    let looks = format!("{:.0} looks in a turn", median(|turn| turn.looks.len() as f64));
+    let rate = format!("{:.1} MB/s in all", median(|turn| turn.sum() / turn.seconds / 1e6));
+    let printed = least(Turn::sum);
+    anyhow::ensure!(printed > 2.0 * HISTORY_BYTES, "only {printed} bytes were printed");
+    let memory = format!(
+        "{:.0} MiB without files; at least {:.0} MB printed",
+        median(|turn| turn.anonymous_mib),
+        printed / 1e6
+    );
+    Ok(vec![
+        row("screen read, median", median(|turn| turn.look(0.5)), "ms", Bar::Less),
+        row("screen read, p99", median(|turn| turn.look(0.99)), "ms", Bar::AtMost(25.0))
+            .saying(looks),
+        row(
+            "screen read, longest of all turns",
+            most(|turn| turn.look(1.0)),
+            "ms",
+            Bar::AtMost(150.0),
+        ),
+        row("slowest pane of all turns to the mean", least(Turn::share), "×", Bar::AtLeast(0.25))
+            .saying(rate),
+        row(
+            "full history, server memory, most (Rss)",
+            most(|turn| turn.most_mib),
+            "MiB",
+            Bar::AtMost(300.0),
+        )
+        .saying(memory),
+    ]
+    .into())
+}
+
+fn turn() -> anyhow::Result<Turn> {
     let place = Place::with_log_bytes(LOG_BYTES)?;
     let file = place.folder().join("text");
     text::write(&file, TEXT_BYTES)?;
-    let line = format!("while :; do cat {}; done", file.display());
+    let mut gate = Gate::new(&place)?;
+    let line = format!("{}; while :; do cat {}; done", gate.wait(), file.display());
     let mut tools = place.connect()?;
     let ids: Vec<String> =
         (0..PANES).map(|_| tools.spawn(&["sh", "-c", &line])).collect::<Result<_, _>>()?;
+    gate.open()?;
     let before = offsets(&mut tools, &ids)?;
     let flood = Duration::from_secs(SECONDS[usize::from(long())]);
-    let start = Instant::now();
-    let (mut times, mut most) = (Vec::new(), 0.0_f64);
+    let (start, mut looks) = (Instant::now(), Vec::new());
     for id in ids.iter().cycle() {
         if start.elapsed() > flood {
             break;
         }
         let began = Instant::now();
         let screen = tools.call("get_process_output", &json!({"process_id": id}))?;
-        times.push(began.elapsed());
+        looks.push(began.elapsed());
         anyhow::ensure!(screen["rows"].is_array(), "{screen}");
-        if times.len() % 100 == 0 {
-            most = most.max(proc::memory_mib(place.server, "Rss:")?);
-        }
         proc::pause(PAUSE);
     }
     let after = offsets(&mut tools, &ids)?;
-    let rates: Vec<f64> =
-        after.iter().zip(&before).map(|(after, before)| (after - before) as f64).collect();
-    let mean = rates.iter().sum::<f64>() / PANES as f64;
-    let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
     let seconds = start.elapsed().as_secs_f64();
-    let what = format!("{PANES} floods for {} s", flood.as_secs());
-    let ms = |part: f64| quantile(times.clone(), part).as_secs_f64() * 1e3;
-    let looks = format!("{} looks", times.len());
-    let mut p99 =
-        Row::number(format!("{what}: screen read, p99"), ms(0.99), "ms", Bar::AtMost(25.0));
-    p99.ours = looks;
-    let mut share =
-        Row::number(format!("{what}: slowest pane to mean"), least / mean, "×", Bar::AtLeast(0.25));
-    share.ours = format!("{:.1} MB/s in all", mean * PANES as f64 / seconds / 1e6);
-    let mut memory =
-        Row::number(format!("{what}: server memory, most (Rss)"), most, "MiB", Bar::AtMost(300.0));
-    let anonymous = proc::memory_mib(place.server, "Anonymous:")?;
-    memory.ours = format!("{anonymous:.0} MiB without files");
-    Ok(vec![
-        Row::number(format!("{what}: screen read, median"), ms(0.5), "ms", Bar::None),
-        p99,
-        Row::number(format!("{what}: screen read, longest"), ms(1.0), "ms", Bar::AtMost(150.0)),
-        share,
-        memory,
-    ])
+    let printed = after.iter().zip(&before).map(|(after, before)| (after - before) as f64);
+    Ok(Turn {
+        looks,
+        printed: printed.collect(),
+        seconds,
+        most_mib: proc::most_memory_mib(place.server)?,
+        anonymous_mib: proc::memory_mib(place.server, "Anonymous:")?,
+    })
 }
 
-fn offsets(tools: &mut crate::session::Tools, ids: &[String]) -> anyhow::Result<Vec<u64>> {
+impl Turn {
+    /// The time in ms that so many of the looks did not exceed.
+    fn look(&self, part: f64) -> f64 {
+        quantile(self.looks.clone(), part).as_secs_f64() * 1e3
+    }
+
+    fn sum(&self) -> f64 {
+        self.printed.iter().sum()
+    }
+
+    /// What the slowest pane got, as part of the mean.
+    fn share(&self) -> f64 {
+        let least = self.printed.iter().copied().fold(f64::INFINITY, f64::min);
+        least / (self.sum() / self.printed.len() as f64)
+    }
+}
+
+fn offsets(tools: &mut Tools, ids: &[String]) -> anyhow::Result<Vec<u64>> {
     ids.iter().map(|id| tools.output_offset(id)).collect()
 }

@@ -11,7 +11,7 @@ use crate::row::{Bar, Row, middle};
 use crate::session::Place;
 use crate::tmux::Tmux;
 use crate::viewer::{Viewer, open};
-use crate::{long, proc, text};
+use crate::{Measured, long, proc, text};
 
 /// A large window.
 const SIZE: Size = Size { rows: 48, columns: 160 };
@@ -45,7 +45,7 @@ struct Turn {
 /// A part of what a turn came to.
 type Part = fn(&Turn) -> f64;
 
-pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
+pub(crate) fn measure() -> anyhow::Result<Measured> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         ours.push(patterm()?);
@@ -55,22 +55,18 @@ pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
     }
     let all = |turns: &[Turn], of: Part| middle(turns.iter().map(of).collect());
     let frames = all(&ours, |turn| turn.frames);
-    let mut rows = vec![
-        Row::number("a pane prints 10 MB/s, shown: frames", frames, "/s", Bar::AtMost(60.0)),
-        at_rest()?,
-    ];
+    let what = "a pane prints 10 MB/s, shown: frames";
+    let mut rows = vec![Row::number(what, frames, "/s", Bar::AtMost(60.0))];
     let shown: [(&str, Part, &str); 2] = [
         ("the same: processor time of client and server", |turn| turn.cpu * 100.0, "%"),
         ("the same: bytes drawn in a second", |turn| turn.bytes / 1e3, "kB"),
     ];
     for (what, of, unit) in shown {
         let (ours, theirs) = (all(&ours, of), all(&theirs, of));
-        let peer = Some(("tmux".into(), format!("{theirs:.1} {unit}")));
-        let ours_text = format!("{ours:.1} {unit}");
-        let row = Row { peer, value: Some(ours / theirs), ours: ours_text, ..Row::default() };
-        rows.insert(rows.len() - 1, Row { what: what.into(), unit: "×", ..row });
+        rows.push(Row::ratio(what, ours, ("tmux", theirs), unit, Bar::Less));
     }
-    Ok(rows)
+    rows.push(at_rest()?);
+    Ok(rows.into())
 }
 
 /// The writer's command line.
@@ -130,7 +126,6 @@ fn at_rest() -> anyhow::Result<Row> {
     let woken: u64 = after.iter().map(woken).sum();
     let per_second = woken as f64 / QUIET.as_secs_f64();
     let what = "at rest, somebody looking: wake-ups of all of patterm";
-    let mut row = Row::number(what, per_second, "/s", Bar::AtMost(0.0));
-    row.ours = format!("{} processes, {drawn} bytes drawn", pids.len());
-    Ok(row)
+    let row = Row::number(what, per_second, "/s", Bar::AtMost(0.0));
+    Ok(row.saying(format!("{} processes, {drawn} bytes drawn", pids.len())))
 }

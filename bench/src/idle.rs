@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::row::{Bar, Row};
+use crate::row::{Bar, Row, middle};
 use crate::session::Place;
-use crate::{long, proc};
+use crate::{Measured, long, proc};
 
 const PANES: usize = 500;
 
@@ -18,20 +18,57 @@ const SETTLE: Duration = Duration::from_secs(2);
 /// second later on.
 const REST: Duration = Duration::from_secs(15);
 
-pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
+/// Turns, each with a server of its own.
+const ROUNDS: usize = 3;
+
+/// What a turn came to.
+struct Turn {
+    /// Memory of the server with one pane, and with all.
+    one_mib: f64,
+    all_mib: f64,
+    spawn_ms: f64,
+    /// In a second.
+    wakeups: f64,
+    processes: usize,
+}
+
+pub(crate) fn measure() -> anyhow::Result<Measured> {
+    let turns: Vec<Turn> = (0..ROUNDS).map(|_| turn()).collect::<Result<_, _>>()?;
+    let all = |of: fn(&Turn) -> f64| middle(turns.iter().map(of).collect());
+    let each = all(|turn| (turn.all_mib - turn.one_mib) / (PANES - 1) as f64);
+    let mib = format!("{:.1} → {:.1} MiB", all(|turn| turn.one_mib), all(|turn| turn.all_mib));
+    let processes = format!("{} processes", all(|turn| turn.processes as f64));
+    let wakeups = all(|turn| turn.wakeups);
+    let what = |part: &str| format!("{PANES} idle panes: {part}");
+    Ok(vec![
+        Row::number(
+            what("server memory for each beyond the first (Rss)"),
+            each,
+            "MiB",
+            Bar::AtMost(1.0),
+        )
+        .saying(mib),
+        Row::number(what("wake-ups of all of patterm"), wakeups, "/s", Bar::AtMost(1.0))
+            .saying(processes),
+        Row::number(what("a spawn"), all(|turn| turn.spawn_ms), "ms", Bar::Less),
+    ]
+    .into())
+}
+
+fn turn() -> anyhow::Result<Turn> {
     let place = Place::new()?;
     let mut tools = place.connect()?;
     let mut spawn = || tools.spawn(&["sleep", "1000000"]);
     spawn()?;
     proc::pause(SETTLE);
-    let one = proc::memory_mib(place.server, "Rss:")?;
+    let one_mib = proc::memory_mib(place.server, "Rss:")?;
     let start = Instant::now();
     for _ in 1..PANES {
         spawn()?;
     }
-    let each = start.elapsed().as_secs_f64() / (PANES - 1) as f64;
+    let spawn_ms = start.elapsed().as_secs_f64() * 1e3 / (PANES - 1) as f64;
     proc::pause(REST);
-    let all = proc::memory_mib(place.server, "Rss:")?;
+    let all_mib = proc::memory_mib(place.server, "Rss:")?;
     let pids = proc::patterm_processes(place.folder());
     anyhow::ensure!(pids.len() > PANES, "only {} processes were found", pids.len());
     let seconds = SECONDS[usize::from(long())];
@@ -41,17 +78,6 @@ pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
     let after = proc::wakeups(&pids);
     let woken: u64 =
         after.iter().map(|(thread, count)| count - before.get(thread).unwrap_or(&0)).sum();
-    let woken = woken as f64 / seconds as f64;
-    let memory = (all - one) / (PANES - 1) as f64;
-    let mut wakeups =
-        Row::number("500 idle panes: wake-ups of all of patterm", woken, "/s", Bar::AtMost(1.0));
-    wakeups.ours = format!("{} processes", pids.len());
-    let mut each_mib = Row::number(
-        "500 idle panes: server memory for each (Rss)",
-        memory,
-        "MiB",
-        Bar::AtMost(1.0),
-    );
-    each_mib.ours = format!("{one:.1} → {all:.1} MiB");
-    Ok(vec![each_mib, wakeups, Row::number("500 idle panes: a spawn", each * 1e3, "ms", Bar::None)])
+    let wakeups = woken as f64 / seconds as f64;
+    Ok(Turn { one_mib, all_mib, spawn_ms, wakeups, processes: pids.len() })
 }

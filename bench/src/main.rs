@@ -1,18 +1,27 @@
-//! The benchmark table. Each row is a ratio to a peer measured in the same run, the two taking
-//! turns, so that a busy machine slows both. Arguments name the rows to run; all by default.
+//! The benchmarks. Each row is a ratio to a peer measured in the same run, the two taking turns, so
+//! that a busy machine slows both.
+//!
+//! `patterm-bench [--write] [FAMILY…]`: without names all are run, and the report is written; with
+//! names these are run and printed, and the report is left alone unless `--write` asks for their
+//! rows in it. `--render` runs nothing and writes the report anew from what is kept.
 
 mod cat;
+mod chart;
 mod client;
 mod echo;
 mod flood;
 mod frames;
+mod gate;
 mod gateway;
 mod growth;
 mod idle;
+mod machine;
 mod peers;
 mod proc;
 mod proxy_call;
 mod proxy_start;
+mod record;
+mod report;
 mod row;
 mod search;
 mod session;
@@ -22,12 +31,25 @@ mod tmux;
 mod viewer;
 mod waiters;
 
+use std::process::ExitCode;
+use std::time::Instant;
+
+use chart::Chart;
+use machine::Run;
+use record::{Effort, Taken};
 use row::Row;
 
-type Measure = fn() -> anyhow::Result<Vec<Row>>;
+/// What a family came to.
+#[derive(Debug, Default)]
+pub(crate) struct Measured {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) charts: Vec<Chart>,
+}
 
-/// Rows by the name of what makes them.
-const FAMILIES: [(&str, Measure); 14] = [
+type Measure = fn() -> anyhow::Result<Measured>;
+
+/// Rows by the name of what makes them, in the order in which they are run.
+const FAMILIES: &[(&str, Measure)] = &[
     ("proxy_call", proxy_call::measure),
     ("proxy_start", proxy_start::measure),
     ("cat", cat::measure),
@@ -44,27 +66,65 @@ const FAMILIES: [(&str, Measure); 14] = [
     ("soak", soak::measure),
 ];
 
-/// Those that take too long to be run with the others.
-const ONLY_BY_NAME: [&str; 1] = ["soak"];
+/// Families that take too long to be run by those who did not ask for them.
+const ONLY_BY_NAME: &[&str] = &["soak"];
+
+impl From<Vec<Row>> for Measured {
+    fn from(rows: Vec<Row>) -> Self {
+        Self { rows, charts: Vec::new() }
+    }
+}
 
 #[expect(clippy::print_stdout, reason = "this is what it is for")]
-fn main() -> anyhow::Result<()> {
-    let wanted: Vec<String> = std::env::args().skip(1).collect();
-    if let Some(name) = wanted.iter().find(|name| FAMILIES.iter().all(|(known, _)| known != name)) {
-        anyhow::bail!("there is no row `{name}`; there are {:?}", FAMILIES.map(|(name, _)| name));
+fn main() -> anyhow::Result<ExitCode> {
+    let (flags, names): (Vec<String>, Vec<String>) =
+        std::env::args().skip(1).partition(|argument| argument.starts_with("--"));
+    let all: Vec<&str> = FAMILIES.iter().map(|(name, _)| *name).collect();
+    if let Some(name) = names.iter().find(|name| !all.contains(&name.as_str())) {
+        anyhow::bail!("there is no family `{name}`; there are {all:?}");
     }
-    println!("{}", Row::HEADER);
+    if let Some(flag) = flags.iter().find(|flag| !["--write", "--render"].contains(&flag.as_str()))
+    {
+        anyhow::bail!("there is no flag `{flag}`; there are --write and --render");
+    }
+    let asked = |flag: &str| flags.iter().any(|asked| asked == flag);
+    let (mut record, committed) = report::load()?;
+    let writes = asked("--write") || asked("--render") || names.is_empty();
+    if writes {
+        // That nothing is in the way is better known now than after an hour.
+        report::save(&record, &all)?;
+    }
+    let run = Run::now();
+    let mut failed = false;
     for (name, measure) in FAMILIES {
-        let by_default = wanted.is_empty() && !ONLY_BY_NAME.contains(&name);
-        if by_default || wanted.iter().any(|wanted| wanted == name) {
-            for row in measure()? {
-                println!("{row}");
+        let wanted = match names.is_empty() {
+            true => !asked("--render") && !ONLY_BY_NAME.contains(name),
+            false => names.iter().any(|wanted| wanted == name),
+        };
+        if !wanted {
+            continue;
+        }
+        let (load_before, start) = (machine::load(), Instant::now());
+        match measure() {
+            Ok(Measured { rows, charts }) => {
+                let seconds = start.elapsed().as_secs_f64().round();
+                let effort = Effort { seconds, load_before, load_after: machine::load() };
+                let (run, effort) = (run.clone(), Some(effort));
+                let taken = Taken { run, effort, failure: None, rows, charts };
+                record.keep(name, taken, &committed);
+            }
+            Err(why) => {
+                failed = true;
+                record.fail(name, run.clone(), format!("{why:#}"));
             }
         }
+        let text = record.families.get(*name).map(report::section).unwrap_or_default();
+        println!("## {name}\n\n{text}");
+        if writes {
+            report::save(&record, &all)?;
+        }
     }
-    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    println!("\nload average: {}", load.trim());
-    Ok(())
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// Whether the long forms are asked for.

@@ -1,5 +1,5 @@
-//! Other programs that keep a terminal without anybody looking: each started with one command in
-//! it, and asked for the process whose time counts.
+//! Other programs that keep a terminal: each started with one command in it, and asked for the
+//! process whose time counts.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -15,16 +15,19 @@ pub(crate) enum Keeper {
     Tmux,
     Screen,
     Dtach,
+    /// It has no server: the client that shows the command is all there is.
+    Mprocs,
 }
 
 /// A command that runs in one of them.
 pub(crate) struct Running {
-    /// The process whose time counts.
-    pub(crate) server: u32,
+    /// The process whose time counts beside the client's.
+    pub(crate) server: Option<u32>,
     /// What is to be ended afterwards.
     child: Option<Child>,
     tmux: Option<PathBuf>,
     pane: Option<(Tools, String)>,
+    mprocs: Option<String>,
 }
 
 impl Keeper {
@@ -34,21 +37,28 @@ impl Keeper {
             Self::Tmux => "tmux",
             Self::Screen => "screen",
             Self::Dtach => "dtach",
+            Self::Mprocs => "mprocs 0.9.6",
         }
     }
 
     pub(crate) fn is_installed(self) -> bool {
-        self == Self::Patterm || is_installed(self.name())
+        match self {
+            Self::Patterm => true,
+            Self::Mprocs => mprocs().is_some(),
+            Self::Tmux | Self::Screen | Self::Dtach => is_installed(self.name()),
+        }
     }
 
-    /// Starts a command line in a terminal that nobody looks at.
+    /// Starts a command line in a terminal that nobody looks at, or says how it is shown.
     pub(crate) fn run(self, place: &Place, line: &str) -> anyhow::Result<Running> {
-        let mut running = Running { server: place.server, child: None, tmux: None, pane: None };
+        let mut running =
+            Running { server: None, child: None, tmux: None, pane: None, mprocs: None };
         let at = |name: &str| place.folder().join(name);
         let mut command = match self {
             Self::Patterm => {
                 let mut tools = place.connect()?;
                 let id = tools.spawn(&["sh", "-c", line])?;
+                running.server = Some(place.server);
                 running.pane = Some((tools, id));
                 return Ok(running);
             }
@@ -59,7 +69,7 @@ impl Keeper {
                 tmux.args(["-x", "80", "-y", "24", "-P", "-F", "#{pid}", line]);
                 let output = tmux.output()?;
                 let pid = String::from_utf8_lossy(&output.stdout).trim().parse();
-                running.server = pid.with_context(|| format!("tmux: {output:?}"))?;
+                running.server = Some(pid.with_context(|| format!("tmux: {output:?}"))?);
                 running.tmux = Some(socket);
                 return Ok(running);
             }
@@ -76,10 +86,16 @@ impl Keeper {
                 dtach.arg("-N").arg(at("dtach")).args(["sh", "-c", line]);
                 dtach
             }
+            Self::Mprocs => {
+                let (program, script) = (mprocs().context("not installed")?, at("mprocs.sh"));
+                std::fs::write(&script, line)?;
+                running.mprocs = Some(format!("{} 'sh {}'", program.display(), script.display()));
+                return Ok(running);
+            }
         };
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn()?;
-        running.server = child.id();
+        running.server = Some(child.id());
         running.child = Some(child);
         Ok(running)
     }
@@ -99,7 +115,7 @@ impl Running {
                 Some(format!("{} attach {id}", patterm.get_program().to_string_lossy()))
             }
             (None, Some(socket)) => Some(format!("tmux -u -S {} attach", socket.display())),
-            (None, None) => None,
+            (None, None) => self.mprocs.clone(),
         }
     }
 
@@ -127,6 +143,18 @@ fn screen_folder(place: &Place) -> anyhow::Result<PathBuf> {
     std::fs::create_dir_all(&folder)?;
     std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o700))?;
     Ok(folder)
+}
+
+/// The program itself, without the script of its package that would start it.
+fn mprocs() -> Option<PathBuf> {
+    let folder = format!("mprocs-0.9.6-linux-{}-musl", std::env::consts::ARCH);
+    let program = installed()?.join("node_modules/mprocs").join(folder).join("mprocs");
+    program.exists().then_some(program)
+}
+
+/// Where the script that starts the benchmarks put what Debian does not have.
+pub(crate) fn installed() -> Option<PathBuf> {
+    std::env::var_os("PATTERM_BENCH_PEERS").map(PathBuf::from)
 }
 
 /// Whether a program is found.

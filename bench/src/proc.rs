@@ -35,6 +35,12 @@ pub(crate) fn memory_mib(pid: u32, name: &str) -> anyhow::Result<f64> {
     Ok(field(&rollup, name).context("no such memory")? as f64 / 1024.0)
 }
 
+/// The most memory in MiB that a process ever had, shared pages included.
+pub(crate) fn most_memory_mib(pid: u32) -> anyhow::Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    Ok(field(&status, "VmHWM:").context("no such memory")? as f64 / 1024.0)
+}
+
 /// How often each thread of some processes went to sleep of its own, that is, woke up before.
 pub(crate) fn wakeups(pids: &[u32]) -> HashMap<PathBuf, u64> {
     let threads = |pid: &u32| std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Instant;
 
-use crate::row::{Row, median};
+use crate::Measured;
+use crate::row::{Bar, Row, median};
 use crate::session::{Place, Session};
 
 /// Starts of each side.
@@ -11,7 +12,7 @@ const STARTS: usize = 300;
 
 const LIST: &str = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n";
 
-pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
+pub(crate) fn measure() -> anyhow::Result<Measured> {
     let place = Place::new()?;
     let (mut ours, mut peer) = (Vec::new(), Vec::new());
     for _ in 0..STARTS {
@@ -27,5 +28,6 @@ pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
         anyhow::ensure!(status.success(), "{status}");
     }
     let what = "mcp-stdio, start to tools/list, server running";
-    Ok(vec![Row::times(what, median(ours), ("starting `true`", median(peer)), 5.0)])
+    let peer = ("starting `true`", median(peer));
+    Ok(vec![Row::times(what, median(ours), peer, Bar::AtMost(5.0))].into())
 }

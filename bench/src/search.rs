@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
+use crate::Measured;
 use crate::cat::BYTES;
 use crate::peers::is_installed;
 use crate::proc;
@@ -21,11 +22,12 @@ const LOG_BYTES: u64 = 256 << 20;
 const PATTERNS: [&str; 3] =
     ["connection refused", r"refused by \d+\.\d+\.\d+\.\d+:5432", "INFO.*panicked"];
 
-pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
+pub(crate) fn measure() -> anyhow::Result<Measured> {
     let bar = Bar::AtMost(3.0);
     let what = |pattern: &str| format!("raw search over 100 MB: `{pattern}`");
     if !is_installed("rg") {
-        return Ok(PATTERNS.map(|pattern| Row::missing(what(pattern), "ripgrep", bar)).into());
+        let rows = PATTERNS.map(|pattern| Row::missing(what(pattern), "ripgrep", bar));
+        return Ok(rows.to_vec().into());
     }
     let place = Place::with_log_bytes(LOG_BYTES)?;
     let file = place.folder().join("text");
@@ -54,7 +56,7 @@ pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
             let counted = String::from_utf8_lossy(&counted.stdout).trim().parse::<u64>().ok();
             anyhow::ensure!(found["total"].as_u64() == counted, "{found} is not {counted:?}");
         }
-        rows.push(Row::times(&what(pattern), median(ours), ("ripgrep", median(theirs)), 3.0));
+        rows.push(Row::times(what(pattern), median(ours), ("ripgrep", median(theirs)), bar));
     }
-    Ok(rows)
+    Ok(rows.into())
 }

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::Measured;
 use crate::cat::Cat;
 use crate::peers::Keeper;
 use crate::row::{Bar, Row, middle};
@@ -14,7 +15,7 @@ const ROUNDS: usize = 5;
 /// Bytes printed in a turn.
 const BYTES: usize = 50_000_000;
 
-pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
+pub(crate) fn measure() -> anyhow::Result<Measured> {
     let place = Place::new()?;
     let cat = Cat::new(&place, BYTES)?;
     let (mut with, mut without) = (Vec::new(), Vec::new());
@@ -30,20 +31,16 @@ pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
     }
     let (with, without) = (middle(with), middle(without));
     let (time_with, time_without) = (middle(time_with), middle(time_without));
-    let row = |what: &str, ours: f64, peer: f64, unit: &str, bar| Row {
-        what: what.into(),
-        ours: format!("{ours:.2} {unit}"),
-        peer: Some(("nobody waits".into(), format!("{peer:.2} {unit}"))),
-        value: Some(ours / peer),
-        unit: "×",
-        bar,
+    let row = |what: &str, ours: f64, peer: f64, unit: &str, bar| {
+        Row::ratio(what, ours, ("nobody waits", peer), unit, bar)
     };
     // The third thread shares two cores with `cat`, the reader and the parser.
     let bar = Bar::AtLeast(0.8);
     Ok(vec![
         row("a flood with 1,000 waiters: throughput", with, without, "MB/s", bar),
-        row("the same: processor time of the server", time_with, time_without, "s", Bar::None),
-    ])
+        row("the same: processor time of the server", time_with, time_without, "s", Bar::Less),
+    ]
+    .into())
 }
 
 /// Begins to wait for a thousand different things that never come.

@@ -7,9 +7,10 @@ mod sharing;
 
 use std::time::Duration;
 
-use crate::long;
+use crate::chart::{Axis, Chart, Series};
 use crate::row::{Bar, Row, middle};
 use crate::session::Place;
+use crate::{Measured, long};
 use load::Load;
 use relays::{Relay, Relays, Subject};
 pub(crate) use sharing::measure as measure_sharing;
@@ -42,9 +43,9 @@ struct Cell {
     failure: Option<String>,
 }
 
-pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
+pub(crate) fn measure() -> anyhow::Result<Measured> {
     let place = Place::new()?;
-    let relays = Relays::new()?;
+    let relays = Relays::new();
     let mut started: Vec<_> = Subject::ALL.map(|subject| relays.start(subject, &place)).into();
     let mut cells: Vec<[Cell; 3]> = started.iter().map(|_| Default::default()).collect();
     for _ in 0..ROUNDS {
@@ -65,7 +66,19 @@ pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
             rows.push(row(clients, *subject, &ours[at], &peer[at]));
         }
     }
-    Ok(rows)
+    Ok(Measured { rows, charts: vec![chart(&cells)] })
+}
+
+/// Calls in a second against clients, a line for each relay that was measured.
+fn chart(cells: &[[Cell; 3]]) -> Chart {
+    let measured = |cells: &&[Cell; 3]| cells.iter().all(|cell| cell.failure.is_none());
+    let lines = Subject::ALL.iter().zip(cells).filter(|(_, cells)| measured(cells));
+    let series = lines.map(|(subject, cells)| Series {
+        name: subject.name().into(),
+        points: CLIENTS.iter().zip(cells).map(|(at, cell)| (*at as f64, cell.rate())).collect(),
+    });
+    let axes = (Axis::log("clients"), Axis::log("calls in a second"));
+    Chart::lines("gateway", "A shared server's tool over HTTP", axes, series.collect())
 }
 
 impl Cell {
@@ -118,7 +131,7 @@ fn row(clients: usize, peer: Subject, ours: &Cell, theirs: &Cell) -> Row {
         (64, Subject::Bare) => Bar::AtLeast(0.7),
         (64, Subject::RustProxy) => Bar::AtLeast(2.0),
         (64, Subject::NpmProxy) => Bar::AtLeast(15.0),
-        _ => Bar::None,
+        _ => Bar::More,
     };
     // All of it once is enough.
     let all = peer == Subject::Bare || ours.failure.is_some();
@@ -128,7 +141,8 @@ fn row(clients: usize, peer: Subject, ours: &Cell, theirs: &Cell) -> Row {
         ours: if all { ours.whole() } else { format!("{:.0}/s", ours.rate()) },
         peer: Some((peer.name().to_owned(), theirs.whole())),
         value: measured.then(|| ours.rate() / theirs.rate()),
-        unit: "×",
+        unit: "×".into(),
         bar,
+        before: None,
     }
 }

@@ -1,11 +1,12 @@
 //! Ten agents that use four servers: each server once, shared, against a copy of each for each agent.
 
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
+use crate::Measured;
+use crate::peers::installed;
 use crate::proc;
 use crate::row::{Bar, Row};
 use crate::session::{Place, Session};
@@ -24,27 +25,22 @@ const SERVER: &str = "from mcp.server.fastmcp import FastMCP\n\
 /// Ten interpreters that start at once on a busy machine take this long at most.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
+pub(crate) fn measure() -> anyhow::Result<Measured> {
     let what = "ten agents with four servers";
-    let venv = std::env::var_os("PATTERM_BENCH_PEERS").map(PathBuf::from);
-    let python = venv.map(|at| at.join("venv/bin/python")).filter(|python| python.exists());
+    let python = installed().map(|at| at.join("venv/bin/python")).filter(|python| python.exists());
     let Some(python) = python else {
-        return Ok(vec![Row::missing(what, "a server on the Python SDK", Bar::None)]);
+        return Ok(vec![Row::missing(what, "a server on the Python SDK", Bar::None)].into());
     };
     let python = python.to_str().context("the path of Python is no text")?;
     let (with, without) = (shared(python)?, alone(python)?);
-    let row = |what: String, ours: f64, theirs: f64, unit: &str| Row {
-        what,
-        ours: format!("{ours:.0}{unit}"),
-        peer: Some(("each its own".into(), format!("{theirs:.0}{unit}"))),
-        value: Some(ours / theirs),
-        unit: "×",
-        bar: Bar::None,
+    let row = |part: &str, ours: f64, theirs: f64, unit: &str| {
+        Row::ratio(format!("{what}: {part}"), ours, ("each its own", theirs), unit, Bar::Less)
     };
     Ok(vec![
-        row(format!("{what}: processes"), with.1 as f64, without.1 as f64, ""),
-        row(format!("{what}: memory"), with.0, without.0, " MiB"),
-    ])
+        row("processes", with.1 as f64, without.1 as f64, ""),
+        row("memory", with.0, without.0, "MiB"),
+    ]
+    .into())
 }
 
 /// Memory in MiB and processes, all of patterm among them.

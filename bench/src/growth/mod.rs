@@ -11,8 +11,9 @@ mod waiters;
 
 use std::time::{Duration, Instant};
 
-use crate::proc;
+use crate::chart::{Axis, Chart, Series};
 use crate::row::{Bar, Row, median};
+use crate::{Measured, proc};
 
 /// What was measured at each of the three sizes.
 struct Growth {
@@ -40,16 +41,25 @@ const SAME: Bar = Bar::AtMost(0.3);
 /// the smaller sizes and not the largest.
 const LINEAR: Bar = Bar::AtMost(1.2);
 
-pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
-    let families =
-        [output::measure, panes::measure, waiters::measure, timers::measure, pads::measure];
-    let mut rows = Vec::new();
+pub(crate) fn measure() -> anyhow::Result<Measured> {
+    let families = [
+        output::measure,
+        panes::measure,
+        waiters::measure,
+        timers::measure,
+        pads::measure,
+        pads::measure_size,
+        clients::measure,
+    ];
+    let (mut rows, mut series) = (Vec::new(), Vec::new());
     for family in families {
-        rows.extend(family()?.iter().map(Growth::row));
+        let growths = family()?;
+        rows.extend(growths.iter().map(Growth::row));
+        series.extend(growths.first().and_then(Growth::series));
     }
-    rows.extend(pads::measure_size()?.iter().map(Growth::row));
-    rows.extend(clients::measure()?.iter().map(Growth::row));
-    Ok(rows)
+    let axes = (Axis::log("times as many"), Axis::log("times the cost"));
+    let title = "What it costs as there are ten and a hundred times as many";
+    Ok(Measured { rows, charts: vec![Chart::lines("growth", title, axes, series)] })
 }
 
 impl Growth {
@@ -71,6 +81,14 @@ impl Growth {
     fn push(&mut self, cost: &Cost) {
         self.costs.push(cost.cpu);
         self.walls.push(cost.wall);
+    }
+
+    /// Its costs against the first of them.
+    fn series(&self) -> Option<Series> {
+        let [least, middle, most] = self.costs[..] else { return None };
+        let points = vec![(1.0, 1.0), (10.0, middle / least), (100.0, most / least)];
+        let name = self.what.trim_start_matches("growth: ").to_owned();
+        Some(Series { name, points })
     }
 
     /// The exponent of the last tenfold, which no fixed cost hides, with the costs and both ratios.

@@ -20,8 +20,9 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use serde_json::json;
 
+use crate::chart::{Axis, Chart, Series};
 use crate::row::{Bar, Row};
-use crate::{long, proc};
+use crate::{Measured, long, proc};
 use sample::{Column, Sampler};
 use stage::Stage;
 
@@ -76,7 +77,7 @@ fn work<W: Worker>(
     }))
 }
 
-pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
+pub(crate) fn measure() -> anyhow::Result<Measured> {
     let minutes = match std::env::var("PATTERM_SOAK_MINUTES") {
         Ok(minutes) => minutes.parse().context("PATTERM_SOAK_MINUTES")?,
         Err(_) => MINUTES[usize::from(long())],
@@ -99,7 +100,7 @@ pub(crate) fn measure() -> anyhow::Result<Vec<Row>> {
     }
     let rest = at_rest(&stage)?;
     write_down(&sampler)?;
-    Ok(rows(&stage, &sampler, &rest, minutes))
+    Ok(Measured { rows: rows(&stage, &sampler, &rest, minutes), charts: vec![chart(&sampler)] })
 }
 
 fn begin(stage: &Arc<Stage>) -> anyhow::Result<Vec<JoinHandle<()>>> {
@@ -176,6 +177,21 @@ fn at_rest(stage: &Stage) -> anyhow::Result<Rest> {
         rss: proc::memory_mib(stage.place.server, "Rss:")?,
         anonymous: proc::memory_mib(stage.place.server, "Anonymous:")?,
     })
+}
+
+/// Memory over time.
+fn chart(sampler: &Sampler) -> Chart {
+    let of = |name: &str, column: Column| {
+        let points = sampler.samples.iter().map(|s| (s.seconds / 60.0, column(s))).collect();
+        Series { name: name.to_owned(), points }
+    };
+    let series = vec![
+        of("server, all that is resident", |s| s.server_rss),
+        of("server, without files", |s| s.server_anonymous),
+        of("keeper, without files", |s| s.keeper_anonymous),
+    ];
+    let axes = (Axis::linear("minutes"), Axis::linear("MiB"));
+    Chart::lines("soak", "Memory of fifty panes at work", axes, series)
 }
 
 fn rows(stage: &Stage, sampler: &Sampler, rest: &Rest, minutes: f64) -> Vec<Row> {

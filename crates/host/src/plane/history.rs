@@ -119,6 +119,27 @@ mod tests {
         assert_eq!(histories.total, bytes(&cold) + histories.gone());
     }
 
+    #[test]
+    fn the_budget_of_all_histories_is_kept_and_used_within_a_percent() {
+        const BUDGET: usize = 8 << 20;
+        let dir = tempfile::tempdir().unwrap();
+        let panes: Vec<_> = (1..=50).map(|number| live(&dir, number)).collect();
+        let mut histories = Histories::new(BUDGET);
+        let held = || panes.iter().map(|pane| pane.screen().history().bytes()).sum::<usize>();
+        let mut full = false;
+        for round in 0..40 {
+            for pane in &panes {
+                print(&mut histories, pane, 100);
+                let held = held();
+                assert_eq!(held, histories.total);
+                assert!(held <= BUDGET, "{held} in round {round}");
+                full |= held > BUDGET - BUDGET / 100;
+                assert!(!full || held > BUDGET - BUDGET / 100, "{held} in round {round}");
+            }
+        }
+        assert!(full);
+    }
+
     fn live_is_empty(live: &Live) -> bool {
         live.screen().history().is_empty()
     }
