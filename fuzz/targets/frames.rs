@@ -1,7 +1,7 @@
 //! Any bytes, cut into any reads.
 #![no_main]
 
-#[path = "../checks.rs"]
+#[path = "../checks/wire.rs"]
 mod checks;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| checks::frames(data));

@@ -21,6 +21,7 @@ mod http;
 mod keeper;
 mod lifecycle;
 mod pads;
+mod panics;
 mod processes;
 mod protocol;
 mod proxy;

@@ -218,3 +218,37 @@ fn the_verbs_flags_and_tools_of_the_readme_are_all_there_are() {
     let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
     assert!(rows.eq(Registry::standard().names()), "the README's table of tools");
 }
+
+/// Every name of a test in the page about faults: all that is written as a path of modules.
+#[test]
+fn the_tests_that_show_the_faults_exist() {
+    let page = text(Path::new("docs/faults.md"));
+    let sources: Vec<(PathBuf, String)> = files()
+        .into_iter()
+        .filter(|file| file.extension().is_some_and(|e| e == "rs"))
+        .map(|file| (file.clone(), text(&file)))
+        .collect();
+    let rows = page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("|---"));
+    let mut named = 0;
+    for line in rows.chain(page.split("## Fuzzing").skip(1)) {
+        let is_name = |name: &String| {
+            name.contains(['_', ':'])
+                && name.chars().all(|c| c.is_alphanumeric() || "_:".contains(c))
+        };
+        for name in code(line).into_iter().filter(is_name) {
+            let (modules, test) = name.rsplit_once("::").unwrap_or(("", &name));
+            let (module, function) = (modules.rsplit("::").next().unwrap(), format!("fn {test}("));
+            let has = |(file, text): &(PathBuf, String)| {
+                let path = file.to_string_lossy();
+                let file_fits = modules.is_empty()
+                    || path.contains(&format!("/{module}.rs"))
+                    || path.contains(&format!("/{module}/"))
+                    || text.contains(&format!("mod {module} {{"));
+                file_fits && text.contains(&function)
+            };
+            assert!(sources.iter().any(has), "no test {name}");
+            named += 1;
+        }
+    }
+    assert!(named > 60, "{named}");
+}

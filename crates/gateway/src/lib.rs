@@ -2,6 +2,10 @@
 
 pub mod backend;
 mod catalogue;
+#[cfg(test)]
+#[path = "../../../fuzz/checks/gateway.rs"]
+mod checks;
+mod events;
 mod filter;
 mod gateway;
 pub mod http;
@@ -11,6 +15,9 @@ mod queue;
 pub mod raw;
 mod refusal;
 mod relay;
+#[cfg(test)]
+#[path = "../../../fuzz/replay.rs"]
+mod replay;
 mod server;
 mod session;
 mod settings;

@@ -13,6 +13,10 @@ const STRING_KEPT: usize = 4 << 10;
 /// Parameters of one CSI sequence; as many as xterm.js takes. More are ignored.
 const PARAMETERS: usize = 32;
 
+/// What is shown in place of bytes that are no text. Whoever counts back from where it ends must come to
+/// where they began, so its end is reported that much behind their beginning.
+const REPLACEMENT: &str = "\u{fffd}";
+
 /// What listens to the parser.
 pub(crate) trait Actions {
     /// How many bytes of this piece have been read when the next action is reported.
@@ -225,24 +229,35 @@ impl Parser {
             }
             _ => {
                 let end = rest.iter().position(u8::is_ascii).unwrap_or(rest.len());
-                actions.reached(at + end);
-                self.unicode(&rest[..end], end == rest.len(), actions);
+                self.unicode(&rest[..end], at, end == rest.len(), actions);
                 end
             }
         }
     }
 
-    /// Text of non-ASCII bytes only; what may go on in the next piece is kept.
-    fn unicode(&mut self, mut bytes: &[u8], may_go_on: bool, actions: &mut impl Actions) {
+    /// Text of non-ASCII bytes only, from this place of the piece on; what may go on in the next one is
+    /// kept.
+    fn unicode(
+        &mut self,
+        mut bytes: &[u8],
+        mut at: usize,
+        may_go_on: bool,
+        actions: &mut impl Actions,
+    ) {
         while !bytes.is_empty() {
             let error = match str::from_utf8(bytes) {
-                Ok(text) => return actions.unicode(text),
+                Ok(text) => {
+                    actions.reached(at + bytes.len());
+                    return actions.unicode(text);
+                }
                 Err(error) => error,
             };
             let (good, bad) = bytes.split_at(error.valid_up_to());
+            at += good.len();
             if let Ok(text) = str::from_utf8(good)
                 && !text.is_empty()
             {
+                actions.reached(at);
                 actions.unicode(text);
             }
             match error.error_len() {
@@ -252,8 +267,11 @@ impl Parser {
                     return;
                 }
                 length => {
-                    actions.unicode("\u{fffd}");
-                    bytes = &bad[length.unwrap_or(bad.len())..];
+                    let length = length.unwrap_or(bad.len());
+                    actions.reached(at + REPLACEMENT.len());
+                    actions.unicode(REPLACEMENT);
+                    at += length;
+                    bytes = &bad[length..];
                 }
             }
         }
@@ -276,9 +294,9 @@ impl Parser {
                 }
                 Err(_) => {
                     // The new byte does not belong to it and is read again.
-                    self.partial_len = 0;
-                    actions.reached(at + used);
-                    actions.unicode("\u{fffd}");
+                    let begun = std::mem::take(&mut self.partial_len);
+                    actions.reached(at + used + REPLACEMENT.len() - begun);
+                    actions.unicode(REPLACEMENT);
                     return used;
                 }
             }

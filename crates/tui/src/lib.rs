@@ -4,6 +4,9 @@
 
 mod action;
 mod canvas;
+#[cfg(test)]
+#[path = "../../../fuzz/checks/input.rs"]
+mod checks;
 mod input;
 mod kept;
 mod layout;
@@ -13,6 +16,9 @@ mod markdown;
 mod model;
 mod outer;
 mod paint;
+#[cfg(test)]
+#[path = "../../../fuzz/replay.rs"]
+mod replay;
 mod run;
 #[cfg(test)]
 mod sample;

@@ -2,6 +2,7 @@
 
 mod door;
 mod guard;
+mod killed;
 mod own;
 mod raw;
 mod tokens;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::raw::Client;
 use super::{call, new_token, open, request};
 use crate::processes::desk::{Desk, id_of};
-use crate::support::{Place, running_in};
+use crate::support::{Chance, Place, running_in};
 
 #[track_caller]
 fn fails(place: &Place, arguments: &[&str]) -> String {
@@ -160,4 +160,40 @@ fn no_token_stands_where_others_read() {
         }
     }
     assert!(seen > 3);
+}
+
+#[test]
+fn ten_thousand_forged_replayed_and_revoked_tokens_are_refused() {
+    let place = Place::new();
+    let (_server, client) = open(&place);
+    let mut chance = Chance::new(31);
+    let revoked: Vec<String> = (0..4)
+        .map(|n| {
+            let (name, token) = (format!("gone{n}"), new_token(&place, &[&format!("gone{n}")]));
+            place.run(&["token", "revoke", &name]);
+            token
+        })
+        .collect();
+    let good = client.token.clone();
+    let body = call(1, "spawn_process", json!({"argv": ["cat"]})).to_string();
+    for turn in 0..10_000 {
+        let mut token = good.clone().into_bytes();
+        let at = chance.within("patterm_".len()..token.len());
+        match turn % 6 {
+            0 => token[8..].iter_mut().for_each(|b| *b = b"0123456789abcdef"[chance.within(0..16)]),
+            1 => token[at] = if token[at] == b'0' { b'1' } else { b'0' },
+            2 => token.truncate(at),
+            3 => token.insert(at, b'0'),
+            4 => drop(token.drain(.."patterm_".len())),
+            _ => token = chance.pick(&revoked).clone().into_bytes(),
+        }
+        let token = String::from_utf8(token).unwrap();
+        if token == good {
+            continue;
+        }
+        let answer = Client::new(client.address, &token).send("POST", "/mcp", &[], &body);
+        assert_eq!(answer.status, 401, "{token}: {answer:?}");
+    }
+    assert_eq!(place.run(&["ps", "--json"]), "[]\n", "none reached a tool");
+    assert_eq!(client.send("POST", "/mcp", &[], &body).status, 200);
 }

@@ -4,7 +4,7 @@ use patterm_host::identity::Token;
 use patterm_wire::Framing;
 use serde_json::{Value, json};
 
-use crate::support::{Door, Peer, Place, Serving};
+use crate::support::{Chance, Door, Peer, Place, Serving};
 
 const SOCKET: Door = Door::Socket(Framing::Newline);
 
@@ -233,4 +233,59 @@ fn a_token_outlives_a_restart_of_the_server() {
     let mut peer = server.connect(SOCKET);
     peer.greet(&token.reveal(), Some(place.project().key()));
     assert_eq!(caller(&mut peer)["name"], "lead");
+}
+
+/// The texts that an attacker could have: made up, nearly right, of processes that are gone, of
+/// another project.
+#[test]
+fn ten_thousand_forged_replayed_and_revoked_tokens_are_refused() {
+    let (place, other_place) = (Place::new(), Place::new());
+    let (server, other) = (place.serve_in_process(), other_place.serve_in_process());
+    let mut chance = Chance::new(29);
+    let issued = |server: &Serving, n: usize| -> Vec<String> {
+        (0..n).map(|n| server.agent(&format!("agent{n}"), None).1.reveal()).collect()
+    };
+    let (good, foreign) = (issued(&server, 8), issued(&other, 8));
+    let revoked: Vec<String> = (0..8)
+        .map(|n| {
+            let (process, token) = server.agent(&format!("gone{n}"), None);
+            server.host().identities.revoke(&process.id).unwrap();
+            token.reveal()
+        })
+        .collect();
+    for turn in 0..10_000 {
+        let mut token: Vec<u8> = chance.pick(&good).clone().into_bytes();
+        let at = chance.within(0..token.len());
+        match turn % 8 {
+            0 => token.iter_mut().for_each(|b| *b = b"0123456789abcdef"[chance.within(0..16)]),
+            // One of four bits of one digit is another.
+            1 => {
+                token[at] =
+                    b"0123456789abcdef"[(hex(token[at]) ^ (1 << chance.within(0..4))) as usize]
+            }
+            2 => token.truncate(at),
+            3 => token.insert(at, b'0'),
+            4 => token.rotate_left(1 + at / 2),
+            5 => token.reverse(),
+            6 => token = chance.pick(&revoked).clone().into_bytes(),
+            _ => token = chance.pick(&foreign).clone().into_bytes(),
+        }
+        let token = String::from_utf8(token).unwrap();
+        if !good.contains(&token) {
+            check_refused(
+                &server,
+                &json!({"patterm_identity": token}).to_string(),
+                "unknown_token",
+            );
+        }
+    }
+    for token in good {
+        let mut peer = server.connect(SOCKET);
+        peer.greet(&token, None);
+        assert_eq!(caller(&mut peer)["role"], "orchestrator");
+    }
+}
+
+fn hex(digit: u8) -> u8 {
+    char::from(digit).to_digit(16).unwrap() as u8
 }

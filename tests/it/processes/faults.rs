@@ -23,7 +23,7 @@ fn serve_limited(place: &Place, limit: &str) -> Entry {
     start(place.command(Path::new("sh")).args(["-c", &script]).arg(place.binary()))
 }
 
-fn keeper(place: &Place) -> u32 {
+pub(super) fn keeper(place: &Place) -> u32 {
     let found = running_in(&place.path("project")).into_iter().find(|pid| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
@@ -57,7 +57,7 @@ fn many_processes_come_and_go_without_a_trace() {
     let keeper = keeper(&place);
     let look = || (census(server.pid()), census(keeper));
     let (before, memory) = (look(), Vitals::of(server.pid()).resident());
-    let times = if long() { 20_000 } else { 2_000 };
+    let times = if long() { 100_000 } else { 2_000 };
     (0..times).for_each(|_| cycle());
     // Idle threads of a pool end by themselves, and inits as soon as they are let go.
     until("as before", || {

@@ -10,6 +10,7 @@ mod looking;
 mod owners;
 mod ports;
 mod programs;
+mod stubborn;
 pub(crate) mod survival;
 mod timers;
 mod typing;

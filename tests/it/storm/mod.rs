@@ -5,6 +5,7 @@ mod giant_line;
 mod ledger;
 mod malformed;
 mod slow_sender;
+mod stalled;
 mod traffic;
 mod unread;
 

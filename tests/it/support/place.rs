@@ -9,6 +9,7 @@ use std::process::Command;
 use patterm_host::limits::Limits;
 use patterm_host::runtime::RuntimeDir;
 use patterm_host::state::StateDir;
+use patterm_host::tools::Registry;
 use patterm_host::{Project, Settings};
 use rustix::process::Signal;
 
@@ -136,11 +137,16 @@ impl Place {
     }
 
     pub(crate) fn serve_with(&self, limits: Limits) -> Serving {
+        self.serve_as(limits, tools::registry())
+    }
+
+    /// A server in this process with these tools.
+    pub(crate) fn serve_as(&self, limits: Limits, tools: Registry) -> Serving {
         Serving::start(Settings {
             project: self.project(),
             runtime: self.runtime(),
             state: self.state(),
-            tools: tools::registry(),
+            tools,
             limits,
             program: patterm_binary(),
             settings: Some(self.path("home/.config/patterm/config.toml")),

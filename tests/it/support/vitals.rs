@@ -33,6 +33,11 @@ impl Vitals {
         std::fs::write(self.folder.join("clear_refs"), "5").unwrap();
     }
 
+    /// Bytes of memory of its own: without mapped files, which the kernel takes back when it likes.
+    pub(crate) fn anonymous(&self) -> u64 {
+        self.status("RssAnon:")
+    }
+
     /// How many descriptors are open.
     pub(crate) fn descriptors(&self) -> usize {
         std::fs::read_dir(self.folder.join("fd")).unwrap().count()

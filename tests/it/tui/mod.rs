@@ -2,6 +2,7 @@
 
 mod attach;
 mod bring_back;
+mod hostile;
 mod keys;
 mod leaving;
 mod panes;

@@ -124,6 +124,11 @@ impl<'a> Screen<'a> {
         }
     }
 
+    /// Writes down from now on, byte for byte, what the program on it writes.
+    pub(crate) fn record(&self, file: &std::path::Path) {
+        self.ask(&["pipe-pane", "-t", "w", &format!("exec cat > {}", file.display())]);
+    }
+
     /// What was last copied.
     pub(crate) fn clipboard(&self) -> String {
         self.ask(&["show-buffer"])
@@ -137,6 +142,11 @@ impl<'a> Screen<'a> {
 
     /// The process id of what runs on it in front.
     pub(crate) fn front_pid(&self, name: &str) -> u32 {
+        self.front(name).unwrap()
+    }
+
+    /// The same, if there is one.
+    pub(crate) fn front(&self, name: &str) -> Option<u32> {
         let shell = self.ask(&["display-message", "-p", "-t", "w", "#{pane_pid}"]);
         let is_it = |pid: &u32| {
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -145,7 +155,7 @@ impl<'a> Screen<'a> {
         };
         let pids = std::fs::read_dir("/proc").unwrap().flatten();
         let mut pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        pids.find(is_it).unwrap()
+        pids.find(is_it)
     }
 }
 

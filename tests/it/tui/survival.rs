@@ -4,7 +4,9 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::Screen;
-use crate::support::{Place, Running};
+use crate::processes::desk::{long, until};
+use crate::processes::survival::moment;
+use crate::support::{Chance, Place, Running};
 
 fn server_pid(place: &Place) -> u32 {
     let listed: Value = serde_json::from_str(&place.run(&["ls", "--json"])).unwrap();
@@ -62,4 +64,36 @@ fn a_server_that_was_ended_ends_it_too() {
     let mut screen = Screen::with_patterm(&place, 80, 24);
     place.run(&["kill"]);
     screen.until("the server has ended; `patterm` starts it again");
+}
+
+/// Killed while it starts, while it shows, while it is typed into: the program lives, and the next one
+/// shows the same.
+#[test]
+fn it_is_killed_and_the_next_one_shows_the_same() {
+    let place = Place::new();
+    let mut chance = Chance::new(17);
+    place.run(&["run", "--", "sh", "-c", "seq 1 12; exec cat"]);
+    let program = |place: &Place| {
+        let listed: Value = serde_json::from_str(&place.run(&["ps", "--json"])).unwrap();
+        (listed[0]["pid"].clone(), listed[0]["status"].clone())
+    };
+    let (before, server) = (program(&place), server_pid(&place));
+    let mut screen = Screen::new(&place, 80, 24);
+    screen.line(&format!("while :; do {}; stty sane; done", place.binary().display()));
+    let shown = screen.until_it(|shown| shown.contains("12") && shown.contains("ctrl+b: keys"));
+    let times = if long() { 500 } else { 30 };
+    let mut last = None;
+    for _ in 0..times {
+        let pid =
+            until("the next one", || screen.front("patterm").filter(|pid| Some(*pid) != last));
+        moment(&mut chance);
+        // Between two looks it may have been the shell's fork that only became patterm.
+        let Some(killed) = Running::find(pid) else { continue };
+        killed.signal(Signal::KILL);
+        killed.wait();
+        last = Some(pid);
+    }
+    screen.until_it(|now| now == shown);
+    assert_eq!(program(&place), before, "the same program, which runs");
+    assert_eq!(server_pid(&place), server, "the same server");
 }

@@ -44,9 +44,10 @@ impl Parser {
             if self.pasting {
                 return self.paste();
             }
+            // However long it is in the end: it must not matter in which pieces it comes.
             let length = match length(&self.buffer)? {
-                Length::Whole(length) => length,
-                Length::Open if self.buffer.len() > SEQUENCE_BYTES => self.buffer.len(),
+                Length::Whole(length) => length.min(SEQUENCE_BYTES),
+                Length::Open if self.buffer.len() >= SEQUENCE_BYTES => SEQUENCE_BYTES,
                 Length::Open => return None,
             };
             let raw: Vec<u8> = self.buffer.drain(..length).collect();
@@ -117,6 +118,8 @@ fn length(bytes: &[u8]) -> Option<Length> {
             if rest.len() > digits { whole(digits + 3) } else { Length::Open }
         }
         [0x1b, b']' | b'P' | b'_' | b'^' | b'X', rest @ ..] => string_end(rest)?,
+        // Of many escapes the last two belong to what follows.
+        [0x1b, 0x1b, 0x1b, ..] => whole(1),
         [0x1b, 0x1b, ..] => match length(&bytes[1..])? {
             Length::Whole(length) if length > 1 => whole(length + 1),
             Length::Whole(_) => whole(1),

@@ -8,21 +8,27 @@ use hyper::body::Incoming as Body;
 use patterm_wire::{DEFAULT_MESSAGE_LIMIT, Id, Incoming, Message};
 use tokio::io::{AsyncWriteExt, DuplexStream};
 
+use crate::events::{EventReader, TooLong};
+
 /// Where lines go.
 pub(super) type Out = Arc<tokio::sync::Mutex<DuplexStream>>;
 
 /// The events of one stream.
-#[derive(Default)]
 pub(super) struct Events {
     pub(super) last: Option<HeaderValue>,
-    line: Vec<u8>,
-    data: Vec<u8>,
+    reader: EventReader,
+}
+
+impl Default for Events {
+    fn default() -> Self {
+        Self::after(None)
+    }
 }
 
 impl Events {
     /// A stream that goes on after this event.
     pub(super) fn after(last: Option<HeaderValue>) -> Self {
-        Self { last, ..Self::default() }
+        Self { last, reader: EventReader::new(DEFAULT_MESSAGE_LIMIT) }
     }
 
     /// Passes on what comes, until the stream ends or the answer to this request was there.
@@ -34,17 +40,8 @@ impl Events {
     ) -> Result<Option<Vec<u8>>, String> {
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|e| reason(&e))?;
-            let Some(bytes) = frame.data_ref() else { continue };
-            for part in bytes.split_inclusive(|byte| *byte == b'\n') {
-                self.line.extend_from_slice(part);
-                if self.line.len() + self.data.len() > DEFAULT_MESSAGE_LIMIT {
-                    return Err("sent an event that is too long".into());
-                }
-                if !part.ends_with(b"\n") {
-                    continue;
-                }
-                let line = std::mem::take(&mut self.line);
-                let Some(event) = self.take(line.trim_ascii_end()) else { continue };
+            let mut bytes = frame.data_ref().map_or(&[][..], |data| data);
+            while let Some(event) = self.next(&mut bytes)? {
                 write(out, &event).await;
                 if of.is_some_and(|id| answers(&event, id)) {
                     return Ok(Some(event));
@@ -54,27 +51,12 @@ impl Events {
         Ok(None)
     }
 
-    /// Takes a line; an event is over with an empty one.
-    fn take(&mut self, line: &[u8]) -> Option<Vec<u8>> {
-        if line.is_empty() {
-            let data = std::mem::take(&mut self.data);
-            return (!data.is_empty()).then_some(data);
+    fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Vec<u8>>, String> {
+        let event = self.reader.next(bytes);
+        if let Some(id) = self.reader.take_id() {
+            self.last = HeaderValue::from_bytes(&id).ok();
         }
-        let (name, value) = match line.iter().position(|byte| *byte == b':') {
-            Some(at) => (&line[..at], line[at + 1..].trim_ascii_start()),
-            None => (line, &b""[..]),
-        };
-        match name {
-            b"data" => {
-                if !self.data.is_empty() {
-                    self.data.push(b' ');
-                }
-                self.data.extend_from_slice(value);
-            }
-            b"id" => self.last = HeaderValue::from_bytes(value).ok(),
-            _ => {}
-        }
-        None
+        event.map_err(|TooLong| "sent an event that is too long".into())
     }
 }
 

@@ -1,6 +1,8 @@
-//! What must hold for any input. The fuzz targets and the tests that replay the corpus share it.
+//! What must hold of frames, messages and views for any bytes. The fuzz targets and the tests that
+//! replay the corpus share it.
 #![allow(dead_code, reason = "each fuzz target uses one of them")]
 
+use patterm_wire::view::ViewDecoder;
 use patterm_wire::{BadFrame, Decoder, Frame, Id, Incoming, Malformed, Message};
 use serde_json::Value;
 
@@ -71,4 +73,53 @@ fn one(message: &Message<'_>, data: &[u8]) {
     };
     let stood = |id: &Id| data.windows(id.as_json().len()).any(|w| w == id.as_json().as_bytes());
     assert!(id.is_none_or(stood));
+}
+
+/// Both sides of a view: however their bytes are cut, what is understood is the same, and what was
+/// understood is written as it was read.
+pub(crate) fn views(data: &[u8]) {
+    let Some((step, stream)) = data.split_first() else { return };
+    let step = usize::from(*step).max(1);
+    let (whole, cut) = (views_of(stream, stream.len().max(1)), views_of(stream, step));
+    assert_eq!(whole, cut, "by {step}");
+}
+
+/// What the two sides read of a stream in pieces, and whether they gave up.
+fn views_of(stream: &[u8], step: usize) -> (Vec<String>, bool, Vec<String>, bool) {
+    let (mut to, mut from) = (ViewDecoder::default(), ViewDecoder::default());
+    let (mut shown, mut said) = (Vec::new(), Vec::new());
+    let (mut to_failed, mut from_failed) = (false, false);
+    for piece in stream.chunks(step) {
+        to.feed(piece);
+        while !to_failed {
+            match to.next_to_view() {
+                Ok(Some(frame)) => {
+                    let mut bytes = Vec::new();
+                    frame.encode(&mut bytes);
+                    let mut again = ViewDecoder::default();
+                    again.feed(&bytes);
+                    assert_eq!(again.next_to_view().ok().flatten().as_ref(), Some(&frame));
+                    shown.push(format!("{frame:?}"));
+                }
+                Ok(None) => break,
+                Err(_) => to_failed = true,
+            }
+        }
+        from.feed(piece);
+        while !from_failed {
+            match from.next_from_view() {
+                Ok(Some(frame)) => {
+                    let mut bytes = Vec::new();
+                    frame.encode(&mut bytes);
+                    let mut again = ViewDecoder::default();
+                    again.feed(&bytes);
+                    assert_eq!(again.next_from_view().ok().flatten().as_ref(), Some(&frame));
+                    said.push(format!("{frame:?}"));
+                }
+                Ok(None) => break,
+                Err(_) => from_failed = true,
+            }
+        }
+    }
+    (shown, to_failed, said, from_failed)
 }

@@ -1,0 +1,189 @@
+//! What must hold of what shared MCP servers say, for any bytes: their lines, their events, and a whole
+//! session. The fuzz targets and the tests that replay the corpus share it.
+#![allow(dead_code, reason = "each fuzz target uses one of them")]
+
+use std::collections::BTreeMap;
+
+use patterm_wire::{Id, Incoming, Message};
+
+use crate::events::EventReader;
+use crate::lines::{Lines, LongLine};
+use crate::refusal::{Refusal, RefusalKind};
+use crate::relay::{Ask, Era, Eras, Output, Relay, Terms};
+
+const LIMIT: usize = 64;
+
+/// Lines that come in pieces, what was left of long ones, and what had no end.
+fn lines_of(stream: &[u8], step: usize) -> (Vec<Vec<u8>>, Vec<LongLine>, Vec<u8>) {
+    let mut lines = Lines::new(LIMIT, 8);
+    let (mut whole, mut long) = (Vec::new(), Vec::new());
+    for piece in stream.chunks(step) {
+        lines.take(piece, |line| whole.push(line.to_vec()));
+        long.extend(lines.take_long());
+    }
+    (whole, long, lines.rest())
+}
+
+/// The first byte says how the rest is cut into reads. However that is, the lines are the same, and
+/// none is longer than the limit.
+pub(crate) fn lines(data: &[u8]) {
+    let Some((step, stream)) = data.split_first() else { return };
+    let whole = lines_of(stream, stream.len().max(1));
+    assert_eq!(whole, lines_of(stream, usize::from(*step).max(1)), "by {step}");
+    assert!(whole.0.iter().all(|line| line.len() <= LIMIT && !line.contains(&b'\n')));
+}
+
+/// The events of a stream that comes in pieces, its ids, and whether one was too long.
+fn events_of(stream: &[u8], step: usize) -> (Vec<Vec<u8>>, Option<Vec<u8>>, bool) {
+    let mut reader = EventReader::new(LIMIT);
+    let (mut events, mut id) = (Vec::new(), None);
+    for mut piece in stream.chunks(step) {
+        loop {
+            let next = reader.next(&mut piece);
+            id = reader.take_id().or(id);
+            match next {
+                Ok(Some(event)) => events.push(event),
+                Ok(None) => break,
+                Err(_) => return (events, id, true),
+            }
+        }
+    }
+    (events, id, false)
+}
+
+/// The same of a stream of events.
+pub(crate) fn events(data: &[u8]) {
+    let Some((step, stream)) = data.split_first() else { return };
+    let whole = events_of(stream, stream.len().max(1));
+    assert_eq!(whole, events_of(stream, usize::from(*step).max(1)), "by {step}");
+    assert!(whole.0.iter().all(|event| !event.is_empty() && event.len() <= LIMIT));
+    assert!(whole.0.iter().all(|event| !event.contains(&b'\n')));
+}
+
+/// A session as a play: each line begins with who does something, and the number of a caller where it
+/// matters. Nobody is answered twice, everybody under his own id, and at the end nobody waits.
+pub(crate) fn session(data: &[u8]) {
+    let terms = Terms { exclusive: data.first() == Some(&b'!'), ..Terms::default() };
+    let mut play = Play {
+        relay: Relay::new(Terms { roots: "[]".into(), ..terms }, Eras::default()),
+        asked: Vec::new(),
+        open: BTreeMap::new(),
+    };
+    for line in data.split(|byte| *byte == b'\n') {
+        play.act(line);
+        play.look();
+    }
+    play.relay.close(&Refusal::new(RefusalKind::Ended, "over"));
+    play.look();
+    assert!(play.open.is_empty(), "never answered: {:?}", play.open);
+    assert_eq!(play.relay.in_flight(), 0);
+}
+
+struct Play {
+    relay: Relay<usize>,
+    /// By the number of an ask: whose it was.
+    asked: Vec<(u64, Id)>,
+    /// Those that must still be answered.
+    open: BTreeMap<usize, Id>,
+}
+
+impl Play {
+    fn act(&mut self, line: &[u8]) {
+        let (Some(who), rest) = (line.first(), line.get(1..).unwrap_or_default()) else { return };
+        let caller = u64::from(rest.first().copied().unwrap_or_default() & 3);
+        let said = rest.get(1..).unwrap_or_default();
+        match who {
+            b's' => self.relay.hear(rest),
+            b'x' => {
+                let (head, tail) = rest.split_at(rest.len() / 2);
+                let line = LongLine { head: head.to_vec(), tail: tail.to_vec() };
+                self.relay.hear_too_long(&line, 1);
+            }
+            b'c' => self.say(caller, said),
+            b'j' => self.relay.join(caller),
+            b'l' => {
+                self.relay.leave(caller);
+                let gone = |number: &usize| self.asked[*number].0 == caller;
+                self.open.retain(|number, _| !gone(number));
+            }
+            b'w' => self.relay.initialized_written(caller != 0),
+            b'p' | b't' => {
+                let Some((own, _)) = self.relay.greeting() else { return };
+                if *who == b'p' {
+                    self.relay.probe_is_over(own);
+                } else {
+                    self.relay.greeting_is_late(own);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A caller says something, as it comes from a door.
+    fn say(&mut self, caller: u64, said: &[u8]) {
+        let (Ok(text), Ok(Incoming::One(message))) =
+            (std::str::from_utf8(said), Incoming::parse(said))
+        else {
+            return;
+        };
+        match message {
+            Message::Request { id, method, .. } => {
+                let number = self.asked.len();
+                self.asked.push((caller, id.clone()));
+                self.open.insert(number, id.clone());
+                self.relay.join(caller);
+                let (method, text) = (method.to_string(), text.to_owned());
+                let era = Era::of(&text);
+                self.relay.ask(Ask { line: caller, id, method, text, era, reply: number });
+            }
+            Message::Notification { method, .. } => self.relay.tell(caller, &method, text),
+            Message::Response { id: Some(id), .. } => self.relay.respond(caller, &id, text),
+            Message::Response { .. } => {}
+        }
+    }
+
+    fn look(&mut self) {
+        let mut out = Vec::new();
+        self.relay.move_output(&mut out);
+        for output in out {
+            match output {
+                Output::Write(text) | Output::WriteInitialized(text) => {
+                    assert!(!text.contains('\n'), "one line: {text}");
+                    assert!(Incoming::parse(text.as_bytes()).is_ok(), "{text}");
+                }
+                Output::Answer(number, body) => {
+                    let id = self.open.remove(&number);
+                    let id =
+                        id.unwrap_or_else(|| panic!("answered again: {:?}", self.asked[number]));
+                    let Ok(Incoming::One(Message::Response { id: Some(of), .. })) =
+                        Incoming::parse(&body)
+                    else {
+                        panic!("no answer: {}", body.escape_ascii());
+                    };
+                    assert_eq!(of, id);
+                }
+                Output::Tell { text, .. } => assert!(Incoming::parse(text.as_bytes()).is_ok()),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::replay::replay;
+
+    #[test]
+    fn lines() {
+        replay("lines", super::lines);
+    }
+
+    #[test]
+    fn events() {
+        replay("events", super::events);
+    }
+
+    #[test]
+    fn session() {
+        replay("session", super::session);
+    }
+}

@@ -1,0 +1,72 @@
+//! HTTP clients that are gone in the middle of something: nobody else notices.
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::raw::Client;
+use super::{call, open, request};
+use crate::processes::desk::{Desk, long, until};
+use crate::processes::survival::{COUNTER, check_counted, moment};
+use crate::support::{Chance, Place, Vitals};
+use crate::view::View;
+
+/// Begins something that takes its time, each time something else.
+fn begin(client: &Client, session: &str, id: &str, turn: usize) -> TcpStream {
+    let own = ("Mcp-Session-Id", session);
+    let ask = |body: &Value| client.begin("POST", "/mcp", &[own], &body.to_string());
+    match turn % 5 {
+        0 => ask(&call(1, "wait_for_pattern", json!({"process_id": id, "pattern": "never"}))),
+        1 => {
+            ask(&call(2, "get_process_raw_output", json!({"process_id": id, "max_bytes": 1 << 20})))
+        }
+        2 => client.begin("GET", "/mcp", &[own], ""),
+        3 => client.begin("POST", "/mcp", &[own, ("Content-Length", "999999")], "{\"jsonrpc\""),
+        _ => {
+            let mut stream = TcpStream::connect(client.address).unwrap();
+            stream.write_all(b"POST /mcp HTTP/1.1\r\nHost: loc").unwrap();
+            stream
+        }
+    }
+}
+
+/// What a view that comes now shows, which is what the server says the screen is.
+fn seen(socket: &Path, desk: &mut Desk, id: &str) -> Vec<String> {
+    let mut view = View::attach_at(socket, id, 24, 80);
+    let rows = desk.rows(id);
+    view.until(|view| rows.iter().all(|row| view.shows(row)));
+    rows
+}
+
+#[test]
+fn clients_are_killed_and_nobody_else_notices() {
+    let place = Place::new();
+    let mut chance = Chance::new(23);
+    let (server, client) = open(&place);
+    let process = server.process();
+    let mut desk = Desk::at(&server.socket());
+    let still = desk.sh("seq 1 12; exec cat");
+    desk.wait(&still, "^12$");
+    let shown = seen(&server.socket(), &mut desk, &still);
+    let id = desk.sh(COUNTER);
+    let begun = client.own(&request(0, "initialize", json!({"protocolVersion": "2025-11-25"})));
+    let session = begun.header("mcp-session-id").unwrap();
+    let vitals = Vitals::of(server.pid());
+    let descriptors = vitals.descriptors();
+    let times = if long() { 500 } else { 170 };
+    for turn in 0..times {
+        // Gone without a word, with what was sent to it unread: as a killed one is.
+        let stream = begin(&client, &session, &id, turn);
+        moment(&mut chance);
+        drop(stream);
+    }
+    assert!(!process.is_gone(), "the same server");
+    assert_eq!(client.own(&call(1, "whoami", json!({}))).status, 200);
+    until("nothing of them is left", || (vitals.descriptors() <= descriptors).then_some(()));
+    std::fs::write(place.path("project/stop"), "").unwrap();
+    desk.wait(&id, r"^end \d+$");
+    check_counted(&desk.raw(&id));
+    assert_eq!(seen(&server.socket(), &mut desk, &still), shown);
+}

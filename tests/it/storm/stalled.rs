@@ -1,0 +1,121 @@
+//! Clients that stop reading for a while in the middle of a flood: a view, one of the socket, one over
+//! HTTP. The server's memory stays in bounds, others are served, and the view is right when it reads
+//! again.
+
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use patterm_wire::Framing;
+use serde_json::{Value, json};
+
+use super::{MIB, scaled};
+use crate::processes::desk::Desk;
+use crate::support::{Door, Peer, Place, Spawned, Vitals};
+use crate::view::View;
+
+/// What one that does not read may cost (design/bars.md).
+const MEMORY: u64 = 8 * MIB;
+
+/// On the other screen: what scrolls away there is not kept as history, which would be counted.
+const FLOOD: &str =
+    "trap : INT; printf '\\033[?1049h'; yes much of the same; printf '\\033[?1049l';
+    echo; echo the end; exec cat";
+
+struct Flood {
+    place: Place,
+    server: Spawned,
+    desk: Desk,
+    id: String,
+}
+
+impl Flood {
+    fn begin() -> Self {
+        let place = Place::new();
+        let output = place.run(&["serve", "--http", "127.0.0.1:0", "--json"]);
+        let server = Spawned { entry: serde_json::from_str(&output).unwrap() };
+        let mut desk = Desk::at(&server.socket());
+        let id = desk.sh(FLOOD);
+        desk.wait(&id, "much");
+        // So that the first answer of its size, which brings up buffers that stay, is not counted.
+        for _ in 0..4 {
+            desk.ok("get_process_raw_output", large(&id));
+        }
+        Self { place, server, desk, id }
+    }
+
+    /// For as long as they do not read: what they cost at most, with others served all the while.
+    fn watch(&mut self, before: u64) {
+        let span = Duration::from_secs(scaled(2, 60) as u64);
+        let vitals = Vitals::of(self.server.pid());
+        let (begun, mut served, mut most) = (Instant::now(), 0, 0);
+        while begun.elapsed() < span {
+            assert_eq!(self.desk.status(&self.id)["status"], "running");
+            served += 1;
+            most = most.max(vitals.anonymous());
+        }
+        let cost = most.saturating_sub(before);
+        assert!(cost <= MEMORY, "{} KiB", cost / 1024);
+        assert!(served > 10, "only {served} calls in {span:?}");
+    }
+
+    fn memory(&self) -> u64 {
+        Vitals::of(self.server.pid()).anonymous()
+    }
+
+    /// Asks for much, again and again.
+    fn requests(&self) -> impl Iterator<Item = Value> {
+        let arguments = large(&self.id);
+        (0..200).map(move |id| {
+            let params = json!({"name": "get_process_raw_output", "arguments": arguments});
+            json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+        })
+    }
+}
+
+fn large(id: &str) -> Value {
+    json!({"process_id": id, "max_bytes": 1 << 20})
+}
+
+#[test]
+fn a_view_of_a_flood() {
+    let mut flood = Flood::begin();
+    let mut view = View::attach_at(&flood.server.socket(), &flood.id, 24, 80);
+    view.until(|view| view.shows("much"));
+    flood.watch(flood.memory());
+    flood.desk.key(&flood.id, "ctrl+c");
+    view.until(|view| view.shows("the end"));
+    let shown: Vec<String> = view.screen.rows().iter().map(|row| row.trim_end().into()).collect();
+    assert_eq!(shown[..2], flood.desk.rows(&flood.id)[..2]);
+}
+
+#[test]
+fn a_client_of_the_socket() {
+    let mut flood = Flood::begin();
+    let mut unread = Peer::connect(Door::Socket(Framing::Newline), &flood.server.socket());
+    let before = flood.memory();
+    let requests: String = flood.requests().map(|request| format!("{request}\n")).collect();
+    unread.send(requests.as_bytes());
+    flood.watch(before);
+    // It is not given up: what it asked first is answered first.
+    assert_eq!(unread.receive()["id"], 0);
+}
+
+#[test]
+fn a_client_over_http() {
+    let mut flood = Flood::begin();
+    let token = flood.place.run(&["token", "new", "lazy"]);
+    let mut stream = TcpStream::connect(flood.server.entry.http.unwrap()).unwrap();
+    let before = flood.memory();
+    for request in flood.requests() {
+        let (token, body) = (token.trim(), request.to_string());
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
+             Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+             Content-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+    }
+    flood.watch(before);
+}
