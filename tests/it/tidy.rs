@@ -153,6 +153,18 @@ fn no_test_is_ignored_and_none_sleeps() {
 }
 
 #[test]
+fn the_version_has_its_place_in_the_changelog() {
+    let version = patterm_host::VERSION;
+    let changelog = text(Path::new("CHANGELOG.md"));
+    let newest = changelog.lines().filter_map(|line| line.strip_prefix("## "));
+    let mut newest = newest.filter(|heading| *heading != "Unreleased");
+    let heading = newest.next().unwrap_or_default();
+    let date = heading.strip_prefix(&format!("{version} · ")).unwrap_or_default();
+    let digits = date.split('-').map(|part| part.parse::<u32>().is_ok());
+    assert!(digits.eq([true; 3]), "the first heading is {heading:?}, the version is {version}");
+}
+
+#[test]
 fn nothing_names_this_machine_or_a_registry() {
     let banned = [
         concat!("/ro", "ot/"),
