@@ -30,7 +30,10 @@ const TEXT_BYTES: usize = 1 << 20;
 
 /// What the server keeps of what scrolled off all screens, unless it is told otherwise. When twice as
 /// much was printed there is no more room in it.
-const HISTORY_BYTES: f64 = (96 << 20) as f64;
+const HISTORY_BYTES: u64 = 96 << 20;
+
+/// How long a slow machine may take to print so much.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What a turn came to.
 struct Turn {
@@ -58,13 +61,7 @@ pub(crate) fn measure() -> anyhow::Result<Measured> {
     };
     let looks = format!("{:.0} looks in a turn", median(|turn| turn.looks.len() as f64));
     let rate = format!("{:.1} MB/s in all", median(|turn| turn.sum() / turn.seconds / 1e6));
-    let printed = least(Turn::sum);
-    anyhow::ensure!(printed > 2.0 * HISTORY_BYTES, "only {printed} bytes were printed");
-    let memory = format!(
-        "{:.0} MiB without files; at least {:.0} MB printed",
-        median(|turn| turn.anonymous_mib),
-        printed / 1e6
-    );
+    let memory = format!("{:.0} MiB without files", median(|turn| turn.anonymous_mib));
     Ok(vec![
         row("screen read, median", median(|turn| turn.look(0.5)), "ms", Bar::Less),
         row("screen read, p99", median(|turn| turn.look(0.99)), "ms", Bar::AtMost(25.0))
@@ -114,9 +111,14 @@ fn turn() -> anyhow::Result<Turn> {
     let after = offsets(&mut tools, &ids)?;
     let seconds = start.elapsed().as_secs_f64();
     let printed = after.iter().zip(&before).map(|(after, before)| (after - before) as f64);
+    let printed = printed.collect();
+    while offsets(&mut tools, &ids)?.iter().sum::<u64>() < 2 * HISTORY_BYTES {
+        anyhow::ensure!(start.elapsed() < PATIENCE, "the history is not full after {PATIENCE:?}");
+        proc::pause(Duration::from_millis(100));
+    }
     Ok(Turn {
         looks,
-        printed: printed.collect(),
+        printed,
         seconds,
         most_mib: proc::most_memory_mib(place.server)?,
         anonymous_mib: proc::memory_mib(place.server, "Anonymous:")?,

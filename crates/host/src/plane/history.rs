@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_budget_of_all_histories_is_kept_and_used_within_a_percent() {
-        const BUDGET: usize = 8 << 20;
+        const BUDGET: usize = 4 << 20;
         let dir = tempfile::tempdir().unwrap();
         let panes: Vec<_> = (1..=50).map(|number| live(&dir, number)).collect();
         let mut histories = Histories::new(BUDGET);

@@ -145,13 +145,15 @@ impl Reader {
         self.read().back().map_or(0, |segment| segment.end())
     }
 
-    /// Up to `most` bytes from `offset` on, or from the first that is still there.
+    /// Up to `most` bytes from `offset` on, or from the first that is still there. The memory they
+    /// were looked at in is let go of: there is a copy.
     pub fn copy(&self, offset: u64, most: usize) -> Bytes {
         let mut copied = Bytes { offset: offset.max(self.start()), bytes: Vec::new() };
         self.visit(offset, most, |piece| {
             copied.bytes.extend_from_slice(piece);
             true
         });
+        self.release(copied.offset, copied.offset + copied.bytes.len() as u64);
         copied
     }
 
@@ -255,6 +257,37 @@ mod tests {
         }
         fill(&mut log, 1_000);
         assert_eq!(log.reader().copy(0, usize::MAX).bytes, pattern(0, 701_000));
+    }
+
+    #[test]
+    fn what_was_copied_is_not_held_in_memory_as_well() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut log = Log::open(dir.path(), 64 << 20).unwrap();
+        fill(&mut log, 5_000_000);
+        let reader = log.reader();
+        assert!(resident_kib(dir.path()) > 4_000);
+        assert_eq!(reader.copy(0, usize::MAX).bytes.len(), 5_000_000);
+        // The header of each file, and the page where it ends.
+        assert!(resident_kib(dir.path()) < 100, "{}", resident_kib(dir.path()));
+    }
+
+    /// What the files of a folder take of this process's memory.
+    fn resident_kib(folder: &Path) -> u64 {
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let (mut ours, mut sum) = (false, 0);
+        for line in maps.lines() {
+            match line.strip_prefix("Rss:") {
+                Some(rss) if ours => {
+                    sum += rss.trim_end_matches("kB").trim().parse::<u64>().unwrap()
+                }
+                // A mapping begins with its addresses and ends with its file; fields have a colon.
+                _ if line.split(' ').next().unwrap().contains('-') => {
+                    ours = line.contains(folder.to_str().unwrap());
+                }
+                _ => {}
+            }
+        }
+        sum
     }
 
     #[test]
