@@ -139,6 +139,19 @@ fn cost(
     Ok(Cost { wall: milliseconds(median(times)), cpu: milliseconds(cpu) })
 }
 
+/// Waits until a server has nothing more to do of what was asked for.
+fn settle(server: u32) {
+    let mut before = proc::cpu_precisely(server);
+    loop {
+        proc::pause(Duration::from_millis(200));
+        let now = proc::cpu_precisely(server);
+        if now.saturating_sub(before) < Duration::from_millis(1) {
+            return;
+        }
+        before = now;
+    }
+}
+
 fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::{Cost, Growth, LINEAR, SAME, cost, milliseconds};
+use super::{Cost, Growth, LINEAR, SAME, cost, milliseconds, settle};
 use crate::row::median;
 use crate::session::{Place, Tools};
 use crate::{proc, text};
@@ -41,6 +41,7 @@ pub(super) fn measure() -> anyhow::Result<Vec<Growth>> {
             }
             last = id;
         }
+        settle(place.server);
         let [wall, cpu] = [walls, spent].map(|times| milliseconds(median(times)));
         printed.push(&Cost { wall, cpu });
         memory.costs.push(proc::memory_mib(place.server, "Anonymous:")?);

@@ -2,6 +2,7 @@
 //! or do not read. Whoever sends it, the others are served, and nothing is kept.
 
 mod giant_line;
+mod leaving;
 mod ledger;
 mod malformed;
 mod slow_sender;

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use patterm_gateway::http::Outcome;
@@ -38,8 +38,9 @@ pub(crate) struct Door {
     told: Mutex<Option<u64>>,
     /// The client has shaken hands, and takes notifications that nobody asked for.
     greeted: AtomicBool,
-    /// It is looked at whether the client's list is another one.
-    watches: AtomicBool,
+    /// Looks whether the client's list is another one, as long as this door is there: lists may stay
+    /// as they are for ever.
+    watch: OnceLock<Owned<()>>,
     /// Counts changes of what this client can see.
     changes: watch::Sender<u64>,
 }
@@ -50,7 +51,7 @@ impl std::fmt::Debug for Door {
     }
 }
 
-/// A task that ends with whoever waits for it.
+/// A task that ends with whoever it is for.
 struct Owned<T>(JoinHandle<T>);
 
 impl<T> Drop for Owned<T> {
@@ -72,7 +73,7 @@ impl Door {
             lines: Mutex::default(),
             told: Mutex::default(),
             greeted: AtomicBool::new(false),
-            watches: AtomicBool::new(false),
+            watch: OnceLock::new(),
             changes: watch::Sender::new(0),
             host,
             caller,
@@ -93,10 +94,10 @@ impl Door {
     /// Adds the tools of shared servers to a list of patterm's own.
     pub(crate) async fn complete(self: &Arc<Self>, list: String) -> String {
         // Who never asked for a list need not hear that it is another one.
-        if !self.watches.swap(true, Ordering::Relaxed) {
+        self.watch.get_or_init(|| {
             let changes = self.host.shared.catalogue().changes();
-            tokio::spawn(watch_lists(Arc::downgrade(self), changes));
-        }
+            Owned(tokio::spawn(watch_lists(Arc::downgrade(self), changes)))
+        });
         if !self.is_open() {
             *self.told() = Some(hash(&[]));
             return list;
