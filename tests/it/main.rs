@@ -24,6 +24,7 @@ mod pads;
 mod processes;
 mod protocol;
 mod proxy;
+mod release;
 mod screen_reference;
 mod set_up;
 mod shared;
