@@ -25,6 +25,7 @@ mod panics;
 mod processes;
 mod protocol;
 mod proxy;
+mod release;
 mod screen_reference;
 mod set_up;
 mod shared;

@@ -199,7 +199,8 @@ fn agents(answer: &Value) -> Vec<Finding> {
         true => fair(
             "agents",
             "no agent's CLI is found",
-            "install one, or name its program in the settings; `patterm agents` says where was looked",
+            "install Claude Code, Codex, opencode or Gemini CLI, or name another in config.toml; \
+             `patterm agents` says where was looked",
         ),
     }];
     if let Some(fault) = answer["fault"].as_str() {
@@ -344,7 +345,7 @@ fn terminal() -> Finding {
     const WHAT: &str = "terminal";
     let stdout = std::io::stdout();
     if !stdout.is_terminal() {
-        return good(WHAT, "standard output is none, so nothing is known of it");
+        return good(WHAT, "standard output is not one, so nothing is known of it");
     }
     let kind = std::env::var("TERM").unwrap_or_default();
     let colours = match std::env::var("COLORTERM").as_deref() {

@@ -2,6 +2,7 @@
 
 /// Blocks from this size on are mapped by themselves, and so given back when they are freed. Small
 /// ones come and go too often for a system call each.
+#[cfg(target_env = "gnu")]
 const MAPPED_FROM: i32 = 1 << 20;
 
 /// Gives large blocks back to the system when they are freed.

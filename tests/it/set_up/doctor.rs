@@ -86,7 +86,7 @@ fn what_is_not_as_it_should_be_comes_with_what_to_do() {
     let found = found.as_array().unwrap();
     assert_eq!(output.status.code(), Some(0), "all of it works, if not well: {found:?}");
     for (check, words) in [
-        ("agents", "install one"),
+        ("agents", "install Claude Code"),
         ("project file", "`patterm trust`"),
         ("open files", "`ulimit -Hn 4096`"),
         ("node", "20 or newer"),
