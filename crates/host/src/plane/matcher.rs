@@ -361,7 +361,7 @@ mod tests {
             for (pattern, line) in patterns.iter().zip(&lines) {
                 assert_eq!(
                     found(&[pattern], first, second),
-                    [line.clone()],
+                    std::slice::from_ref(line),
                     "{pattern} cut at {cut}"
                 );
             }
