@@ -86,7 +86,7 @@ fn it_is_killed_and_the_next_one_shows_the_same() {
     };
     let shown = screen.until_it(|shown| shown.contains("12") && shown.contains("ctrl+b: keys"));
     assert_eq!(pane(&shown)[11], "12", "{shown}");
-    let times = if long() { 500 } else { 30 };
+    let times = if long() { 60 } else { 30 };
     let mut last = None;
     for _ in 0..times {
         let pid =
