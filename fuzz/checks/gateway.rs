@@ -75,7 +75,8 @@ pub(crate) fn session(data: &[u8]) {
     }
     play.relay.close(&Refusal::new(RefusalKind::Ended, "over"));
     play.look();
-    assert!(play.open.is_empty(), "never answered: {:?}", play.open);
+    let owed: Vec<_> = play.open.values().filter(|ask| ask.1).collect();
+    assert!(owed.is_empty(), "never answered: {owed:?}");
     assert_eq!(play.relay.in_flight(), 0);
 }
 
@@ -83,8 +84,8 @@ struct Play {
     relay: Relay<usize>,
     /// By the number of an ask: whose it was.
     asked: Vec<(u64, Id)>,
-    /// Those that must still be answered.
-    open: BTreeMap<usize, Id>,
+    /// Those that are not answered, and whether they must be: who cancels may be answered or not.
+    open: BTreeMap<usize, (Id, bool)>,
 }
 
 impl Play {
@@ -130,13 +131,19 @@ impl Play {
             Message::Request { id, method, .. } => {
                 let number = self.asked.len();
                 self.asked.push((caller, id.clone()));
-                self.open.insert(number, id.clone());
+                self.open.insert(number, (id.clone(), true));
                 self.relay.join(caller);
                 let (method, text) = (method.to_string(), text.to_owned());
                 let era = Era::of(&text);
                 self.relay.ask(Ask { line: caller, id, method, text, era, reply: number });
             }
-            Message::Notification { method, .. } => self.relay.tell(caller, &method, text),
+            Message::Notification { method, .. } => {
+                if method == "notifications/cancelled" {
+                    let mine = self.open.iter_mut().filter(|ask| self.asked[*ask.0].0 == caller);
+                    mine.for_each(|(_, ask)| ask.1 = false);
+                }
+                self.relay.tell(caller, &method, text);
+            }
             Message::Response { id: Some(id), .. } => self.relay.respond(caller, &id, text),
             Message::Response { .. } => {}
         }
@@ -153,7 +160,7 @@ impl Play {
                 }
                 Output::Answer(number, body) => {
                     let id = self.open.remove(&number);
-                    let id =
+                    let (id, _) =
                         id.unwrap_or_else(|| panic!("answered again: {:?}", self.asked[number]));
                     let Ok(Incoming::One(Message::Response { id: Some(of), .. })) =
                         Incoming::parse(&body)

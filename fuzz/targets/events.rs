@@ -1,6 +1,6 @@
 //! Any bytes of a stream of events.
 #![no_main]
-#![allow(dead_code, reason = "a part of a crate, without the rest of it")]
+#![allow(dead_code, unused_imports, reason = "a part of a crate, without the rest of it")]
 
 #[path = "../checks/gateway.rs"]
 mod checks;

@@ -1,6 +1,6 @@
 //! Any bytes that a shared server prints, as lines.
 #![no_main]
-#![allow(dead_code, reason = "a part of a crate, without the rest of it")]
+#![allow(dead_code, unused_imports, reason = "a part of a crate, without the rest of it")]
 
 #[path = "../checks/gateway.rs"]
 mod checks;

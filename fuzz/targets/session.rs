@@ -1,6 +1,6 @@
 //! Any play of callers and a shared server.
 #![no_main]
-#![allow(dead_code, reason = "a part of a crate, without the rest of it")]
+#![allow(dead_code, unused_imports, reason = "a part of a crate, without the rest of it")]
 
 #[path = "../checks/gateway.rs"]
 mod checks;
