@@ -111,6 +111,21 @@ pub(crate) fn ps(options: &Ps) -> anyhow::Result<()> {
 }
 
 /// Processes as a table, those below another indented under it.
+/// Each process with what it started below it.
+fn in_order<'a>(processes: &'a [Value], below: Option<&str>) -> Vec<&'a Value> {
+    let known = |id: &Value| processes.iter().any(|process| process["process_id"] == *id);
+    let is_below = |process: &&Value| match below {
+        Some(id) => process["parent_id"] == id,
+        None => !known(&process["parent_id"]),
+    };
+    let each = processes.iter().filter(is_below);
+    each.flat_map(|process| {
+        let started = in_order(processes, process["process_id"].as_str().or(Some("")));
+        std::iter::once(process).chain(started)
+    })
+    .collect()
+}
+
 fn table(processes: &[Value]) -> String {
     let mut rows = vec!["ID     STATUS    ACTIVITY  EXIT  KIND      NAME".to_owned()];
     let depth = |process: &Value| {
@@ -125,7 +140,7 @@ fn table(processes: &[Value]) -> String {
         }
         depth
     };
-    for process in processes {
+    for process in in_order(processes, None) {
         let exit = match (process["exit"]["code"].as_i64(), process["exit"]["signal"].as_i64()) {
             (Some(code), _) => code.to_string(),
             (None, Some(signal)) => format!("sig{signal}"),
@@ -346,8 +361,11 @@ fn act(tool: &str, process: &str, mut arguments: Value, done: &str) -> anyhow::R
     let mut client = Client::connect()?;
     let id = client.resolve(process)?;
     arguments["process_id"] = json!(id);
-    client.call(tool, &arguments)?;
-    say(&format!("{done} {id}"));
+    let answer = client.call(tool, &arguments)?;
+    match answer["began_anew"].as_str() {
+        Some(why) => say(&format!("{done} {id}, with a new conversation: {why}")),
+        None => say(&format!("{done} {id}")),
+    }
     Ok(())
 }
 

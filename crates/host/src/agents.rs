@@ -113,17 +113,22 @@ impl Host {
     }
 
     /// Makes an agent that ended ready to go on where it was.
-    pub(crate) fn prepare_resume(&self, process: &Process) -> Result<(), ToolError> {
+    pub(crate) fn can_resume(&self, process: &Process) -> Result<(), ToolError> {
         let Some(agent) = &process.agent else { return Ok(()) };
-        let (preset, program) = self.usable_preset(&agent.preset)?;
-        match going_on(agent, &preset) {
-            GoingOn::Resumes => self.reopen(process, &preset, &program, Opening::Again),
-            GoingOn::Unspoken => self.prepare_anew(process, &preset, &program),
-            GoingOn::Cannot(why) => {
-                let message = format!("{why}; spawn_agent starts a new one");
+        let (preset, _) = self.usable_preset(&agent.preset)?;
+        match preset.resume {
+            Some(_) => Ok(()),
+            None => {
+                let message = format!("{}; restart_process starts it anew", unresumable(agent));
                 Err(ToolError::new(ErrorKind::Unavailable, message))
             }
         }
+    }
+
+    /// Whether an agent could be started, so that none is ended for nothing.
+    pub(crate) fn can_restart(&self, process: &Process) -> Result<(), ToolError> {
+        let Some(agent) = &process.agent else { return Ok(()) };
+        self.usable_preset(&agent.preset).map(drop)
     }
 
     /// Makes an agent that ended ready to be started: where it was if that can be, else with a new
@@ -361,16 +366,17 @@ impl GoingOn {
 
 fn going_on(agent: &AgentEntry, preset: &Preset) -> GoingOn {
     match &preset.resume {
-        None => GoingOn::Cannot(format!(
-            "the preset {} does not say how a conversation is taken up again",
-            agent.preset
-        )),
+        None => GoingOn::Cannot(unresumable(agent)),
         Some(_) if !agent.spoken => GoingOn::Unspoken,
         Some(resume) if resume.begin.is_empty() && !agent.told => {
             GoingOn::Cannot("its CLI never told the id of its conversation".into())
         }
         Some(_) => GoingOn::Resumes,
     }
+}
+
+fn unresumable(agent: &AgentEntry) -> String {
+    format!("the preset {} does not say how a conversation is taken up again", agent.preset)
 }
 
 /// A random UUID (version 4), as CLIs take for the id of a conversation.

@@ -66,16 +66,20 @@ impl Host {
         Err(ToolError::new(ErrorKind::Limit, message))
     }
 
-    /// Starts a process that ended again, in its own entry.
-    pub(crate) async fn start(&self, process: &Process) -> Result<Process, ToolError> {
+    /// Starts a process that ended again, in its own entry. Says why too, where that is an agent that
+    /// cannot go on where it was.
+    pub(crate) async fn start(
+        &self,
+        process: &Process,
+    ) -> Result<(Process, Option<String>), ToolError> {
         if process.status.is_alive() {
             return Err(already_running(process));
         }
-        self.prepare_resume(process)?;
+        let anew = self.prepare_again(process)?;
         if let Some(waiting) = self.prepare_declared(process)? {
-            return Ok(waiting);
+            return Ok((waiting, anew));
         }
-        self.begin(&process.id).await
+        Ok((self.begin(&process.id).await?, anew))
     }
 
     /// Ends a process: the signal to its group, the grace time, then everything. Returns once it

@@ -57,8 +57,12 @@ pub(crate) fn reported(report: &str) -> Option<Verdict> {
         "idle" | "done" | "error" => State::Idle,
         _ => return None,
     };
-    Some(Verdict::new(state, format!("it reports `{report}`")))
+    let failed = if report.contains("state=error") { FAILED } else { "" };
+    Some(Verdict::new(state, format!("{failed}it reports `{report}`")))
 }
+
+/// How the reason of a rest begins that came of a failure: of the model's server, of the login.
+pub(crate) const FAILED: &str = "its last turn failed: ";
 
 /// Whether a report says that a turn is over, and not only that nothing runs.
 pub(crate) fn reports_an_end(report: &str) -> bool {
@@ -84,7 +88,9 @@ pub(crate) fn agent(preset: &Preset, evidence: Evidence<'_>, steady: Duration) -
     let Some((hook, age)) = evidence.hook else {
         return seen.or_else(|| quiet(preset, evidence)).unwrap_or_else(nothing);
     };
-    let word = || Verdict::new(hook.state, format!("hook {}", hook.event));
+    let failed = preset.hooks.get(&hook.event).is_some_and(|hook| hook.failed);
+    let failed = if failed { FAILED } else { "" };
+    let word = || Verdict::new(hook.state, format!("{failed}hook {}", hook.event));
     let Some(seen) = seen else { return word() };
     let contradicted = age >= HOOK_PATIENCE && steady >= HOOK_PATIENCE;
     match (hook.state, seen.state) {

@@ -13,10 +13,10 @@ use super::judge::{self, Evidence};
 use super::program::{self, Foreground, ProgramEvidence};
 use super::tracker::{Told, Tracker};
 use super::verdict::{State, Verdict};
-use crate::host::Host;
+use crate::host::{Host, now_ms};
 use crate::plane::{Live, Progress};
 use crate::presets::Preset;
-use crate::process::{Kind, Process, Status};
+use crate::process::{Attention, Kind, Process, Status};
 
 /// After a look at an agent, the next one is not before this: a spinner turns ten times a second.
 const AGENT_PAUSE: Duration = Duration::from_millis(50);
@@ -48,6 +48,8 @@ struct Observer {
     reports: u64,
     /// It was seen at a turn.
     spoken: bool,
+    /// And at one that has not failed yet: what an earlier server saw fail is not told again.
+    worked: bool,
 }
 
 /// Observes a life to its end.
@@ -68,6 +70,7 @@ pub(crate) async fn observe(host: Arc<Host>, live: Arc<Live>) {
         submitted: None,
         reports: 0,
         spoken: false,
+        worked: false,
     };
     observer.run(process.kind, preset).await;
 }
@@ -145,6 +148,7 @@ impl Observer {
         let steady = self.seen.map_or(Duration::ZERO, |(_, since)| now - since);
         let mut verdict = judge::agent(preset, evidence, steady);
         self.facts.note(&glimpse, &verdict);
+        self.note_failure(&verdict);
         // Before its prompt was seen it is only starting.
         let started = preset.composer.is_none() || self.facts.prompt_seen().is_some();
         if verdict.state == State::Working && started && !self.spoken {
@@ -165,6 +169,18 @@ impl Observer {
         });
         let waits = [quiet, patience].into_iter().flatten().filter(|wait| !wait.is_zero()).min();
         self.conclude(verdict, waits)
+    }
+
+    /// An agent that rests because its turn failed looks like one that is done: a person is called.
+    fn note_failure(&mut self, verdict: &Verdict) {
+        let failed = verdict.state == State::Idle && verdict.reason.starts_with(judge::FAILED);
+        if failed && std::mem::take(&mut self.worked) {
+            self.host.processes.note(&self.live.id, |process| {
+                let (reason, by) = (verdict.reason.clone(), process.id.to_string());
+                process.attention.get_or_insert(Attention { reason, by, at: now_ms() });
+            });
+        }
+        self.worked |= verdict.state == State::Working;
     }
 
     fn look_at_program(&mut self, kind: Kind) -> Told {

@@ -31,7 +31,7 @@ impl Host {
             let error = ToolError::new(ErrorKind::AlreadyRunning, message);
             return Err(error.with("process_id", id.as_str()));
         }
-        self.start(&process).await
+        self.start(&process).await.map(|(process, _)| process)
     }
 
     /// Why there is no declared process of this name.

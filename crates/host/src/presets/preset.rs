@@ -233,6 +233,9 @@ pub(crate) struct Rule {
 pub(crate) struct Hook {
     /// The state that follows.
     pub(crate) state: Option<State>,
+    /// The turn is over because it failed.
+    #[serde(default)]
+    pub(crate) failed: bool,
     /// Where in what it was given the text of a turn stands, as a JSON pointer.
     pub(crate) prompt: Option<String>,
     /// Where the id of the conversation stands.

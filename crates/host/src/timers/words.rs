@@ -4,6 +4,7 @@ use super::book::Why;
 use super::limits::NAMED;
 use super::record::{Mode, Timer, Wake, Watched};
 use super::sight::Look;
+use crate::activity::FAILED;
 use crate::process::{Exit, Process, ProcessId, Status};
 
 /// The text of a firing: the body alone, or after one line that says why.
@@ -68,6 +69,7 @@ fn passed(timer: &Timer) -> String {
 fn tell(watched: &Watched, process: Option<Process>) -> String {
     let name = one_line(process.as_ref().map_or(&watched.name, |process| &process.name));
     let how = match watched.look() {
+        Look::Idle if has_failed(process.as_ref()) => "is idle: its last turn failed".to_owned(),
         Look::Idle => "is idle".to_owned(),
         Look::Pausing => "pauses".to_owned(),
         Look::Exited => ending(process.as_ref()),
@@ -78,6 +80,11 @@ fn tell(watched: &Watched, process: Option<Process>) -> String {
         Look::Unknown => "is in an unknown state".to_owned(),
     };
     format!("{name} ({}) {how}", watched.id)
+}
+
+fn has_failed(process: Option<&Process>) -> bool {
+    let attention = process.and_then(|process| process.attention.as_ref());
+    attention.is_some_and(|attention| attention.reason.starts_with(FAILED))
 }
 
 fn ending(process: Option<&Process>) -> String {

@@ -172,16 +172,20 @@ fn preset_of(process: &Process) -> Option<String> {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Started {
     /// The id to use from here on.
-    process_id: ProcessId,
+    pub(super) process_id: ProcessId,
     /// Its label.
-    name: String,
+    pub(super) name: String,
     /// How it stands.
-    status: Status,
+    pub(super) status: Status,
+    /// Why an agent could not go on with its conversation, and began a new one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) began_anew: Option<String>,
 }
 
 impl From<Process> for Started {
     fn from(process: Process) -> Self {
-        Self { process_id: process.id, name: process.name, status: process.status }
+        let Process { id, name, status, .. } = process;
+        Self { process_id: id, name, status, began_anew: None }
     }
 }
 

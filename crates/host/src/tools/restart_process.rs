@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::error::ToolError;
 use super::process::{own, signal};
 use super::tool::{Call, Effect, Tool};
-use crate::process::{Exit, ProcessId, Status};
+use crate::process::{Exit, Process, ProcessId, Status};
 
 pub(super) struct RestartProcess;
 
@@ -27,6 +27,9 @@ pub(super) struct Answer {
     /// How its last life ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     exit: Option<Exit>,
+    /// Why an agent could not go on with its conversation, and began a new one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    began_anew: Option<String>,
 }
 
 impl Tool for RestartProcess {
@@ -43,14 +46,15 @@ impl Tool for RestartProcess {
         let process = own(&call, &args.process_id)?;
         let signal = signal(args.signal)?;
         let work = call.detached(move |host| async move {
+            host.can_restart(&process)?;
             let ended = match process.status.is_alive() {
                 true => host.stop(&process, signal).await?,
                 false => process,
             };
-            let started = host.start(&ended).await?;
-            Ok((ended.exit, started))
+            let (started, began_anew) = host.start(&ended).await?;
+            let Process { id, status, .. } = started;
+            Ok(Answer { process_id: id, status, exit: ended.exit, began_anew })
         });
-        let (ended, started) = work.await?;
-        Ok(Answer { process_id: started.id, status: started.status, exit: ended })
+        work.await
     }
 }

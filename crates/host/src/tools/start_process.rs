@@ -22,13 +22,19 @@ impl Tool for StartProcess {
         again, in the same entry and on a fresh terminal. Its output offsets go on. One that runs \
         is already_running: restart_process ends it first.";
     const HELP: &'static str = "An agent is started again only where its preset says how its \
-        conversation is resumed; otherwise the answer is unavailable.";
+        conversation is resumed; otherwise the answer is unavailable. Where its CLI never told the \
+        id of its conversation it begins a new one, and began_anew says so.";
     const EFFECT: Effect = Effect::Adds;
     type Args = Args;
     type Answer = Started;
 
     async fn call(args: Args, call: Call) -> Result<Started, ToolError> {
         let process = own(&call, &args.process_id)?;
-        call.detached(|host| async move { host.start(&process).await }).await.map(Into::into)
+        let work = call.detached(|host| async move {
+            host.can_resume(&process)?;
+            host.start(&process).await
+        });
+        let (process, began_anew) = work.await?;
+        Ok(Started { began_anew, ..process.into() })
     }
 }

@@ -120,8 +120,21 @@ fn attention(model: &mut Model, effects: &mut Vec<Effect>) {
     let calling: Vec<String> = model.calling().iter().map(|process| process.id.clone()).collect();
     match calling.as_slice() {
         [] => tell(model, "nobody asks for you", false),
-        [one] => show(model, one, effects),
+        [one] => answer_call(model, one, effects),
         _ => open(model, Listed::Attention),
+    }
+}
+
+/// Goes to a process that asks for the person. Its words stay in sight until a key is pressed: who
+/// looks at it is not asked any more.
+fn answer_call(model: &mut Model, id: &str, effects: &mut Vec<Effect>) {
+    let words = model.process(id).map(|process| {
+        let why = process.attention.as_deref().unwrap_or(&process.reason);
+        format!("{} asks: {why}", process.name)
+    });
+    show(model, id, effects);
+    if let Some(words) = words {
+        tell(model, &words, false);
     }
 }
 
@@ -186,7 +199,10 @@ pub(super) fn choose(model: &mut Model, listed: Listed, at: usize, effects: &mut
         Choice::Do(action) => act(model, action, effects),
         Choice::Show(id) => {
             model.mode = Mode::Typing;
-            show(model, &id, effects);
+            match listed {
+                Listed::Attention => answer_call(model, &id, effects),
+                _ => show(model, &id, effects),
+            }
         }
         Choice::Start(agent) => {
             model.mode = Mode::Line { question: Question::Prompt(agent), text: String::new() };

@@ -7,7 +7,7 @@ use super::{Effect, actions, bring_back, mouse, panes, scrolling, tell, trust};
 use crate::action::{Action, typed};
 use crate::input::{Reply, Stroke, Token};
 use crate::list;
-use crate::model::{Mode, Model, is_alive};
+use crate::model::{Mode, Model, Question, is_alive};
 use crate::{send, view};
 
 /// Keys held down at once; more are not told apart.
@@ -107,6 +107,10 @@ fn paste(model: &mut Model, text: &[u8], effects: &mut Vec<Effect>) {
     let plain = String::from_utf8_lossy(text);
     let first_line = plain.split(['\r', '\n']).next().unwrap_or_default();
     match &mut model.mode {
+        // A task may have many lines.
+        Mode::Line { question: Question::Prompt(_), text } => {
+            text.push_str(&plain.replace("\r\n", "\n").replace('\r', "\n"));
+        }
         Mode::Line { text, .. } | Mode::List { filter: text, .. } => text.push_str(first_line),
         Mode::Typing => {
             if let Some(pane) = model.focused_pane().filter(|pane| pane.scroll.is_none()) {

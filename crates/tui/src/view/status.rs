@@ -73,7 +73,8 @@ fn line(model: &Model) -> Option<(String, String)> {
             Some(("new name: ".to_owned(), text.clone()))
         }
         (Mode::Line { question: Question::Prompt(agent), text }, _) => {
-            Some((format!("what {agent} is to do first (enter for nothing): "), text.clone()))
+            let shown = text.replace('\n', "⏎");
+            Some((format!("what {agent} is to do first (enter for nothing): "), shown))
         }
         (Mode::Confirm(doubt), _) => Some((confirm(model, doubt), String::new())),
         (Mode::Typing, Some(scroll)) if scroll.typing => {
