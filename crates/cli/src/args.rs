@@ -113,7 +113,7 @@ pub(crate) struct Run {
     #[arg(short, long, conflicts_with = "json")]
     pub(crate) attach: bool,
     /// The program and its arguments
-    #[arg(trailing_var_arg = true, required = true)]
+    #[arg(last = true, required = true)]
     pub(crate) command: Vec<String>,
 }
 

@@ -393,12 +393,15 @@ mod tests {
                 "waiting_for": ["db"]},
             {"process_id": "p5", "name": "db", "kind": "command", "status": "exited",
                 "exit": {"code": 1}, "restarts": 2, "next_restart_in": 1.9},
+            {"process_id": "p6", "name": "late", "kind": "agent", "status": "running",
+                "parent_id": "p1", "activity": {"state": "idle"}},
         ]);
         assert_eq!(
             table(processes.as_array().unwrap()),
             "ID     STATUS    ACTIVITY  EXIT  KIND      NAME\n\
              p1     running   blocked         agent     lead  ! may I?\n\
              p2     exited              1     command     dev\n\
+             p6     running   idle            agent       late\n\
              p3     stopped             sig15 terminal  sh\n\
              p4     stopped                   command   web  (waits for db)\n\
              p5     exited              1     command   db  (again in 2 s, 2 in a row)"

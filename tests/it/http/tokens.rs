@@ -53,6 +53,7 @@ fn a_token_is_made_listed_and_revoked() {
     let whoami = call(1, "whoami", json!({}));
     assert_eq!(client.post("/mcp", &[own], &whoami).status, 401);
     assert_eq!(client.own(&whoami).status, 401);
+    assert!(client.own(&whoami).body.contains("revoked"), "it is told apart from none at all");
     // Another of the same name is another one.
     let again = Client::new(client.address, &new_token(&place, &["test"]));
     assert_eq!(again.own(&whoami).status, 200);
@@ -196,4 +197,19 @@ fn ten_thousand_forged_replayed_and_revoked_tokens_are_refused() {
     }
     assert_eq!(place.run(&["ps", "--json"]), "[]\n", "none reached a tool");
     assert_eq!(client.send("POST", "/mcp", &[], &body).status, 200);
+}
+
+/// A call that is on its way when its token is revoked is not answered any more.
+#[test]
+fn a_call_in_flight_ends_with_its_token() {
+    let place = Place::new();
+    let (_server, client) = open(&place);
+    let id = place.run(&["run", "--", "cat"]).trim().to_owned();
+    let arguments = json!({"process_id": id, "pattern": "never", "timeout_seconds": 600});
+    let body = call(7, "wait_for_pattern", arguments).to_string();
+    let mut stream = client.begin("POST", "/mcp", &[], &body);
+    place.run(&["token", "revoke", "test"]);
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("the token is revoked"), "{answer}");
 }

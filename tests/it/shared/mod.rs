@@ -275,3 +275,14 @@ fn servers_are_taken_from_another_clients_file() {
     let said = place.run(&["call", "every-thing__echo"]);
     assert!(said.contains("content"), "{said}");
 }
+
+/// What cannot be started is told like the others, and holds up nobody.
+#[test]
+fn a_variable_that_is_not_set_is_told_where_one_looks() {
+    let place = Place::new();
+    write(&place, &everything("env = { KEY = '${NO_SUCH_VARIABLE_HERE}' }"));
+    place.run(&["trust", "--yes"]);
+    let listed = place.run(&["servers"]);
+    assert!(listed.contains("failed") && listed.contains("NO_SUCH_VARIABLE_HERE"), "{listed}");
+    place.run(&["ps"]);
+}

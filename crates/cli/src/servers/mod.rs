@@ -59,8 +59,10 @@ fn table(servers: &[Server]) -> String {
                 "", server.noise
             ));
         }
+        // Of one that runs, what is said of it is over.
+        let mark = if server.state == "running" { "its last error:" } else { "!" };
         for line in server.last_error.iter().flat_map(|error| error.lines()) {
-            rows.push(format!("{:wide$}  ! {line}", ""));
+            rows.push(format!("{:wide$}  {mark} {line}", ""));
         }
     }
     rows.join("\n")

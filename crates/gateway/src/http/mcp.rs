@@ -341,6 +341,11 @@ impl Exchange {
             answered = &mut call => {
                 return answer(answered, &self.id, self.era, &mut self.note);
             }
+            () = shared.until_revoked(who) => {
+                // What it asked for is taken back with it.
+                drop(call);
+                return answer(Err(by_revocation()), &self.id, self.era, &mut self.note);
+            }
         };
         let (number, stream) = match &self.session {
             Some(session) => session.open(),
@@ -357,7 +362,7 @@ impl Exchange {
                     Some(told) = heard.next() => events.push(number, &told.text),
                     answered = &mut call => break answered,
                     () = &mut revoked => {
-                        break Err(Refusal::new(RefusalKind::Ended, "the token is revoked"));
+                        break Err(by_revocation());
                     }
                 }
             };
@@ -407,6 +412,10 @@ impl Drop for Reader {
             }
         });
     }
+}
+
+fn by_revocation() -> Refusal {
+    Refusal::new(RefusalKind::Ended, "the token is revoked")
 }
 
 fn outcome(answered: &Result<Vec<u8>, Refusal>) -> Outcome {

@@ -95,9 +95,15 @@ impl Shared {
     /// Lets a request in, or not.
     pub(super) fn admit(&self, headers: &HeaderMap) -> Result<Principal, Refused> {
         self.0.bounds.check(headers)?;
-        let admitted = token(headers).and_then(|token| self.0.doors.gatekeeper.admit(token));
+        let token = token(headers);
+        let admitted = token.and_then(|token| self.0.doors.gatekeeper.admit(token));
         admitted.ok_or_else(|| {
-            let why = "a token is needed: `Authorization: Bearer …`; `patterm token new` makes one";
+            let why = match token {
+                None => {
+                    "a token is needed: `Authorization: Bearer …`; `patterm token new` makes one"
+                }
+                Some(_) => "this token is unknown, revoked, or past its last day",
+            };
             Refused::new(StatusCode::UNAUTHORIZED, why)
         })
     }

@@ -106,6 +106,7 @@ static HOOK: Shape = part(&HOOK_KEYS);
 
 static HOOK_KEYS: Shape = Shape::Table(&[
     key("state", STATES, "The state that follows."),
+    key("failed", Shape::Flag, "The turn is over because it failed."),
     key("prompt", Shape::Text, "Where the text of a turn stands, as a JSON pointer."),
     key("conversation", Shape::Text, "Where the id of the conversation stands."),
     key("background", Shape::Text, "Where something stands that goes on after the turn."),

@@ -18,14 +18,18 @@ pub(super) static SERVER: Shape = Shape::Table(&[
     key("container", Shape::Text, "A container that runs already, in which it is started."),
     key("image", Shape::Text, "An image, of which it gets a container of its own."),
     key("network", Shape::Flag, "Whether a container of its own has a network; false by default."),
-    key("memory_mb", COUNT, "Memory of a container of its own, in MiB; 512 by default."),
-    key("processes", COUNT, "Processes in a container of its own; 128 by default."),
+    key("memory_mb", COUNT, "Memory of a container of its own, in MiB; 1024 by default."),
+    key("processes", COUNT, "Processes in a container of its own; 256 by default."),
     key(
         "mounts",
         WORDS,
         "Folders that a container of its own sees, as in `./data:/data`; `:rw` to write there.",
     ),
-    key("socket", Shape::Text, "The engine's socket, where it is not the usual one."),
+    key(
+        "socket",
+        Shape::Text,
+        "The engine's socket, where it is not the usual one (or `DOCKER_HOST`).",
+    ),
     key("namespace", Shape::Text, "The namespace of containerd, where it is not `default`."),
     key(
         "via",

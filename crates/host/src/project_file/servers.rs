@@ -218,12 +218,20 @@ struct HttpRest {
     body_bytes: Option<usize>,
 }
 
+/// What tokens call patterm's own tools and the containers of bots: no server may be taken for them.
+const RESERVED: [&str; 2] = ["patterm", "bots"];
+
 /// Reads what is written of a server; what does not go together is a fault at its place.
 pub(super) fn server(
     checked: &mut Checked<'_>,
     path: &str,
     written: WrittenServer,
 ) -> Option<ServerDefinition> {
+    let name = path.rsplit('.').next().unwrap_or_default();
+    if RESERVED.contains(&name) {
+        let message = format!("a server cannot be called `{name}`: tokens know that name already");
+        checked.fault(path, message, None);
+    }
     let defaults = Bounds::default();
     let seconds = |seconds: Option<f64>| seconds.and_then(|s| Duration::try_from_secs_f64(s).ok());
     let bounds = Bounds {
@@ -296,7 +304,11 @@ fn place(checked: &mut Checked<'_>, path: &str, written: WrittenServer) -> Optio
     }
     let nameless = written.command.first().is_none_or(String::is_empty);
     if nameless && matches!(way, "command" | "container" | "via") {
-        let hint = "it takes `command`, `image` or `url`".to_owned();
+        let hint = match way {
+            "command" => "it takes `command`, `image` or `url`",
+            _ => "it takes `command`",
+        };
+        let hint = hint.to_owned();
         checked.fault(path, format!("`{path}` names no program"), Some(hint));
         return None;
     }

@@ -208,6 +208,7 @@ fn servers_run_in_one_place_each() {
     };
     begins("[servers.x]\ncommand=['a']\nurl='https://x'", "2:9: `command` goes with");
     begins("[servers.x]\nimage='a'\ncontainer='b'", "1:10: `servers.x` runs in one place");
+    begins("[servers.bots]\nurl='https://x'", "1:10: a server cannot be called `bots`");
     begins("[servers.x]\nshare='all'", "1:10: `servers.x` names no program; it takes `command`");
     begins("[servers.x]\ncommand=['a']\nnetwork=true", "3:9: `network` goes with `image`");
     begins("[servers.x]\nvia=['ssh','{target}']\ncommand=['a']", "2:5: `via` names `{target}`");

@@ -92,7 +92,9 @@ impl Shared {
             .into_iter()
             .map(|(name, owner, s)| self.seen(name, owner, s))
             .collect();
-        for (name, fault) in self.named().faults.clone() {
+        // Not in the loop's own line, where the lock would be held through all of it.
+        let faults = self.named().faults.clone();
+        for (name, fault) in faults {
             let mut status = ServerStatus::asleep();
             status.state = "failed";
             status.last_error = Some(fault);

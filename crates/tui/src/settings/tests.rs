@@ -69,7 +69,7 @@ fn keys_are_set_added_and_taken_away() {
     assert_eq!(keys.press(Action::Stop), "f12");
     let entry = |name| crate::action::named(name).unwrap();
     assert_eq!(keys.shown(entry("go-to")), Some("f1-f2".to_owned()));
-    assert_eq!(keys.all(entry("previous-pane")), "O left alt+left alone");
+    assert_eq!(keys.all(entry("previous-pane")), "O left ; alt+left alone");
     assert_eq!(keys.all(entry("stop")), "f12 alone");
 }
 

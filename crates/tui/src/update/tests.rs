@@ -4,7 +4,7 @@ use patterm_wire::follow::{Seen, SeenProcess, SeenStatus};
 use serde_json::json;
 
 use super::*;
-use crate::model::{Listed, Mode};
+use crate::model::{Listed, Mode, Question};
 use crate::sample::{Sample, project};
 
 /// The leader.
@@ -67,6 +67,16 @@ fn a_paste_is_marked_where_the_program_wants_it_and_is_never_a_command() {
     let pane = sample.model.focus;
     sample.show(pane, "\x1b[?2004h");
     assert_eq!(sent(sample.type_in("\x1b[200~a\x1b[201~")), "\x1b[200~a\x1b[201~");
+}
+
+#[test]
+fn a_task_of_many_lines_is_pasted_whole() {
+    let mut sample = Sample::new(80, 24);
+    sample.model.mode =
+        Mode::Line { question: Question::Prompt("claude".into()), text: String::new() };
+    let effects = sample.type_in("\x1b[200~one\r\ntwo\rthree\x1b[201~\r").to_vec();
+    let arguments = json!({"agent": "claude", "agent_instructions": "one\ntwo\nthree"});
+    assert_eq!(called(&effects), [("spawn_agent", arguments)]);
 }
 
 #[test]

@@ -67,7 +67,10 @@ impl Place {
         let own = std::env::var_os("XDG_RUNTIME_DIR")
             .map(|folder| PathBuf::from(folder).join("podman/podman.sock"))
             .filter(|socket| self.engine == Engine::Podman && socket.exists());
-        own.unwrap_or_else(|| usual.into())
+        // Docker's own tools look there first.
+        let named = std::env::var("DOCKER_HOST").ok().filter(|_| self.engine == Engine::Docker);
+        let named = named.and_then(|host| host.strip_prefix("unix://").map(PathBuf::from));
+        named.or(own).unwrap_or_else(|| usual.into())
     }
 
     pub(super) fn namespace(&self) -> &str {
