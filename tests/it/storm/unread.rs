@@ -61,8 +61,10 @@ fn clients_that_never_read_cost_a_bounded_amount_and_others_nothing() {
         );
         drop(unread);
         turns_until(&mut other, "they are gone", || Vitals::own().descriptors() == descriptors);
-        let left = Vitals::own().resident().saturating_sub(resident);
-        assert!(left <= PROCESS_SLACK, "{small} small answers: {} KiB are left", left / 1024);
+        // A connection's memory is given back a moment after its descriptor.
+        turns_until(&mut other, "their memory is back", || {
+            Vitals::own().resident().saturating_sub(resident) <= PROCESS_SLACK
+        });
     }
 }
 
