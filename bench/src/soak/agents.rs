@@ -21,28 +21,7 @@ const KEY: &str = "sk-mock-0123456789-abcdefghij";
 const LOOK: Duration = Duration::from_millis(250);
 
 /// What the tiny agent looks like.
-const FAKE: &str = r#"
-[agents.fake]
-title = "Fake"
-program = "{{program}}"
-[agents.fake.input]
-wants_bracketed_paste = true
-settle_ms = 50
-warm_up_ms = 0
-hold_ms = 500
-while_working = false
-quiet_ms = 60000
-[agents.fake.composer]
-begin = '^> ?'
-more = '^  '
-end = '^-{10,}'
-[agents.fake.rules.rest]
-state = "idle"
-title = '^rest'
-[agents.fake.rules.busy]
-state = "working"
-title = '^busy'
-"#;
+const FAKE: &str = include_str!("../../../tests/agents/fake.toml");
 
 /// The model on loopback; it ends with this value.
 pub(super) struct Mock {

@@ -112,7 +112,8 @@ impl Host {
         started
     }
 
-    /// Makes an agent that ended ready to go on where it was.
+    /// Whether an agent's preset says how a conversation is taken up again: only then is it started
+    /// again by itself.
     pub(crate) fn can_resume(&self, process: &Process) -> Result<(), ToolError> {
         let Some(agent) = &process.agent else { return Ok(()) };
         let (preset, _) = self.usable_preset(&agent.preset)?;

@@ -16,31 +16,9 @@ pub(super) struct Fake {
 }
 
 /// What the fake agents look like, and what goes wrong with some.
-const SETTINGS: &str = r#"
-[agents.fake]
-title = "Fake"
-program = "{{program}}"
-[agents.fake.input]
-wants_bracketed_paste = true
-settle_ms = 50
-warm_up_ms = 0
-hold_ms = 500
-while_working = false
-quiet_ms = 60000
-[agents.fake.composer]
-begin = '^> ?'
-more = '^  '
-end = '^-{10,}'
-[agents.fake.rules.rest]
-state = "idle"
-title = '^rest'
-[agents.fake.rules.busy]
-state = "working"
-title = '^busy'
-[agents.fake.rules.question]
-state = "blocked"
-bottom = '^\(y\)'
-
+const SETTINGS: &str = concat!(
+    include_str!("../../agents/fake.toml"),
+    r#"
 [agents.never]
 like = "fake"
 args = ["--never"]
@@ -64,7 +42,8 @@ program = "no-such-program"
 [agents.wrong]
 like = "fake"
 settle = "soon"
-"#;
+"#
+);
 
 impl Fake {
     pub(super) fn new() -> Self {

@@ -230,6 +230,20 @@ mod tests {
     }
 
     #[test]
+    fn a_turn_that_failed_is_told_from_one_that_is_done() {
+        let rest = glimpse("✳ x", "", &[]);
+        let reason = |event: &str| {
+            let word = HookWord { event: event.into(), state: State::Idle };
+            let evidence = Evidence { glimpse: &rest, quiet: LONG, hook: Some((&word, SHORT)) };
+            agent(&claude(), evidence, SHORT).reason
+        };
+        assert_eq!(reason("StopFailure"), "its last turn failed: hook StopFailure");
+        assert_eq!(reason("Stop"), "hook Stop");
+        let failed = |report: &str| reported(report).unwrap().reason.starts_with(FAILED);
+        assert!(failed("state=error:app=codex") && !failed("state=done:app=codex"));
+    }
+
+    #[test]
     fn without_rules_a_pause_is_all_there_is_to_see() {
         let generic = Catalogue::read(None).presets.remove("generic").unwrap().preset.unwrap();
         let glimpse = glimpse("x", "", &["text"]);
