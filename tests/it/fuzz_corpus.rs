@@ -23,6 +23,11 @@ fn messages() {
 }
 
 #[test]
+fn one_line() {
+    replay("one_line", wire::one_line);
+}
+
+#[test]
 fn views() {
     replay("views", wire::views);
 }

@@ -1,5 +1,6 @@
 //! Shared MCP servers: each runs once, wherever it runs, and serves all callers at the same time.
 
+mod ambiguous;
 pub mod backend;
 mod catalogue;
 #[cfg(test)]
@@ -25,6 +26,7 @@ mod settings;
 mod tests;
 mod timers;
 
+pub use ambiguous::ambiguity;
 pub use catalogue::{Catalogue, SharedTool};
 pub use filter::{Tools, fits};
 pub use gateway::{Caller, Gateway, Line, Wanted};

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::backend::Backend;
 use crate::refusal::{Refusal, RefusalKind};
-use crate::relay::{Eras, Terms};
+use crate::relay::{Eras, Ids, Terms};
 use crate::session::{Session, Standing};
 use crate::settings::Bounds;
 use crate::timers::Timers;
@@ -173,13 +173,18 @@ impl Slot {
 
     async fn begin(self: Arc<Self>) {
         let known = self.past().eras;
+        let ids = match random_ids() {
+            Ok(ids) => ids,
+            Err(refusal) => return self.fail(refusal),
+        };
         let opened = self.plan.backend.open().await;
         let channel = match opened {
             Ok(channel) => channel,
             Err(refusal) => return self.fail(refusal),
         };
         let Plan { name, terms, bounds, .. } = &self.plan;
-        let session = Session::start(name, channel, terms.clone(), known, bounds.message_bytes);
+        let limit = bounds.message_bytes;
+        let session = Session::start(name, channel, terms.clone(), known, limit, ids);
         self.past().starts += 1;
         self.start.send_replace(Start::Running(session.clone()));
         if self.is_retired() {
@@ -329,6 +334,16 @@ impl Slot {
     fn past(&self) -> MutexGuard<'_, Past> {
         self.past.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Ids for the requests of one session.
+fn random_ids() -> Result<Ids, Refusal> {
+    let mut secret = [0; 32];
+    getrandom::fill(&mut secret).map_err(|e| {
+        let message = format!("the system gives no random bytes for request ids: {e}");
+        Refusal::new(RefusalKind::Unavailable, message)
+    })?;
+    Ok(Ids::of_secret(secret))
 }
 
 /// Waits until a session is over.

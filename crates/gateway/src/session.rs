@@ -15,7 +15,7 @@ use crate::backend::{Channel, Life};
 use crate::lines::Lines;
 use crate::queue::{Batch, Queue};
 use crate::refusal::{Refusal, RefusalKind};
-use crate::relay::{Ask, Era, Eras, LineId, Output, Relay, Terms};
+use crate::relay::{Ask, Era, Eras, Ids, LineId, Output, Relay, Terms};
 
 /// A server that knows nothing of the stateless era answers the probe at once, or not at all.
 const PROBE_PATIENCE: Duration = Duration::from_secs(3);
@@ -102,9 +102,10 @@ impl Session {
         terms: Terms,
         eras: Eras,
         message_limit: usize,
+        ids: Ids,
     ) -> Self {
         let Channel { input, output, errors, pid, life } = channel;
-        let relay = Relay::new(terms, eras);
+        let relay = Relay::new(terms, eras, ids);
         let session = Self(Arc::new(Inner {
             name: name.to_owned(),
             relay: Mutex::new(State { relay, tellers: HashMap::new(), outputs: Vec::new() }),

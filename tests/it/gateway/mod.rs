@@ -7,3 +7,4 @@ mod conformance;
 mod faults;
 mod gate;
 mod probe;
+mod smuggling;

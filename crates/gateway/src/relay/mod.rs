@@ -4,6 +4,7 @@
 mod asked;
 mod era;
 mod heard;
+mod ids;
 mod stage;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use crate::raw;
 use crate::refusal::Refusal;
 use era::Crossing;
 pub(crate) use era::{Era, MODERN, REVISIONS};
+pub(crate) use ids::Ids;
 use stage::Stage;
 pub(crate) use stage::{Eras, Hello};
 
@@ -103,7 +105,7 @@ pub(crate) struct Relay<R> {
     stage: Stage,
     eras: Eras,
     hello: Hello,
-    next: u64,
+    ids: Ids,
     pending: HashMap<u64, Pending<R>>,
     waiting: Vec<Ask<R>>,
     listeners: Vec<Listener<R>>,
@@ -117,13 +119,13 @@ pub(crate) struct Relay<R> {
 
 impl<R> Relay<R> {
     /// A session whose server was just started; `eras` is what is known from an earlier one.
-    pub(crate) fn new(terms: Terms, eras: Eras) -> Self {
+    pub(crate) fn new(terms: Terms, eras: Eras, ids: Ids) -> Self {
         Self {
             terms,
             stage: Stage::Silent,
             eras,
             hello: Hello::default(),
-            next: 1,
+            ids,
             pending: HashMap::new(),
             waiting: Vec::new(),
             listeners: Vec::new(),
@@ -249,8 +251,8 @@ impl<R> Relay<R> {
     }
 
     fn own_id(&mut self) -> u64 {
-        let own = self.next;
-        self.next += 1;
-        own
+        let (pending, listening) = (&self.pending, self.own_listening);
+        let greeting = self.greeting().map(|(own, _)| own);
+        self.ids.next(|id| pending.contains_key(&id) || [listening, greeting].contains(&Some(id)))
     }
 }

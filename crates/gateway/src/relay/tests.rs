@@ -13,7 +13,9 @@ const DISCOVER_META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion
 
 impl Talk {
     fn new(terms: Terms, modern: Option<bool>) -> Self {
-        Self(Relay::new(terms, Eras { modern, legacy: None }))
+        let mut count = 1..;
+        let ids = Ids::of(move || count.next().unwrap());
+        Self(Relay::new(terms, Eras { modern, legacy: None }, ids))
     }
 
     /// A shared session with a server that is known to be of the older era, and greeted.
@@ -146,6 +148,29 @@ fn a_refused_handshake_is_told_to_each_and_tried_again_by_the_next() {
     assert!(said.contains(r#""kind":"unavailable""#), "{said}");
     talk.ask(2, "1", "tools/list", "{}");
     assert!(talk.said().contains("server/discover"));
+}
+
+#[test]
+fn an_answer_that_cannot_be_read_fails_its_call_alone() {
+    let mut talk = Talk::shared();
+    talk.ask(1, "1", "tools/call", "{}");
+    talk.ask(2, "1", "tools/call", "{}");
+    talk.ask(3, "1", "tools/call", "{}");
+    talk.ask(3, "2", "tools/call", "{}");
+    talk.said();
+    let deep = "[".repeat(200_000) + &"]".repeat(200_000);
+    talk.hear(&format!(r#"{{"jsonrpc":"2.0","id":3,"result":{deep}}}"#));
+    let said = talk.said();
+    assert!(said.starts_with(r#"to 1: {"id":1,"error":{"code":-32603"#), "{said}");
+    assert!(said.contains("nested deeper than 127 levels"), "{said}");
+    // The id may stand behind it, and other things may be wrong.
+    talk.hear(&format!(r#"{{"jsonrpc":"2.0","result":{deep},"id":4}}"#));
+    assert!(talk.said().starts_with("to 2: "));
+    talk.0.hear(b"{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":\"\xff\"}");
+    assert!(talk.said().starts_with("to 3: "));
+    talk.hear(r#"[{"jsonrpc":"2.0","id":6,"result":{},"result":{}}]"#);
+    assert!(talk.said().starts_with("to 3: "));
+    assert_eq!((talk.0.in_flight(), talk.0.noise()), (0, 4));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use patterm_gateway::http::{Asked, Own, Principal, Talk};
 use patterm_gateway::{Refusal, RefusalKind, Told};
+use patterm_wire::error::INVALID_REQUEST;
 use patterm_wire::{ErrorObject, Id, Incoming, Message, reply};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -96,6 +97,9 @@ impl Talk for OwnTalk {
             // where it is looked at which one.
             if method.starts_with("patterm/") || self.host.tools.has(method) {
                 return Ok(reply::error(Some(id), &ErrorObject::method_not_found(method)));
+            }
+            if let Some(why) = patterm_gateway::ambiguity(&text) {
+                return Ok(reply::error(Some(id), &ErrorObject::new(INVALID_REQUEST, why)));
             }
             let _place = self.place()?;
             let (reply, answer) = oneshot::channel();
