@@ -116,11 +116,17 @@ impl Session {
         self.used.store(now, Ordering::Relaxed);
     }
 
+    /// Whether a call of it is in flight.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.lock().requests.is_empty()
+    }
+
+    /// How long nobody used it.
     pub(super) fn idle(&self) -> Duration {
         let used = Duration::from_millis(self.used.load(Ordering::Relaxed));
-        match self.lock().requests.is_empty() {
-            true => self.began.elapsed().saturating_sub(used),
-            false => Duration::ZERO,
+        match self.is_busy() {
+            false => self.began.elapsed().saturating_sub(used),
+            true => Duration::ZERO,
         }
     }
 
