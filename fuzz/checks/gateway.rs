@@ -80,7 +80,8 @@ pub(crate) fn session(data: &[u8]) {
         play.act(line);
         play.look();
     }
-    play.relay.close(&Refusal::new(RefusalKind::Ended, "over"));
+    let of_probe = data.last() == Some(&b'!') && play.relay.dies_of_probe();
+    play.relay.close(&Refusal::new(RefusalKind::Ended, "over"), of_probe);
     play.look();
     let owed: Vec<_> = play.open.values().filter(|ask| ask.1).collect();
     assert!(owed.is_empty(), "never answered: {owed:?}");
@@ -175,6 +176,15 @@ impl Play {
                         panic!("no answer: {}", body.escape_ascii());
                     };
                     assert_eq!(of, id);
+                }
+                Output::GiveBack(number, text) => {
+                    let id = self.open.remove(&number).map(|(id, _)| id);
+                    let Ok(Incoming::One(Message::Request { id: of, .. })) =
+                        Incoming::parse(text.as_bytes())
+                    else {
+                        panic!("no request: {text}");
+                    };
+                    assert_eq!(Some(of), id);
                 }
                 Output::Tell { text, .. } => assert!(Incoming::parse(text.as_bytes()).is_ok()),
             }

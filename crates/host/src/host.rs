@@ -108,7 +108,7 @@ impl Host {
         let host = Self {
             timers: Timers::load(&state, &processes, &deliveries, clock)?,
             declared: Declared::new(&project, &state),
-            shared: Shared::start()
+            shared: Shared::start(&state)
                 .map_err(crate::state::failed("start threads for", project.root()))?,
             processes,
             identities: Identities::load(&state)?,

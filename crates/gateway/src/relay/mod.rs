@@ -19,8 +19,8 @@ use crate::refusal::Refusal;
 use era::Crossing;
 pub(crate) use era::{Era, MODERN, REVISIONS};
 pub(crate) use ids::Ids;
-use stage::Stage;
 pub(crate) use stage::{Eras, Hello};
+use stage::{Probe, Stage};
 
 /// A caller's line to a session.
 pub(crate) type LineId = u64;
@@ -58,6 +58,8 @@ pub(crate) enum Output<R> {
     WriteInitialized(String),
     /// Answer a caller.
     Answer(R, Vec<u8>),
+    /// Give a caller its request back: the server never saw it, and another may.
+    GiveBack(R, String),
     /// Tell a caller something, if it can be told: about this request of his.
     Tell { line: LineId, about: Option<Id>, text: String },
 }
@@ -105,6 +107,7 @@ pub(crate) struct Relay<R> {
     stage: Stage,
     eras: Eras,
     hello: Hello,
+    probe: Probe,
     ids: Ids,
     pending: HashMap<u64, Pending<R>>,
     waiting: Vec<Ask<R>>,
@@ -125,6 +128,7 @@ impl<R> Relay<R> {
             stage: Stage::Silent,
             eras,
             hello: Hello::default(),
+            probe: Probe::default(),
             ids,
             pending: HashMap::new(),
             waiting: Vec::new(),
@@ -193,9 +197,15 @@ impl<R> Relay<R> {
         }
     }
 
-    /// The session is over: whoever waits hears why.
-    pub(crate) fn close(&mut self, refusal: &Refusal) {
+    /// The session is over: whoever waits hears why. Where the server died of the probe, who waited
+    /// for the handshake may ask another one.
+    pub(crate) fn close(&mut self, refusal: &Refusal, of_probe: bool) {
         let error = refusal.to_error();
+        if of_probe {
+            for ask in std::mem::take(&mut self.waiting) {
+                self.out.push(Output::GiveBack(ask.reply, ask.text));
+            }
+        }
         let mut pending: Vec<_> = std::mem::take(&mut self.pending).into_iter().collect();
         pending.sort_by_key(|(own, _)| *own);
         let pending = pending.into_iter().map(|(_, p)| (p.id, p.reply));
