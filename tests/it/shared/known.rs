@@ -50,7 +50,6 @@ fn a_server_that_the_probe_ends_serves_its_first_call() {
     let answer = peer.answer(1, "tools/call", json!({"name": "all__echo"}));
     assert!(answer["result"].is_object(), "{answer}");
     assert_eq!((probes(&place), starts(&place)), (1, 2));
-    kept(&place, "\"modern\": false");
     // From then on it is not probed, whoever starts it.
     let server = again(&place);
     let answer = server.connect(SOCKET).answer(1, "tools/call", json!({"name": "all__echo"}));
@@ -63,7 +62,6 @@ fn a_server_that_ignores_the_probe_is_probed_once_and_its_first_list_is_whole() 
     let (place, server) = trusted("'--era', 'legacy', '--probe', 'ignored'");
     assert!(tools(&mut server.connect(SOCKET), 1).contains(&"all__echo".to_owned()));
     assert_eq!((probes(&place), starts(&place)), (1, 1));
-    kept(&place, "\"modern\": false");
     let server = again(&place);
     let answer = server.connect(SOCKET).answer(1, "tools/call", json!({"name": "all__echo"}));
     assert!(answer["result"].is_object(), "{answer}");
@@ -74,7 +72,6 @@ fn a_server_that_ignores_the_probe_is_probed_once_and_its_first_list_is_whole() 
 fn the_last_list_answers_before_the_server_does_and_what_differs_is_told() {
     let (place, server) = trusted("'--hold', 'hold', '--extra', 'extra'");
     assert!(tools(&mut server.connect(SOCKET), 1).contains(&"all__echo".to_owned()));
-    kept(&place, "test_simple_text");
     let hold = place.path("project/hold");
     mknodat(CWD, &hold, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
     File::create(place.path("project/extra")).unwrap();

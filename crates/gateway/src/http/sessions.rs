@@ -112,7 +112,8 @@ impl Session {
     }
 
     pub(super) fn note_use(&self) {
-        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        // Fine enough to tell which of two sessions was used last.
+        let now = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.used.store(now, Ordering::Relaxed);
     }
 
@@ -123,7 +124,7 @@ impl Session {
 
     /// How long nobody used it.
     pub(super) fn idle(&self) -> Duration {
-        let used = Duration::from_millis(self.used.load(Ordering::Relaxed));
+        let used = Duration::from_nanos(self.used.load(Ordering::Relaxed));
         match self.is_busy() {
             false => self.began.elapsed().saturating_sub(used),
             true => Duration::ZERO,
