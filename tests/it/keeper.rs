@@ -263,12 +263,52 @@ fn the_server_is_started_again_when_it_is_lost() {
 }
 
 #[test]
+fn a_keeper_that_is_displaced_ends_itself_and_starts_no_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let note = dir.path().join("started");
+    let script = format!("echo again >> {}", note.display());
+    let (mut kept, keeper) = Kept::start(&["sh", "-c", &script]);
+    std::fs::remove_file(&kept.socket).unwrap();
+    let other = std::os::unix::net::UnixListener::bind(&kept.socket).unwrap();
+    drop(keeper);
+    until(|| kept.keeper.try_wait().unwrap());
+    assert!(kept.socket.exists(), "what stands there is not its own");
+    assert!(!note.exists());
+    drop(other);
+}
+
+#[test]
+fn a_keeper_whose_socket_is_removed_makes_it_again() {
+    let (kept, mut keeper) = Kept::start(&["true"]);
+    keeper.spawn("p1", &kept.program(&["cat"]), None).unwrap();
+    std::fs::remove_file(&kept.socket).unwrap();
+    drop(keeper);
+    let mut keeper = until(|| Keeper::connect(&kept.socket).ok());
+    assert_eq!(keeper.list().unwrap().len(), 1);
+}
+
+#[test]
+fn a_second_keeper_does_not_take_the_place_of_one_that_lives() {
+    let (kept, mut keeper) = Kept::start(&["true"]);
+    let socket = kept.socket.to_str().unwrap();
+    let second = kept.place.patterm(&["keeper", "--socket", socket, "--", "true"]).output();
+    let second = second.unwrap();
+    assert!(!second.status.success());
+    assert!(String::from_utf8_lossy(&second.stderr).contains("another keeper"), "{second:?}");
+    // It looked whether somebody listens; whoever is connected connects again.
+    if keeper.list().is_err() {
+        keeper = Keeper::connect(&kept.socket).unwrap();
+    }
+    assert!(keeper.list().unwrap().is_empty());
+}
+
+#[test]
 fn when_the_keeper_is_killed_panes_live_on_and_another_takes_them() {
     let (mut kept, mut keeper) = Kept::start(&[]);
     let pane = keeper.spawn("p1", &kept.program(&["cat"]), None).unwrap();
     kept.keeper.kill().unwrap();
     kept.keeper.wait().unwrap();
-    ready(keeper.life());
+    ready(&keeper);
     assert!(keeper.list().is_err());
     rustix::io::write(pane.master(), b"alive\n").unwrap();
     output_until(&pane, "alive\r\nalive");

@@ -28,6 +28,10 @@ pub(crate) fn run(options: &Serve) -> anyhow::Result<()> {
         set.map_err(|why| anyhow::anyhow!("{LIMITS_VARIABLE}: {why}"))?;
     }
     settings.http = options.http.flags();
+    if options.detached || options.foreground {
+        // Before the panes of an earlier server are taken over: each takes three.
+        patterm_keeper::descriptors::raise_limit();
+    }
     if options.detached {
         return detached(settings);
     }
@@ -105,7 +109,6 @@ const KEEP_ALIVE: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Serves until told to end, by a signal or over the socket.
 fn serve(server: Server) -> anyhow::Result<()> {
     patterm_keeper::memory::give_large_blocks_back();
-    patterm_keeper::descriptors::raise_limit();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)

@@ -174,17 +174,17 @@ impl Host {
         }
     }
 
-    /// Replaces the keeper whenever it dies.
+    /// Connects to the keeper again whenever the connection is lost, and replaces one that died.
     pub(crate) async fn watch_keeper(&self) {
         loop {
-            self.keeping.gone().await;
-            self.keeping.replace(self.lives()).await;
+            self.keeping.closed().await;
+            self.keeping.mend().await;
         }
     }
 
     /// Takes over the panes that an earlier server left with the keeper.
-    pub(crate) fn recover(&self) {
-        let mut panes: HashMap<String, Pane> = self.keeping.recover().into_iter().collect();
+    pub(crate) fn recover(&self) -> std::io::Result<()> {
+        let mut panes: HashMap<String, Arc<Pane>> = self.keeping.recover()?.into_iter().collect();
         for process in self.processes.all() {
             let pane = panes.remove(&process.pane());
             self.recover_process(&process, pane);
@@ -197,6 +197,7 @@ impl Host {
             drop(pane);
             self.keeping.forget_now(&name);
         }
+        Ok(())
     }
 }
 

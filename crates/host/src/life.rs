@@ -22,7 +22,7 @@ use crate::tools::{ErrorKind, ToolError};
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
 
 /// How long everything may take to be gone after that.
-const KILL_PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const KILL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How much of an ended process's output is shown again by the next server.
 const REPLAY_BYTES: u64 = 8 << 20;
@@ -113,9 +113,7 @@ impl Host {
                 if let Some(pane) = &live.pane {
                     // What is left behind by a program that ended is killed as well.
                     let _ = pane.kill();
-                    self.over(&live, KILL_PATIENCE, |progress| progress.empty).await?;
-                    self.keeping.forget(pane_name(&live.id, live.run)).await;
-                    self.plane.remove(&live);
+                    self.close_pane(&live).await?;
                 }
                 self.take_live(&process.id);
             }
@@ -133,6 +131,30 @@ impl Host {
             closed.push(process.id);
         }
         Ok(closed)
+    }
+
+    /// Waits until nothing is left in a pane that is being killed, and has the keeper let go of it.
+    async fn close_pane(&self, live: &Arc<Live>) -> Result<(), ToolError> {
+        let name = pane_name(&live.id, live.run);
+        let ended = self.over(live, KILL_PATIENCE, |progress| progress.empty).await;
+        // A program can hinder its init; the keeper ends both, and the entry stays until that is
+        // seen.
+        self.keeping.forget(name).await.map_err(|error| {
+            let message = format!("{} was not closed: {error}; close it again then", live.id);
+            ToolError::new(ErrorKind::Unavailable, message)
+        })?;
+        if ended.is_err() {
+            self.over(live, KILL_PATIENCE, |progress| progress.empty).await?;
+        }
+        self.plane.remove(live);
+        Ok(())
+    }
+
+    /// Lets go of a pane that nobody needs any more.
+    pub(crate) async fn let_go(&self, pane: String) {
+        if let Err(error) = self.keeping.forget(pane).await {
+            tracing::error!(%error, "the keeper does not let go of a pane yet");
+        }
     }
 
     /// The life of a process that runs.
@@ -187,7 +209,7 @@ impl Host {
         let program =
             Program { argv: recipe.argv, env, working_dir: recipe.working_dir, size: recipe.size };
         let log = self.open_log(id)?;
-        let pane = self.keeping.spawn(process.pane(), program, self.lives()).await;
+        let pane = self.keeping.spawn(process.pane(), program, None).await;
         let pane = pane.map_err(spawn_failed)?;
         let run_offset = log.end();
         let running = self.update(id, |process| {
@@ -204,15 +226,14 @@ impl Host {
             }
             // The disk is full, or the entry was closed meanwhile.
             Err(error) => {
-                self.keeping.forget(process.pane()).await;
+                self.let_go(process.pane()).await;
                 Err(error)
             }
         }
     }
 
     /// Gives a pane to the data plane, its screen showing what the log holds of this life.
-    fn take_in(&self, process: &Process, pane: Pane, log: Log) {
-        let pane = Arc::new(pane);
+    fn take_in(&self, process: &Process, pane: Arc<Pane>, log: Log) {
         let (screen, parsed) = replay(process, &log.reader(), u64::MAX);
         let (id, run, reader) = (process.id.clone(), process.runs, log.reader());
         let live = Arc::new(Live::new(id, run, Some(pane.clone()), reader, screen, parsed));
@@ -223,7 +244,11 @@ impl Host {
             self.plane.remove(&before);
             let keeping = self.keeping.clone();
             let name = pane_name(&before.id, before.run);
-            tokio::spawn(async move { keeping.forget(name).await });
+            tokio::spawn(async move {
+                if let Err(error) = keeping.forget(name).await {
+                    tracing::error!(%error, "the keeper does not let go of a pane yet");
+                }
+            });
         }
         self.plane.add(live, pane, log);
     }
@@ -256,7 +281,7 @@ impl Host {
     }
 
     /// Finds a process again after the server died.
-    pub(crate) fn recover_process(&self, process: &Process, pane: Option<Pane>) {
+    pub(crate) fn recover_process(&self, process: &Process, pane: Option<Arc<Pane>>) {
         match (pane, self.open_log(&process.id)) {
             (Some(pane), Ok(log)) => {
                 let begun = self.note_begun(process, &log);

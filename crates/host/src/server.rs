@@ -83,6 +83,9 @@ pub enum StartError {
     /// State could not be read or written.
     #[error(transparent)]
     State(#[from] StateError),
+    /// The keeper lives, but does not answer: what runs would be lost without it.
+    #[error("{0}; what it keeps can only be reached through it")]
+    Keeper(std::io::Error),
     /// The HTTP door could not be opened.
     #[error(transparent)]
     Web(#[from] WebError),
@@ -114,7 +117,7 @@ impl Server {
             Parts { project, socket, state, pipes, tools, limits, keeping, settings, program };
         let (host, events) = Host::load(parts)?;
         host.web.open_as_asked(http)?;
-        host.recover();
+        host.recover().map_err(StartError::Keeper)?;
         host.read_project_file();
         let host = Arc::new(host);
         host.configure_shared();
@@ -181,8 +184,7 @@ impl Server {
         // A server that ends on purpose takes everything in it along, unless another follows.
         if !host.handover.load(Ordering::Acquire) {
             host.begin_shutdown();
-            let keeping = host.keeping.clone();
-            let _ = tokio::task::spawn_blocking(move || keeping.end()).await;
+            let _ = host.keeping.end().await;
             following.abort();
             host.note_shutdown();
         }

@@ -5,6 +5,7 @@ mod cli;
 mod declared;
 pub(crate) mod desk;
 mod faults;
+mod keeper_faults;
 mod life;
 mod looking;
 mod owners;
