@@ -21,6 +21,7 @@ use crate::plane::{Event, Live, Plane};
 use crate::process::{ProcessId, Processes};
 use crate::project::Project;
 use crate::shared::Shared;
+use crate::shutdown::Shutdown;
 use crate::state::{StateDir, StateError};
 use crate::timers::{Clock, Timers};
 use crate::tools::Registry;
@@ -50,6 +51,8 @@ pub struct Host {
     /// What runs is to be left to the next server.
     pub(crate) handover: AtomicBool,
     pub(crate) state: StateDir,
+    /// How it is to end.
+    pub(crate) ending: Shutdown,
     /// A folder of its own for pipes; it need not be there.
     pub(crate) pipes: PathBuf,
     /// The user's settings.
@@ -88,6 +91,7 @@ pub(crate) struct Parts {
     pub(crate) socket: PathBuf,
     pub(crate) state: StateDir,
     pub(crate) pipes: PathBuf,
+    pub(crate) ending: Shutdown,
     pub(crate) tools: Registry,
     pub(crate) limits: Limits,
     pub(crate) keeping: Keeping,
@@ -98,8 +102,18 @@ pub(crate) struct Parts {
 impl Host {
     /// Reads the project's state; returns what the data plane will tell of.
     pub(crate) fn load(parts: Parts) -> Result<(Self, mpsc::Receiver<Event>), StateError> {
-        let Parts { project, socket, state, pipes, tools, limits, keeping, settings, program } =
-            parts;
+        let Parts {
+            project,
+            socket,
+            state,
+            pipes,
+            ending,
+            tools,
+            limits,
+            keeping,
+            settings,
+            program,
+        } = parts;
         let (plane, events) = Plane::start(limits.history_bytes)
             .map_err(crate::state::failed("start threads for", project.root()))?;
         let clock = Clock::system();
@@ -131,6 +145,7 @@ impl Host {
             socket,
             state,
             pipes,
+            ending,
             tools,
             limits,
             keeping,

@@ -28,6 +28,7 @@ pub mod registry;
 pub mod runtime;
 pub mod server;
 mod shared;
+pub mod shutdown;
 mod socket;
 mod standpoint;
 pub mod state;

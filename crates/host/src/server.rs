@@ -19,6 +19,7 @@ use crate::project::Project;
 use crate::project_file;
 use crate::registry::{Claim, ClaimError, Entry, Seat};
 use crate::runtime::{RuntimeDir, RuntimeError};
+use crate::shutdown::Shutdown;
 use crate::socket::Listener;
 use crate::state::{StateDir, StateError};
 use crate::timers;
@@ -113,8 +114,19 @@ impl Server {
         let keeper_socket = runtime.file(project.key(), "keeper");
         let keeping = Keeping::new(keeper_socket, program.clone(), project.root());
         let pipes = runtime.file(project.key(), "containers");
-        let parts =
-            Parts { project, socket, state, pipes, tools, limits, keeping, settings, program };
+        let ending = Shutdown::new(runtime.file(project.key(), "ended"));
+        let parts = Parts {
+            project,
+            socket,
+            state,
+            pipes,
+            ending,
+            tools,
+            limits,
+            keeping,
+            settings,
+            program,
+        };
         let (host, events) = Host::load(parts)?;
         host.web.open_as_asked(http)?;
         host.recover().map_err(StartError::Keeper)?;
@@ -161,13 +173,22 @@ impl Server {
             gateway: host.shared.gateway().clone(),
         });
         let announcing = tokio::spawn(announce(host.clone(), seat.clone()));
+        let mut ending = None;
         let leaving = || {
             announcing.abort();
             host.web.end(!host.handover.load(Ordering::Acquire));
             seat.retire();
+            // A server that ends on purpose takes everything in it along, unless another follows.
             if !host.handover.load(Ordering::Acquire) {
                 // Before anything ends: whatever happens from here on, the next server knows.
                 host.note_interruption(Cause::Signal);
+                // What ends with the server has not come to rest, is not started again, and gets its
+                // messages from the next server.
+                timing.abort();
+                declaring.abort();
+                delivering.abort();
+                host.begin_shutdown();
+                ending = Some(tokio::spawn(host.clone().end_panes()));
             }
         };
         let served = listener.run(host.clone(), leaving).await;
@@ -178,15 +199,14 @@ impl Server {
         }
         host.shared.end().await;
         observing.abort();
-        // What ends with the server has not come to rest.
         timing.abort();
         declaring.abort();
-        // A server that ends on purpose takes everything in it along, unless another follows.
-        if !host.handover.load(Ordering::Acquire) {
-            host.begin_shutdown();
-            let _ = host.keeping.end().await;
+        if let Some(ending) = ending {
+            let _ = ending.await;
+            let left = host.keeping.end().await;
             following.abort();
             host.note_shutdown();
+            host.tell_ended(left);
         }
         let web = host.clone();
         let _ = tokio::task::spawn_blocking(move || web.web.finish_audit()).await;

@@ -4,6 +4,7 @@
 mod cli;
 mod declared;
 pub(crate) mod desk;
+mod ending;
 mod faults;
 mod keeper_faults;
 mod life;

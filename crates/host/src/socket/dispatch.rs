@@ -28,6 +28,7 @@ use crate::host::Host;
 use crate::mcp::{self, McpService, Notices, Params};
 use crate::process::Cause;
 use crate::shared::Door;
+use crate::shutdown::{ShutdownBegun, ShutdownRequest};
 use crate::tools::{Call, ErrorKind, Progress, ToolError};
 use crate::web::{HttpFlags, TokenError, TokenWish};
 
@@ -277,7 +278,7 @@ impl Dispatch {
         cancel: &CancellationToken,
     ) -> Result<Answer, ErrorObject> {
         if method == SHUTDOWN_METHOD || method == HANDOVER_METHOD {
-            return Ok(self.shutdown(method == HANDOVER_METHOD));
+            return Ok(self.shutdown(method == HANDOVER_METHOD, params));
         }
         if method == TRUST_METHOD {
             return Ok(self.trust(params));
@@ -451,18 +452,29 @@ impl Dispatch {
     }
 
     /// Ends the server; only people may.
-    fn shutdown(&self, handover: bool) -> Answer {
+    fn shutdown(&self, handover: bool, params: Option<&RawValue>) -> Answer {
+        let request = serde_json::from_str(params.map_or("{}", |params| params.get()));
         let host = self.host.clone();
-        let work = move || {
-            tracing::info!(handover, "asked to end");
-            host.handover.store(handover, Ordering::Release);
-            if !handover {
-                host.note_interruption(Cause::Kill);
-            }
-            host.shutdown.cancel();
-            Ok(())
+        let work = async move {
+            let request: ShutdownRequest = request.map_err(|e| {
+                ErrorObject::invalid_params(format!("`grace_ms` is a number of milliseconds: {e}"))
+            })?;
+            let begin = move || {
+                tracing::info!(handover, "asked to end");
+                host.handover.store(handover, Ordering::Release);
+                let begun = match handover {
+                    true => ShutdownBegun::default(),
+                    false => {
+                        host.note_interruption(Cause::Kill);
+                        host.request_shutdown(request)
+                    }
+                };
+                host.shutdown.cancel();
+                begun
+            };
+            to_json(&tokio::task::spawn_blocking(begin).await.map_err(broken)?)
         };
-        self.for_a_person("ends the server", blocking(work))
+        self.for_a_person("ends the server", work)
     }
 
     /// How the shared servers stand; only people may have one started anew.
