@@ -200,6 +200,7 @@ impl Host {
     /// Takes over the panes that an earlier server left with the keeper.
     pub(crate) fn recover(&self) -> std::io::Result<()> {
         let mut panes: HashMap<String, Arc<Pane>> = self.keeping.recover()?.into_iter().collect();
+        self.adopt_unknown(&panes);
         for process in self.processes.all() {
             let pane = panes.remove(&process.pane());
             self.recover_process(&process, pane);
@@ -208,7 +209,7 @@ impl Host {
             self.note_takeover();
         }
         for (name, pane) in panes {
-            tracing::warn!(name, "a pane that belongs to no process is ended");
+            tracing::warn!(name, "a pane of an earlier run or of a shared server is ended");
             drop(pane);
             self.keeping.forget_now(&name);
         }

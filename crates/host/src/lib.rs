@@ -2,6 +2,7 @@
 //! its socket, and owns the project's state. It knows nothing of terminals drawn on a screen.
 
 mod activity;
+mod adoption;
 mod agents;
 mod bring_back;
 pub mod caller;

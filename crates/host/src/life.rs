@@ -476,23 +476,7 @@ pub(crate) fn no_output(process: &Process, host: &Host) -> ToolError {
 
 /// What stands for an entry that was closed while somebody waited for its end.
 fn unknown(id: &ProcessId) -> Process {
-    Process {
-        id: id.clone(),
-        name: String::new(),
-        kind: Kind::Command,
-        parent_id: None,
-        recipe: None,
-        agent: None,
-        declared: None,
-        attention: None,
-        status: Status::Stopped,
-        exit: None,
-        runs: 0,
-        run_offset: 0,
-        started_at: None,
-        ended_at: None,
-        interrupted: None,
-    }
+    Process { status: Status::Stopped, ..Process::unstarted(id.clone()) }
 }
 
 fn already_running(process: &Process) -> ToolError {

@@ -63,6 +63,7 @@ impl Host {
     fn is_of_agents(&self, process: &Process) -> bool {
         process.agent.is_some()
             || process.declared.is_some()
+            || process.adopted
             || self.processes.agent_above(process).is_some()
     }
 }

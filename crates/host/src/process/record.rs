@@ -227,9 +227,34 @@ pub struct Process {
     /// It ran when everything was ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupted: Option<Interruption>,
+    /// Its entry was lost and made again from what runs: nobody knows who started it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub adopted: bool,
 }
 
 impl Process {
+    /// An entry without a name of which nothing is known yet.
+    pub(crate) fn unstarted(id: ProcessId) -> Self {
+        Self {
+            id,
+            name: String::new(),
+            kind: Kind::Command,
+            parent_id: None,
+            recipe: None,
+            agent: None,
+            declared: None,
+            attention: None,
+            status: Status::Starting,
+            exit: None,
+            runs: 0,
+            run_offset: 0,
+            started_at: None,
+            ended_at: None,
+            interrupted: None,
+            adopted: false,
+        }
+    }
+
     /// The name of its present pane at the keeper.
     pub fn pane(&self) -> String {
         format!("{}.{}", self.id, self.runs)

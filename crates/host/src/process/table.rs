@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use super::record::{Cause, Kind, Process, ProcessId, Status};
+use super::record::{Cause, Kind, Process, ProcessId};
 use crate::state::{self, StateDir, StateError};
 
 const FILE: &str = "processes.json";
@@ -74,26 +74,25 @@ impl Processes {
         self.change(|table| {
             table.last += 1;
             let mut process = Process {
-                id: ProcessId::new(table.last),
                 name: free_name(name, table, None),
                 kind,
                 parent_id,
-                recipe: None,
-                agent: None,
-                declared: None,
-                attention: None,
-                status: Status::Starting,
-                exit: None,
-                runs: 0,
-                run_offset: 0,
-                started_at: None,
-                ended_at: None,
-                interrupted: None,
+                ..Process::unstarted(ProcessId::new(table.last))
             };
             more(&mut process);
             table.processes.push(process.clone());
             process
         })
+    }
+
+    /// Makes an entry again that a damaged table does not have any more, in the same way as `note`:
+    /// what runs, runs. The number of its id counts as given out.
+    pub(crate) fn restore(&self, number: u64, process: Process) {
+        self.note_all(|table| {
+            table.last = table.last.max(number);
+            let name = free_name(&process.name, table, None);
+            table.processes.push(Process { name, ..process });
+        });
     }
 
     /// Changes an entry; `None` if there is none with this id.
