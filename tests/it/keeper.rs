@@ -52,8 +52,9 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        if let Ok(mut client) = Keeper::connect(&self.socket) {
-            let _ = client.end();
+        match Keeper::connect(&self.socket) {
+            Ok(mut client) => drop(client.end()),
+            Err(_) => drop(self.keeper.kill()),
         }
         let _ = self.keeper.wait();
     }

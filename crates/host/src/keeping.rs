@@ -101,6 +101,7 @@ impl Keeping {
                 // It ends at this moment.
                 UnexpectedEof | ConnectionReset | BrokenPipe if tries > 0 => {
                     tries -= 1;
+                    #[expect(clippy::disallowed_methods, reason = "its end is no event to us yet")]
                     std::thread::sleep(UNREACHABLE_PAUSE);
                 }
                 _ => return Err(error),
@@ -239,7 +240,9 @@ impl Keeping {
             if let Err(error) = keeping.reopen(&mut connection, None) {
                 tracing::error!(%error, "the keeper cannot be reached or replaced now");
                 // It is tried again; whatever is in the way may take a while to go.
-                std::thread::sleep(UNREACHABLE_PAUSE);
+                if let Some(keeper) = connection.as_ref() {
+                    keeper.life().wait(UNREACHABLE_PAUSE);
+                }
             }
         };
         match std::thread::Builder::new().name("patterm-keeper".into()).spawn(work) {
