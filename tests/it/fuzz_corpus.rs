@@ -3,6 +3,8 @@
 
 #[path = "../../fuzz/checks/project.rs"]
 mod project;
+#[path = "../../fuzz/checks/registry.rs"]
+mod registry;
 #[path = "../../fuzz/replay.rs"]
 mod replay;
 #[path = "../../fuzz/checks/screen.rs"]
@@ -35,4 +37,9 @@ fn screens() {
 #[test]
 fn project_files() {
     replay("project", project::project);
+}
+
+#[test]
+fn registry_entries() {
+    replay("registry", registry::entry);
 }

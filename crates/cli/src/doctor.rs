@@ -1,7 +1,6 @@
 //! `patterm doctor`: checks the set-up and says what to do.
 
 use std::io::IsTerminal;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -317,14 +316,6 @@ fn state_folder(project: &Project) -> Finding {
             WHAT,
             format!("{}: {error}", folder.display()),
             "make it writable, or free some room",
-        );
-    }
-    let open = folder.metadata().is_ok_and(|meta| meta.mode() & 0o077 != 0);
-    if open {
-        return fair(
-            WHAT,
-            format!("{} can be read by others", folder.display()),
-            "chmod 700 closes it",
         );
     }
     match room(&folder) {

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use patterm_host::registry::Entry;
+use patterm_host::surroundings::Surroundings;
 use patterm_host::web::HttpFlags;
 use patterm_host::{HTTP_METHOD, Server, Settings, StartError, log};
 use tokio::signal::unix::{SignalKind, signal};
@@ -32,6 +33,11 @@ pub(crate) fn run(options: &Serve) -> anyhow::Result<()> {
         return detached(settings);
     }
     if options.foreground {
+        anyhow::ensure!(
+            Surroundings::of_this_process().is_none(),
+            "a server in the foreground of a pane would end with that pane, and its programs would \
+             inherit the pane's environment; `patterm serve` starts one outside of panes"
+        );
         log::to_stderr();
         return serve(Server::start(settings)?);
     }

@@ -22,10 +22,17 @@ pub(crate) fn run() -> anyhow::Result<()> {
         }
     }
     let settings = Settings::from_env(project)?;
-    let entry = match start::start_detached(&settings, &[])? {
+    let entry = match start::start_next(&settings)? {
         Report::Serving(entry) => entry,
         Report::Failed(why) => anyhow::bail!(why),
     };
+    anyhow::ensure!(
+        entry.patterm == VERSION,
+        "the keeper started patterm {} again; to replace it by {VERSION} ({}), run this outside of \
+         patterm's panes",
+        entry.patterm,
+        std::env::current_exe().unwrap_or_default().display()
+    );
     say(&match replaced {
         Some(old) => format!(
             "replaced patterm {} (pid {}) by {VERSION} (pid {}); everything goes on",

@@ -36,6 +36,8 @@ pub(crate) struct NewProcess {
     pub(crate) name: String,
     pub(crate) kind: Kind,
     pub(crate) parent_id: Option<ProcessId>,
+    /// Nothing says that a person asked for it.
+    pub(crate) not_a_persons: bool,
     pub(crate) recipe: Recipe,
 }
 
@@ -43,8 +45,9 @@ impl Host {
     /// Starts a process under a new id. Nothing is left of one that could not be started.
     pub(crate) async fn spawn(&self, new: NewProcess) -> Result<Process, ToolError> {
         self.admit_process()?;
-        let NewProcess { name, kind, parent_id, recipe } = new;
+        let NewProcess { name, kind, parent_id, not_a_persons, recipe } = new;
         let process = self.processes.add_with(&name, kind, parent_id, |process| {
+            process.not_a_persons = not_a_persons;
             process.recipe = Some(recipe);
             process.runs = 1;
         })?;
@@ -456,6 +459,7 @@ fn unknown(id: &ProcessId) -> Process {
         name: String::new(),
         kind: Kind::Command,
         parent_id: None,
+        not_a_persons: false,
         recipe: None,
         agent: None,
         declared: None,
@@ -493,7 +497,7 @@ impl From<StateError> for ToolError {
     fn from(error: StateError) -> Self {
         // The disk is full, or not ours to write: whoever can change that must hear of it.
         let kind = match error {
-            StateError::Io { .. } => ErrorKind::Unavailable,
+            StateError::Io { .. } | StateError::NotOurs { .. } => ErrorKind::Unavailable,
             StateError::NoPlace | StateError::Newer { .. } => ErrorKind::Internal,
         };
         Self::new(kind, error.to_string())

@@ -12,8 +12,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, wait};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 
+use crate::detach::start_outside;
 use crate::init::children;
 use crate::message::{Reply, Request, receive, send};
 use crate::pane::Pane;
@@ -34,6 +35,13 @@ const GOOD_LIFE: Duration = Duration::from_secs(10);
 
 /// How soon killed strays are looked for again.
 const STRAYS_AGAIN: Duration = Duration::from_millis(20);
+
+/// The ending of the file beside the keeper's socket by which a client asks for a server at once: it
+/// must not connect, since whoever connects is taken for the server.
+pub const WANTED: &str = "wanted";
+
+/// How often that file is looked for while there is no server.
+const WANTED_AGAIN: Duration = Duration::from_millis(50);
 
 /// Where the keeper listens and how it starts the server.
 #[derive(Debug)]
@@ -65,15 +73,13 @@ struct Keep {
     pause: Duration,
     /// When to start the server, if it is to be started.
     start_at: Option<Instant>,
-    /// The server that was started last and its life, until it is reaped.
-    started: Option<(Pid, OwnedFd)>,
 }
 
 /// What happened.
 enum Event {
     Server,
     Connection,
-    /// A child ended: an init, or a server that was started here.
+    /// An init ended.
     Child,
 }
 
@@ -94,8 +100,8 @@ pub fn run(options: Options) -> io::Result<()> {
         strays: false,
         server_since: Instant::now(),
         pause: FIRST_PAUSE,
-        start_at: None,
-        started: None,
+        // The server that started us may die before it connects.
+        start_at: Some(Instant::now() + GOOD_LIFE),
     };
     let outcome = keep.run();
     let _ = std::fs::remove_file(&keep.options.socket);
@@ -120,7 +126,7 @@ impl Keep {
                     }
                 }
             }
-            if self.start_at.is_some_and(|at| Instant::now() >= at) {
+            if self.start_at.is_some_and(|at| Instant::now() >= at || self.is_wanted()) {
                 self.start_server();
             }
         }
@@ -134,11 +140,12 @@ impl Keep {
             events.push(Event::Server);
         }
         let inits = self.panes.values().filter_map(|kept| kept.init.as_ref());
-        for (_, life) in inits.chain(&self.ending).chain(&self.started) {
+        for (_, life) in inits.chain(&self.ending) {
             watched.push(PollFd::new(life, PollFlags::IN));
             events.push(Event::Child);
         }
         let start = self.start_at.map(|at| at.saturating_duration_since(Instant::now()));
+        let start = start.map(|start| start.min(WANTED_AGAIN));
         let strays = self.strays.then_some(STRAYS_AGAIN);
         let pause = start.into_iter().chain(strays).min().map(timespec);
         match poll(&mut watched, pause.as_ref()) {
@@ -247,6 +254,11 @@ impl Keep {
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
     }
 
+    /// Whether a client asked for a server since the last one was started.
+    fn is_wanted(&self) -> bool {
+        std::fs::remove_file(self.options.socket.with_extension(WANTED)).is_ok()
+    }
+
     /// Starts a server; if it does not connect before the next pause is over, another is tried.
     fn start_server(&mut self) {
         self.start_at = Some(Instant::now() + self.pause.max(GOOD_LIFE));
@@ -255,11 +267,8 @@ impl Keep {
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
         crate::descriptors::tell_usual(&mut command);
-        if let Ok(child) = command.spawn() {
-            let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-            self.started =
-                pid.and_then(|pid| Some((pid, pidfd_open(pid, PidfdFlags::empty()).ok()?)));
-        }
+        // It need not be told here: the next try comes by itself.
+        let _ = start_outside(&mut command);
     }
 
     /// Takes every child that ended, and ends those that are nobody's: their init was killed.
@@ -269,14 +278,12 @@ impl Keep {
             ended.push(child);
         }
         let gone = |child: &Pid| ended.contains(child);
-        self.started.take_if(|(child, _)| gone(child));
         self.ending.retain(|(init, _)| !gone(init));
         for kept in self.panes.values_mut() {
             kept.init.take_if(|(init, _)| gone(init));
         }
         let inits = self.panes.values().filter_map(|kept| kept.init.as_ref());
-        let known = inits.chain(&self.ending).chain(&self.started);
-        let known: Vec<Pid> = known.map(|(child, _)| *child).collect();
+        let known: Vec<Pid> = inits.chain(&self.ending).map(|(child, _)| *child).collect();
         let strays = children().into_iter().filter(|child| !known.contains(child));
         self.strays = strays.fold(false, |_, stray| {
             let _ = kill_process(stray, Signal::KILL);

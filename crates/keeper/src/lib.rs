@@ -9,6 +9,7 @@
 mod client;
 mod control;
 pub mod descriptors;
+mod detach;
 mod init;
 mod keep;
 pub mod log;
@@ -19,7 +20,8 @@ mod spawn;
 mod status;
 
 pub use client::{Keeper, launch};
-pub use keep::{Options, run};
+pub use detach::start_server;
+pub use keep::{Options, WANTED, run};
 pub use pane::{Pane, PaneEvent};
 pub use spawn::{Program, Size, SpawnError, SpawnFault};
 pub use status::{Exit, Status};

@@ -10,6 +10,7 @@ mod looking;
 mod owners;
 mod ports;
 mod programs;
+mod rights;
 mod stubborn;
 pub(crate) mod survival;
 mod timers;

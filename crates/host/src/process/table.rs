@@ -78,6 +78,7 @@ impl Processes {
                 name: free_name(name, table, None),
                 kind,
                 parent_id,
+                not_a_persons: false,
                 recipe: None,
                 agent: None,
                 declared: None,

@@ -19,7 +19,8 @@ use crate::host::Host;
 use crate::life::{no_output, no_such_process};
 use crate::plane::Live;
 use crate::process::ProcessId;
-use crate::tools::{ErrorKind, ToolError};
+use crate::standpoint::Place;
+use crate::tools::{ErrorKind, ToolError, not_owner};
 
 /// Bytes of output in one frame.
 const OUTPUT_BYTES: usize = 64 << 10;
@@ -71,8 +72,9 @@ impl Wish<Params> {
         stream: UnixStream,
         rest: Vec<u8>,
         host: Arc<Host>,
+        place: &Place,
     ) -> io::Result<()> {
-        match self.check(&host) {
+        match self.check(&host, place) {
             Ok((live, size)) => {
                 let mut line = Vec::new();
                 let result = json!({"version": view::VERSION, "process_id": live.id}).to_string();
@@ -89,7 +91,7 @@ impl Wish<Params> {
         }
     }
 
-    fn check(&self, host: &Host) -> Result<(Arc<Live>, Option<Size>), ErrorObject> {
+    fn check(&self, host: &Host, place: &Place) -> Result<(Arc<Live>, Option<Size>), ErrorObject> {
         let params = self.params.as_ref().map_err(|why| {
             ErrorObject::invalid_params(format!("`params` take version and process_id: {why}"))
         })?;
@@ -105,6 +107,12 @@ impl Wish<Params> {
         let Ok(id) = params.process_id.parse::<ProcessId>();
         let process = host.processes.get(&id);
         let process = process.ok_or_else(|| no_such_process(id.as_str(), host).into_rpc())?;
+        // Who has a view types.
+        if let Place::Agents(me) = place
+            && !host.may_act_on(me, &process)
+        {
+            return Err(not_owner(&process).into_rpc());
+        }
         let live = host.live(&id).ok_or_else(|| no_output(&process, host).into_rpc())?;
         let size = params.rows.zip(params.columns).map(|(rows, columns)| Size::new(rows, columns));
         Ok((live, size))

@@ -75,9 +75,9 @@ impl Tool for SendMessage {
 fn tag(caller: &Caller, target: &Process, host: &Host) -> String {
     let sender = match caller {
         Caller::Person => return "human".into(),
-        Caller::External => return "external".into(),
+        Caller::External | Caller::Elsewhere => return "external".into(),
         Caller::Token(name) => return format!("external:{name}"),
-        Caller::Process(id) => host.processes.get(id),
+        Caller::Process(id) | Caller::Inside(id) => host.processes.get(id),
     };
     let Some(sender) = sender else { return "external".into() };
     // A name must not be able to end the tag.

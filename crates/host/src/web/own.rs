@@ -18,6 +18,7 @@ use crate::caller::Caller;
 use crate::host::Host;
 use crate::limits::NOTICES;
 use crate::socket::Dispatch;
+use crate::standpoint;
 
 /// What a client may be behind with what it is told; more is lost to it alone.
 const TOLD: usize = 64;
@@ -47,7 +48,8 @@ impl Own for OwnTools {
         let open = Arc::<Mutex<Open>>::default();
         let caller = Caller::Token(principal.name.clone());
         let _on_control = self.control.enter();
-        let dispatch = Dispatch::new(host.clone(), caller, None, notices.clone());
+        let dispatch =
+            Dispatch::new(host.clone(), caller, standpoint::Place::Elsewhere, notices.clone());
         self.control.spawn(hand_back(heard, tell, open.clone(), end.clone()));
         let in_flight = lock(&self.in_flight).entry(principal.name.clone()).or_default().clone();
         let talk = OwnTalk {
