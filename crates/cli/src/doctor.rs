@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use patterm_host::reserve::RESERVE_BYTES;
 use patterm_host::runtime::RuntimeDir;
 use patterm_host::state::StateDir;
 use patterm_host::{Project, VERSION};
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::args::Doctor;
 use crate::client::{Client, text};
-use crate::said::{say, why};
+use crate::said::{red, say, why};
 use crate::start;
 
 /// Less room than this fills up within a day of work.
@@ -94,11 +95,12 @@ pub(crate) fn run(options: &Doctor) -> anyhow::Result<()> {
 fn report(findings: &[Finding]) -> String {
     let mut lines = Vec::new();
     for Finding { what, health, says, advice } in findings {
-        lines.push(format!(
+        let line = format!(
             "{:<7} {what:<14} {}",
             health.name(),
             says.replace('\n', "\n                       ")
-        ));
+        );
+        lines.push(if *health == Health::Broken { red(&line) } else { line });
         lines.extend(advice.iter().map(|advice| format!("                       → {advice}")));
     }
     lines.join("\n")
@@ -154,7 +156,14 @@ fn ask(client: &mut Client) -> Vec<Finding> {
         }
     }
     match client.look("get_project_status", &json!({})) {
-        Ok(answer) => findings.push(project_file(&answer["project_file"])),
+        Ok(answer) => {
+            findings.push(project_file(&answer["project_file"]));
+            findings.extend(answer["disk_problem"].as_str().map(|problem| {
+                let advice = "remove what you can do without; what was not recorded is tried again";
+                broken("output", problem, advice)
+            }));
+            findings.extend(lost_output(&answer["processes"]));
+        }
         Err(error) => findings.push(broken(
             "project file",
             why(&error),
@@ -165,6 +174,20 @@ fn ask(client: &mut Client) -> Vec<Finding> {
         findings.extend(shared_servers(&answer["servers"]));
     }
     findings
+}
+
+/// Processes whose output cannot be kept.
+fn lost_output(processes: &Value) -> Option<Finding> {
+    let processes = processes.as_array().into_iter().flatten();
+    let lost: Vec<_> = processes
+        .filter_map(|process| {
+            Some((text(&process["process_id"]), process["output_problem"].as_str()?))
+        })
+        .map(|(id, problem)| format!("{id}: {problem}"))
+        .collect();
+    (!lost.is_empty()).then(|| {
+        broken("logs", lost.join("\n"), "the server tries it again by itself, once a second")
+    })
 }
 
 /// Shared MCP servers, where there are any.
@@ -328,6 +351,10 @@ fn state_folder(project: &Project) -> Finding {
         );
     }
     match room(&folder) {
+        Some(bytes) if bytes < RESERVE_BYTES => {
+            let says = format!("the disk of {} is full", folder.display());
+            broken(WHAT, says, "programs' output and all state are kept there; free some room")
+        }
         Some(bytes) if bytes < LITTLE_ROOM => {
             let says = format!("{} has {} MiB left", folder.display(), bytes >> 20);
             fair(WHAT, says, "programs' output is kept there; free some room")

@@ -1,7 +1,7 @@
 //! What verbs print. A reader that has had enough is no failure, and the verb goes on with what it
 //! does; anything else that keeps words from being written is.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::OnceLock;
 
 /// Why something was not written.
@@ -10,6 +10,20 @@ static UNSAID: OnceLock<io::Error> = OnceLock::new();
 /// Prints a verb's own words.
 pub(crate) fn say(text: &str) {
     say_bytes(format!("{}\n", text.trim_end()).as_bytes());
+}
+
+/// Prints words of our own that must be seen: in red where somebody reads them on a terminal.
+pub(crate) fn say_red(text: &str) {
+    say(&red(text));
+}
+
+/// Words of our own in red, where standard output is a terminal and its user has nothing against it.
+pub(crate) fn red(text: &str) -> String {
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    match io::stdout().is_terminal() && !plain {
+        true => format!("\x1b[31m{text}\x1b[0m"),
+        false => text.to_owned(),
+    }
 }
 
 /// Prints bytes as they are; false when nobody reads any more.

@@ -10,7 +10,7 @@ use crate::args::{
 };
 use crate::bring_back;
 use crate::client::{Client, text};
-use crate::said::{say, say_bytes};
+use crate::said::{say, say_bytes, say_red};
 use crate::start;
 use crate::tui;
 
@@ -104,6 +104,10 @@ pub(crate) fn ps(options: &Ps) -> anyhow::Result<()> {
         return Ok(());
     }
     say(&table(&processes));
+    for process in processes.iter().filter(|process| process["output_problem"].is_string()) {
+        let [id, problem] = ["process_id", "output_problem"].map(|field| text(&process[field]));
+        say_red(&format!("{id}: {problem}"));
+    }
     if let Some(hint) = bring_back::hint(&processes) {
         say(&hint);
     }

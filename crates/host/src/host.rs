@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -17,9 +17,10 @@ use crate::identity::Identities;
 use crate::keeping::Keeping;
 use crate::limits::Limits;
 use crate::pads::SharedPads;
-use crate::plane::{Event, Live, Plane};
+use crate::plane::{Event, Live, Plane, Trouble};
 use crate::process::{ProcessId, Processes};
 use crate::project::Project;
+use crate::reserve;
 use crate::shared::Shared;
 use crate::state::{StateDir, StateError};
 use crate::timers::{Clock, Timers};
@@ -76,6 +77,8 @@ pub struct Host {
     pub(crate) selected: watch::Sender<Option<ProcessId>>,
     /// The process that somebody last began to look at; rung when one ends to, as well.
     pub(crate) looks: watch::Sender<Option<ProcessId>>,
+    /// Some room on the disk is kept for state.
+    reserved: AtomicBool,
     lives: RwLock<HashMap<ProcessId, Arc<Live>>>,
     /// Lives that nobody observes yet.
     newborn: Mutex<Vec<Arc<Live>>>,
@@ -122,6 +125,7 @@ impl Host {
             environment: crate::environment::of_this_process(),
             selected: watch::Sender::new(None),
             looks: watch::Sender::new(None),
+            reserved: AtomicBool::new(true),
             lives: RwLock::default(),
             newborn: Mutex::default(),
             born: Notify::new(),
@@ -172,6 +176,29 @@ impl Host {
             }
             self.born.notified().await;
         }
+    }
+
+    /// Keeps some room on the disk for state.
+    pub(crate) async fn keep_reserve(&self) {
+        let told = |whole| {
+            if self.reserved.swap(whole, Ordering::AcqRel) != whole {
+                self.processes.ring();
+            }
+        };
+        reserve::keep(self.state.path(), told).await;
+    }
+
+    /// What is wrong with the disk, where somebody should know.
+    pub(crate) fn disk_problem(&self) -> Option<String> {
+        let lives = self.lives.read().unwrap_or_else(PoisonError::into_inner);
+        let full = lives.values().any(|live| live.trouble() == Some(Trouble::DiskFull));
+        let folder = self.state.path().display();
+        (full || !self.reserved.load(Ordering::Acquire)).then(|| {
+            format!(
+                "the disk of {folder} is full: the oldest output is dropped for the newest, \
+                and nothing new is recorded; make room"
+            )
+        })
     }
 
     /// Replaces the keeper whenever it dies.

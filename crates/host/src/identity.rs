@@ -101,7 +101,7 @@ impl Identities {
     pub fn issue(&self, process: &ProcessId) -> Result<Token, StateError> {
         let token = Token::random().map_err(state::failed("make a token for", &self.file))?;
         let identity = Identity { hash: token.hash(), process_id: process.clone() };
-        self.change(|known| known.identities.push(identity))?;
+        self.change(state::write, |known| known.identities.push(identity))?;
         Ok(token)
     }
 
@@ -110,7 +110,8 @@ impl Identities {
         if !self.has(process) {
             return Ok(());
         }
-        self.change(|known| known.identities.retain(|i| i.process_id != *process))
+        let others = |known: &mut Known| known.identities.retain(|i| i.process_id != *process);
+        self.change(state::write_reserved, others)
     }
 
     /// Whose token this is. Takes the same time for every token: each known hash is compared in
@@ -132,11 +133,15 @@ impl Identities {
         self.known().identities.iter().any(|i| i.process_id == *process)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Known)) -> Result<(), StateError> {
+    fn change(
+        &self,
+        write: fn(&Path, u32, &Known) -> Result<(), StateError>,
+        change: impl FnOnce(&mut Known),
+    ) -> Result<(), StateError> {
         let mut known = self.known();
         let mut next = Known { identities: known.identities.clone() };
         change(&mut next);
-        state::write(&self.file, VERSION, &next)?;
+        write(&self.file, VERSION, &next)?;
         *known = next;
         Ok(())
     }

@@ -25,6 +25,7 @@ pub mod process;
 pub mod project;
 pub mod project_file;
 pub mod registry;
+pub mod reserve;
 pub mod runtime;
 pub mod server;
 mod shared;

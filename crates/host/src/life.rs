@@ -1,6 +1,7 @@
 //! The life of a process: started, stopped, started again, closed, and found again by the next
 //! server.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use tokio::sync::mpsc;
 use crate::activity;
 use crate::environment::PANE_VARIABLE;
 use crate::host::{Host, now_ms, pane_name};
-use crate::plane::{Event, Live, Progress};
+use crate::plane::{Event, Live, MARK_BYTES, Progress};
 use crate::process::{Cause, Exit, Interruption, Kind, Process, ProcessId, Recipe, Status};
 use crate::state::StateError;
 use crate::tools::{ErrorKind, ToolError};
@@ -186,13 +187,14 @@ impl Host {
         env.insert(PANE_VARIABLE.to_owned(), format!("{}/{id}", self.project.key()));
         let program =
             Program { argv: recipe.argv, env, working_dir: recipe.working_dir, size: recipe.size };
-        let log = self.open_log(id)?;
+        let log = self.begin_log(process)?;
         let pane = self.keeping.spawn(process.pane(), program, self.lives()).await;
         let pane = pane.map_err(spawn_failed)?;
         let run_offset = log.end();
         let running = self.update(id, |process| {
             process.status = Status::Running;
             process.run_offset = run_offset;
+            process.output_mark = Some(run_offset + MARK_BYTES);
             process.started_at = Some(now_ms());
             process.ended_at = None;
             process.interrupted = None;
@@ -216,6 +218,7 @@ impl Host {
         let (screen, parsed) = replay(process, &log.reader(), u64::MAX);
         let (id, run, reader) = (process.id.clone(), process.runs, log.reader());
         let live = Arc::new(Live::new(id, run, Some(pane.clone()), reader, screen, parsed));
+        live.mark.store(process.output_mark.unwrap_or(0), Ordering::Relaxed);
         if let Some(before) = self.set_live(live.clone())
             && before.pane.is_some()
         {
@@ -257,16 +260,13 @@ impl Host {
 
     /// Finds a process again after the server died.
     pub(crate) fn recover_process(&self, process: &Process, pane: Option<Pane>) {
-        match (pane, self.open_log(&process.id)) {
-            (Some(pane), Ok(log)) => {
+        let log = self.find_log(process);
+        match pane {
+            Some(pane) => {
                 let begun = self.note_begun(process, &log);
                 self.take_in(&begun, pane, log);
             }
-            (Some(pane), Err(error)) => {
-                tracing::error!(id = %process.id, error = error.message, "its output is lost");
-                let _ = pane.kill();
-            }
-            (None, log) => {
+            None => {
                 if process.status.is_alive() {
                     let cause = if self.processes.rebooted() { Cause::Reboot } else { Cause::Lost };
                     let lost = self.update(&process.id, |process| {
@@ -279,7 +279,7 @@ impl Host {
                 let known = self.settled(&process.id);
                 let settled = !known.awaits_decision();
                 self.activities.set(&process.id, activity::ended(&known), settled);
-                if let Ok(log) = log {
+                if log.is_open() {
                     self.show_last(&known, &log);
                 }
             }
@@ -332,11 +332,16 @@ impl Host {
     /// Notes what the data plane tells.
     pub(crate) async fn follow(&self, mut events: mpsc::Receiver<Event>) {
         while let Some(event) = events.recv().await {
-            let (id, run, exit) = match event {
-                Event::Ended { id, run, exit } => (id, run, Some(exit)),
-                Event::Lost { id, run } => (id, run, None),
-            };
-            self.note_end(&id, run, exit);
+            match event {
+                Event::Ended { id, run, exit } => self.note_end(&id, run, Some(exit)),
+                Event::Lost { id, run } => self.note_end(&id, run, None),
+                Event::Trouble => self.processes.ring(),
+                Event::Mark { id, run, offset } => self.processes.note(&id, |process| {
+                    if process.runs == run {
+                        process.output_mark = Some(offset);
+                    }
+                }),
+            }
         }
     }
 
@@ -393,16 +398,48 @@ impl Host {
         self.processes.update(id, change)?.ok_or_else(|| no_such_process(id.as_str(), self))
     }
 
-    fn open_log(&self, id: &ProcessId) -> Result<Log, ToolError> {
-        let folder = self.state.file("output").join(id.as_str());
-        Log::open(&folder, self.limits.log_bytes).map_err(|e| {
-            let message = format!("cannot write the output of {id} to {}: {e}", folder.display());
+    fn output_folder(&self, id: &ProcessId) -> PathBuf {
+        self.state.file("output").join(id.as_str())
+    }
+
+    /// The log for a new life of a process, with room for what it prints first.
+    fn begin_log(&self, process: &Process) -> Result<Log, ToolError> {
+        let folder = self.output_folder(&process.id);
+        let begun = Log::open(&folder, self.limits.log_bytes).and_then(|mut log| {
+            go_on(process, &mut log);
+            match log.is_empty() {
+                true => log.make_room().map(|()| log),
+                false => Ok(log),
+            }
+        });
+        begun.map_err(|e| {
+            let (id, folder) = (&process.id, folder.display());
+            let message = format!("cannot keep the output of {id} in {folder}: {e}");
             ToolError::new(ErrorKind::Unavailable, message)
         })
     }
 
+    /// The log that an earlier server left. One that cannot be opened costs a process no more than
+    /// its output: it is tried again as long as that lives.
+    fn find_log(&self, process: &Process) -> Log {
+        let folder = self.output_folder(&process.id);
+        let mut log = Log::open(&folder, self.limits.log_bytes).unwrap_or_else(|error| {
+            tracing::error!(id = %process.id, %error, "its log cannot be opened now");
+            Log::unopened(&folder, self.limits.log_bytes)
+        });
+        go_on(process, &mut log);
+        log
+    }
+
     pub(crate) fn remove_output(&self, id: &ProcessId) {
-        let _ = std::fs::remove_dir_all(self.state.file("output").join(id.as_str()));
+        let _ = std::fs::remove_dir_all(self.output_folder(id));
+    }
+}
+
+/// Has a log that lost its end go on where nothing was printed before: no offset is told twice.
+fn go_on(process: &Process, log: &mut Log) {
+    if log.lacks_end() {
+        log.skip_to(process.output_mark.unwrap_or(process.run_offset));
     }
 }
 
@@ -418,13 +455,16 @@ fn replay(process: &Process, log: &Reader, most: u64) -> (Screen, u64) {
     screen.set_offset(from.max(log.start()));
     // What was answered, noticed and copied then must not be so again.
     screen.set_replay(true);
-    let end = log.visit(from, usize::MAX, |bytes| {
+    let end = log.visit(from, usize::MAX, |at, bytes| {
+        screen.skip_to(at);
         screen.feed(bytes);
         true
     });
     log.release(from, end);
     screen.set_replay(false);
-    (screen, end.max(process.run_offset))
+    let end = end.max(process.run_offset);
+    screen.skip_to(end);
+    (screen, end)
 }
 
 /// The error for an id that nobody has; it says which there are.
@@ -464,6 +504,7 @@ fn unknown(id: &ProcessId) -> Process {
         exit: None,
         runs: 0,
         run_offset: 0,
+        output_mark: None,
         started_at: None,
         ended_at: None,
         interrupted: None,
@@ -493,7 +534,7 @@ impl From<StateError> for ToolError {
     fn from(error: StateError) -> Self {
         // The disk is full, or not ours to write: whoever can change that must hear of it.
         let kind = match error {
-            StateError::Io { .. } => ErrorKind::Unavailable,
+            StateError::Io { .. } | StateError::Full { .. } => ErrorKind::Unavailable,
             StateError::NoPlace | StateError::Newer { .. } => ErrorKind::Internal,
         };
         Self::new(kind, error.to_string())

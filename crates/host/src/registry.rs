@@ -142,7 +142,9 @@ impl Seat {
 
     /// Says where this server is found now.
     pub fn update(&self, entry: &Entry) -> Result<(), StateError> {
-        self.entry_files.iter().try_for_each(|file| state::write(file, ENTRY_VERSION, entry))
+        self.entry_files
+            .iter()
+            .try_for_each(|file| state::write_reserved(file, ENTRY_VERSION, entry))
     }
 
     /// Takes the entry away; the project stays locked until the value is dropped.

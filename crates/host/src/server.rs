@@ -18,6 +18,7 @@ use crate::process::Cause;
 use crate::project::Project;
 use crate::project_file;
 use crate::registry::{Claim, ClaimError, Entry, Seat};
+use crate::reserve;
 use crate::runtime::{RuntimeDir, RuntimeError};
 use crate::socket::Listener;
 use crate::state::{StateDir, StateError};
@@ -113,6 +114,9 @@ impl Server {
         let parts =
             Parts { project, socket, state, pipes, tools, limits, keeping, settings, program };
         let (host, events) = Host::load(parts)?;
+        if let Err(error) = reserve::establish(host.state.path()) {
+            tracing::error!(%error, "no room can be kept for state now");
+        }
         host.web.open_as_asked(http)?;
         host.recover();
         host.read_project_file();
@@ -157,6 +161,8 @@ impl Server {
             runtime: host.shared.runtime().clone(),
             gateway: host.shared.gateway().clone(),
         });
+        let reserve_keeper = host.clone();
+        let reserving = tokio::spawn(async move { reserve_keeper.keep_reserve().await });
         let announcing = tokio::spawn(announce(host.clone(), seat.clone()));
         let leaving = || {
             announcing.abort();
@@ -169,6 +175,7 @@ impl Server {
         };
         let served = listener.run(host.clone(), leaving).await;
         watching.abort();
+        reserving.abort();
         delivering.abort();
         if host.handover.load(Ordering::Acquire) {
             host.finish_deliveries().await;

@@ -6,9 +6,12 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+use crate::reserve;
 
 /// Why state could not be read or written.
 #[derive(Debug, Error)]
@@ -24,6 +27,19 @@ pub enum StateError {
         /// On which file.
         path: PathBuf,
         /// Why it failed.
+        source: io::Error,
+    },
+    /// There is no room on the disk.
+    #[error(
+        "cannot {what} {path}: {source}. The disk is full, so nothing was recorded; free some room, \
+         and try again"
+    )]
+    Full {
+        /// What was tried.
+        what: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What the file system said.
         source: io::Error,
     },
     /// Written by a version that this one does not understand.
@@ -68,6 +84,11 @@ impl StateDir {
             .mode(0o700)
             .create(&self.0)
             .map_err(failed("make", &self.0))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
     }
 
     /// A file in it.
@@ -121,6 +142,19 @@ pub fn write<T: Serialize>(path: &Path, version: u32, content: &T) -> Result<(),
     write_whole(path, &text).map_err(failed("write", path))
 }
 
+/// The same for what has happened, or takes something away: on a full disk it is written in the room
+/// that is kept for that.
+pub fn write_reserved<T: Serialize>(
+    path: &Path,
+    version: u32,
+    content: &T,
+) -> Result<(), StateError> {
+    let text = serde_json::to_vec_pretty(&Versioned { version, content })
+        .map_err(|e| failed("write", path)(io::Error::other(e)))?;
+    let folder = path.parent().unwrap_or(path);
+    reserve::with_room(folder, || write_whole(path, &text)).map_err(failed("write", path))
+}
+
 /// Replaces a file's content in one step.
 pub(crate) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
@@ -150,7 +184,16 @@ fn set_aside(path: &Path) -> Result<PathBuf, StateError> {
 
 pub(crate) fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StateError {
     let path = path.to_owned();
-    move |source| StateError::Io { what, path, source }
+    move |source| match is_disk_full(&source) {
+        true => StateError::Full { what, path, source },
+        false => StateError::Io { what, path, source },
+    }
+}
+
+/// Whether something failed for want of disk space.
+pub(crate) fn is_disk_full(error: &io::Error) -> bool {
+    let full = [Errno::NOSPC, Errno::DQUOT].map(Errno::raw_os_error);
+    error.raw_os_error().is_some_and(|code| full.contains(&code))
 }
 
 #[cfg(test)]

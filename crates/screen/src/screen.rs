@@ -116,6 +116,15 @@ impl Screen {
         self.engine.offset = offset;
     }
 
+    /// Goes on at a later offset: what the program printed up to there is lost. A sequence that was
+    /// begun before is given up, so that it does not swallow what comes next.
+    pub fn skip_to(&mut self, offset: u64) {
+        if offset > self.offset() {
+            self.parser = Parser::new();
+            self.set_offset(offset);
+        }
+    }
+
     /// Reads an old log from now on: no query is answered and nothing is noticed.
     pub fn set_replay(&mut self, replay: bool) {
         self.engine.replay = replay;

@@ -44,6 +44,9 @@ pub struct Seen {
     /// The project file.
     #[serde(default)]
     pub project_file: SeenFile,
+    /// What is wrong with the disk that its state is on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_problem: Option<String>,
 }
 
 /// How the project file stands. What it would run is asked for by who wants to read it.
@@ -148,6 +151,9 @@ pub struct SeenProcess {
     /// Why a person should look at it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attention: Option<String>,
+    /// Why its output cannot be kept as it should be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_problem: Option<String>,
     /// It printed something since it was last looked at.
     #[serde(default)]
     pub unread: bool,

@@ -218,6 +218,9 @@ pub struct Process {
     /// Where in its output the present life began.
     #[serde(default)]
     pub run_offset: u64,
+    /// An offset that its output has not reached: where its log goes on if the end of that is lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_mark: Option<u64>,
     /// When it was last started, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<u64>,

@@ -1,6 +1,6 @@
 //! The process table, as the state folder holds it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
@@ -71,7 +71,7 @@ impl Processes {
         parent_id: Option<ProcessId>,
         more: impl FnOnce(&mut Process),
     ) -> Result<Process, StateError> {
-        self.change(|table| {
+        self.change(state::write, |table| {
             table.last += 1;
             let mut process = Process {
                 id: ProcessId::new(table.last),
@@ -86,6 +86,7 @@ impl Processes {
                 exit: None,
                 runs: 0,
                 run_offset: 0,
+                output_mark: None,
                 started_at: None,
                 ended_at: None,
                 interrupted: None,
@@ -102,7 +103,7 @@ impl Processes {
         id: &ProcessId,
         change: impl FnOnce(&mut Process),
     ) -> Result<Option<Process>, StateError> {
-        self.change(|table| {
+        self.change(state::write_reserved, |table| {
             let process = table.processes.iter_mut().find(|process| process.id == *id)?;
             change(process);
             Some(process.clone())
@@ -111,7 +112,7 @@ impl Processes {
 
     /// Gives an entry another label, with a number if that is taken.
     pub fn rename(&self, id: &ProcessId, name: &str) -> Result<Option<Process>, StateError> {
-        self.change(|table| {
+        self.change(state::write_reserved, |table| {
             let name = free_name(name, table, Some(id));
             let process = table.processes.iter_mut().find(|process| process.id == *id)?;
             process.name = name;
@@ -196,11 +197,17 @@ impl Processes {
         above
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut Table) -> T) -> Result<T, StateError> {
+    /// Changes the table if that can be written: something new only where there is room for it,
+    /// everything else in the room that is kept as well.
+    fn change<T>(
+        &self,
+        write: fn(&Path, u32, &Table) -> Result<(), StateError>,
+        change: impl FnOnce(&mut Table) -> T,
+    ) -> Result<T, StateError> {
         let mut table = self.table();
         let mut next = table.clone();
         let answer = change(&mut next);
-        state::write(&self.file, VERSION, &next)?;
+        write(&self.file, VERSION, &next)?;
         *table = next;
         drop(table);
         self.ring();
@@ -210,7 +217,7 @@ impl Processes {
     fn note_all(&self, change: impl FnOnce(&mut Table)) {
         let mut table = self.table();
         change(&mut table);
-        if let Err(error) = state::write(&self.file, VERSION, &*table) {
+        if let Err(error) = state::write_reserved(&self.file, VERSION, &*table) {
             tracing::error!(%error, "what happened to a process is not written down yet");
         }
         drop(table);

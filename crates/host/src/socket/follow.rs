@@ -25,7 +25,7 @@ use crate::host::{Host, now_ms};
 use crate::plane::Live;
 use crate::process::{Kind, Process, ProcessId, Status};
 use crate::timers::{Mode, Moment, Timer, Wake};
-use crate::tools::{ErrorKind, ToolError, excerpt, last_messages, message_source};
+use crate::tools::{ErrorKind, ToolError, excerpt, last_messages, message_source, output_problem};
 
 /// How long one value stands at the least: nobody reads twenty a second.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -251,6 +251,7 @@ fn seen(host: &Host, selections: u64) -> Seen {
         timers: timers.iter().map(|timer| seen_timer(timer, &now)).collect(),
         offers: host.offers(),
         project_file: seen_file(&host.declared.standing()),
+        disk_problem: host.disk_problem(),
     }
 }
 
@@ -298,6 +299,7 @@ fn seen_process(process: &Process, host: &Host) -> SeenProcess {
         code: process.exit.and_then(|exit| exit.code),
         signal: process.exit.and_then(|exit| exit.signal),
         attention: process.attention.as_ref().map(|attention| attention.reason.clone()),
+        output_problem: output_problem(process, host),
         unread,
         runs: process.runs,
     }

@@ -129,6 +129,9 @@ pub(super) struct Summary {
     /// Why a person should look at it.
     #[serde(skip_serializing_if = "Option::is_none")]
     attention: Option<Attention>,
+    /// Why its output cannot be kept as it should be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_problem: Option<String>,
     /// It ran when everything was ended, and a person is asked whether to bring it back.
     #[serde(skip_serializing_if = "is_false")]
     can_be_brought_back: bool,
@@ -157,10 +160,17 @@ impl Summary {
             status: process.status,
             activity: host.activities.get(&process.id).verdict,
             exit: process.exit,
+            output_problem: output_problem(process, host),
             can_be_brought_back: host.is_offered(process),
             ports: ports.collect(),
         }
     }
+}
+
+/// Why a process's output cannot be kept as it should be.
+pub(crate) fn output_problem(process: &Process, host: &Host) -> Option<String> {
+    let live = host.live(&process.id).filter(|_| process.status.is_alive())?;
+    live.trouble().map(|trouble| trouble.to_string())
 }
 
 fn preset_of(process: &Process) -> Option<String> {

@@ -1,5 +1,7 @@
 //! The line at the bottom: what is said, who asks, which keys.
 
+use patterm_screen::Style;
+
 use super::look;
 use crate::action::Action;
 use crate::canvas::{Canvas, text_width};
@@ -34,6 +36,9 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
             canvas.put(x, y, left_edge, &text, &model.theme().bar);
         }
         None => {
+            if let Some(problem) = &model.seen.disk_problem {
+                x = canvas.put_cut(x, y, left_edge, &format!("✗ {problem}"), &bad(model)) + 2;
+            }
             let parts = summary(model);
             // In a narrow terminal what is urgent comes before the keys.
             let urgent = !model.connected || !model.calling().is_empty();
@@ -51,6 +56,13 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
         }
     }
     canvas.put(edge.saturating_sub(right_width), y, edge, &right, &model.theme().bar);
+}
+
+/// How what is wrong looks in this row.
+fn bad(model: &Model) -> Style {
+    let mut style = model.theme().bar.clone();
+    style.foreground = model.theme().bad.foreground;
+    style
 }
 
 /// What one row is too short for takes as many above it as it needs, within reason.
