@@ -201,6 +201,12 @@ impl Host {
         })
     }
 
+    /// What the versions of a process's next screen begin above.
+    pub(crate) fn version_base(&self, id: &ProcessId) -> u64 {
+        let before = self.live(id).map_or(0, |live| live.screen().version() + 1);
+        self.processes.version_base().max(before)
+    }
+
     /// Replaces the keeper whenever it dies.
     pub(crate) async fn watch_keeper(&self) {
         loop {

@@ -215,7 +215,8 @@ impl Host {
     /// Gives a pane to the data plane, its screen showing what the log holds of this life.
     fn take_in(&self, process: &Process, pane: Pane, log: Log) {
         let pane = Arc::new(pane);
-        let (screen, parsed) = replay(process, &log.reader(), u64::MAX);
+        let (mut screen, parsed) = replay(process, &log.reader(), u64::MAX);
+        screen.raise_version(self.version_base(&process.id));
         let (id, run, reader) = (process.id.clone(), process.runs, log.reader());
         let live = Arc::new(Live::new(id, run, Some(pane.clone()), reader, screen, parsed));
         live.mark.store(process.output_mark.unwrap_or(0), Ordering::Relaxed);
@@ -306,7 +307,8 @@ impl Host {
 
     /// Makes the output of a life that is over readable again.
     fn show_last(&self, process: &Process, log: &Log) {
-        let (screen, parsed) = replay(process, &log.reader(), REPLAY_BYTES);
+        let (mut screen, parsed) = replay(process, &log.reader(), REPLAY_BYTES);
+        screen.raise_version(self.version_base(&process.id));
         let live = Live::new(process.id.clone(), process.runs, None, log.reader(), screen, parsed);
         live.set_over(process.exit);
         self.set_live(Arc::new(live));

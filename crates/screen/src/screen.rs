@@ -97,6 +97,11 @@ impl Screen {
         self.version
     }
 
+    /// Has versions go on from a higher number: what an earlier screen of the same program was at.
+    pub fn raise_version(&mut self, version: u64) {
+        self.version = self.version.max(version);
+    }
+
     /// How often the engine failed and the screen had to start empty.
     #[must_use]
     pub fn failures(&self) -> u64 {

@@ -16,4 +16,5 @@ mod stubborn;
 pub(crate) mod survival;
 mod timers;
 mod typing;
+mod versions;
 mod waiting;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -19,8 +20,14 @@ struct Table {
     /// The boot of the machine in which it was written; empty where nobody knew.
     #[serde(default)]
     boot: String,
+    /// What screens' versions begin above while this server serves; those of the next begin further on.
+    #[serde(default)]
+    version_base: u64,
     processes: Vec<Process>,
 }
+
+/// How much further on they begin at the least, whatever the clock says: more changes than a server sees.
+const VERSION_STEP: u64 = 1 << 32;
 
 /// The table of a project. What it says is on the disk before it says it.
 #[derive(Debug)]
@@ -43,6 +50,7 @@ impl Processes {
         table.last = table.last.max(highest_output(state));
         let rebooted = !table.boot.is_empty() && !boot.is_empty() && table.boot != boot;
         table.boot = boot.to_owned();
+        table.version_base = next_version_base(table.version_base);
         if rebooted {
             // A machine that goes down tells everybody to end.
             let interrupted = table.processes.iter_mut().filter_map(|p| p.interrupted.as_mut());
@@ -155,6 +163,11 @@ impl Processes {
         self.rebooted
     }
 
+    /// What screens' versions begin above: higher than any that an earlier server told.
+    pub(crate) fn version_base(&self) -> u64 {
+        self.table().version_base
+    }
+
     /// Rung at every change.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
@@ -234,6 +247,15 @@ impl Processes {
     }
 }
 
+/// A number that no screen's version has reached under an earlier server: microseconds since 1970, and
+/// no screen changes more than once in each. Until the year 2255 that is below 2^53, as a JSON number
+/// must be; what is not is no number of ours.
+fn next_version_base(before: u64) -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let before = if before < 1 << 53 { before + VERSION_STEP } else { 0 };
+    u64::try_from(now.as_micros()).unwrap_or(0).max(before)
+}
+
 /// The highest number among the ids that have output.
 fn highest_output(state: &StateDir) -> u64 {
     let folders = std::fs::read_dir(state.file("output")).into_iter().flatten().flatten();
@@ -278,6 +300,18 @@ mod tests {
         assert_eq!((load("one").rebooted(), cause(&load("one"))), (false, Cause::Signal));
         assert_eq!((load("two").rebooted(), cause(&load("two"))), (true, Cause::Reboot));
         assert!(!load("").rebooted(), "nobody knows");
+    }
+
+    #[test]
+    fn versions_of_screens_begin_further_on_with_every_server_even_if_the_clock_is_set_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let before = processes(&dir);
+        before.add("a", Kind::Command, None).unwrap();
+        let after = processes(&dir);
+        assert!(after.version_base() > before.version_base());
+        assert!(after.version_base() < 1 << 53);
+        let far = 1 << 52;
+        assert!(next_version_base(far) > far, "a clock that is behind");
     }
 
     #[test]
