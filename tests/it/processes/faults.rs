@@ -9,7 +9,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use serde_json::json;
 
 use super::desk::{Desk, long, until};
-use crate::support::{Place, Running, Vitals, running_in};
+use crate::support::{Baseline, Place, Running, Vitals, running_in};
 
 fn start(command: &mut Command) -> Entry {
     let output = command.output().unwrap();
@@ -32,16 +32,6 @@ pub(super) fn keeper(place: &Place) -> u32 {
     found.expect("a keeper")
 }
 
-fn entries(folder: &str) -> usize {
-    std::fs::read_dir(folder).unwrap().count()
-}
-
-/// What a process has that could leak: descriptors, threads, children (zombies among them).
-fn census(pid: u32) -> (usize, usize, String) {
-    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
-    (Vitals::of(pid).descriptors(), entries(&format!("/proc/{pid}/task")), children)
-}
-
 #[test]
 fn many_processes_come_and_go_without_a_trace() {
     let place = Place::new();
@@ -53,19 +43,16 @@ fn many_processes_come_and_go_without_a_trace() {
         assert_eq!(desk.close(&id), [id]);
     };
     // The first ones bring up threads that stay, and fill what is kept for the next ones.
-    (0..50).for_each(|_| cycle());
-    let keeper = keeper(&place);
-    let look = || (census(server.pid()), census(keeper));
-    let (before, memory) = (look(), Vitals::of(server.pid()).resident());
+    cycle();
+    let both = [Vitals::of(server.pid()), Vitals::of(keeper(&place))];
+    let at_rest = Baseline::of_each_after(&both, || (0..50).for_each(|_| cycle()));
     let times = if long() { 100_000 } else { 2_000 };
     (0..times).for_each(|_| cycle());
     // Idle threads of a pool end by themselves, and inits as soon as they are let go.
     until("as before", || {
-        let ((server_now, keeper_now), (server_then, keeper_then)) = (look(), &before);
-        let same = server_now.0 == server_then.0 && server_now.1 <= server_then.1;
-        (same && keeper_now == *keeper_then).then_some(())
+        at_rest.iter().all(|process| process.more_of_anything().is_none()).then_some(())
     });
-    let grown = Vitals::of(server.pid()).resident().saturating_sub(memory);
+    let grown = at_rest[0].more_resident();
     assert!(grown <= 2 << 20, "{grown} bytes more after {times} processes");
     assert_eq!(std::fs::read_dir(place.state().file("output")).unwrap().count(), 0);
 }
