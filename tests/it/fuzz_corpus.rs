@@ -1,6 +1,8 @@
 //! The seeds of the fuzz targets whose parsers are public, and what the fuzzers found, replayed. Those of
 //! private parsers are replayed beside them.
 
+#[path = "../../fuzz/checks/input.rs"]
+mod input;
 #[path = "../../fuzz/checks/project.rs"]
 mod project;
 #[path = "../../fuzz/replay.rs"]
@@ -30,6 +32,11 @@ fn views() {
 #[test]
 fn screens() {
     replay("screen", screen::screen);
+}
+
+#[test]
+fn inputs() {
+    replay("input", input::input);
 }
 
 #[test]

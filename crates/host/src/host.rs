@@ -20,6 +20,7 @@ use crate::pads::SharedPads;
 use crate::plane::{Event, Live, Plane};
 use crate::process::{ProcessId, Processes};
 use crate::project::Project;
+use crate::selections::Selections;
 use crate::shared::Shared;
 use crate::state::{StateDir, StateError};
 use crate::timers::{Clock, Timers};
@@ -72,8 +73,8 @@ pub struct Host {
     pub(crate) shared: Shared,
     /// What every program finds in its environment.
     pub(crate) environment: BTreeMap<String, String>,
-    /// The process that was last brought to the front.
-    pub(crate) selected: watch::Sender<Option<ProcessId>>,
+    /// Calls that ask views to show a process.
+    pub(crate) selections: Selections,
     /// The process that somebody last began to look at; rung when one ends to, as well.
     pub(crate) looks: watch::Sender<Option<ProcessId>>,
     lives: RwLock<HashMap<ProcessId, Arc<Live>>>,
@@ -120,7 +121,7 @@ impl Host {
             shutdown: CancellationToken::new(),
             handover: AtomicBool::new(false),
             environment: crate::environment::of_this_process(),
-            selected: watch::Sender::new(None),
+            selections: Selections::default(),
             looks: watch::Sender::new(None),
             lives: RwLock::default(),
             newborn: Mutex::default(),

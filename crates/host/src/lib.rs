@@ -26,6 +26,7 @@ pub mod project;
 pub mod project_file;
 pub mod registry;
 pub mod runtime;
+mod selections;
 pub mod server;
 mod shared;
 mod socket;

@@ -248,8 +248,8 @@ impl Host {
         }
     }
 
-    /// A person looks at a process: nobody needs to call for him any more.
-    pub(crate) fn looked_at(&self, id: &ProcessId) {
+    /// A person typed into a process, or went there because it asks: nobody needs to be called any more.
+    pub(crate) fn attended(&self, id: &ProcessId) {
         if self.processes.get(id).is_some_and(|process| process.attention.is_some()) {
             self.processes.note(id, |process| process.attention = None);
         }

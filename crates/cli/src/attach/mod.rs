@@ -58,6 +58,7 @@ fn attach(stream: &mut UnixStream, id: &str, terminal: &Terminal) -> anyhow::Res
     let size = terminal.size();
     let params = json!({
         "version": view::VERSION, "process_id": id, "rows": size.rows, "columns": size.columns,
+        "attends": true,
     });
     let request = reply::request(&Id::from_number(1), view::METHOD, Some(&params.to_string()));
     let mut line = Vec::new();

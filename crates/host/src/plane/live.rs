@@ -9,7 +9,7 @@ use patterm_keeper::log;
 use patterm_screen::{Screen, Size};
 use tokio::sync::watch;
 
-use super::hand::Hand;
+use super::hand::{Hand, Typed};
 use super::input::{Input, InputFull};
 use super::matcher::Waiters;
 use super::views::Views;
@@ -218,9 +218,13 @@ impl Live {
         lock(&self.input).push_now(pieces)
     }
 
-    /// What a person types.
+    /// Notes what a person typed.
+    pub(crate) fn note_typed(&self, typed: Typed) {
+        lock(&self.hand).note(typed);
+    }
+
+    /// What comes from a view: what a person types, and what the terminal sends by itself.
     pub(crate) fn type_in(&self, bytes: Vec<u8>) -> Result<(), InputFull> {
-        lock(&self.hand).type_in(&bytes);
         self.awaited.store(true, Ordering::Release);
         self.push(vec![bytes])
     }

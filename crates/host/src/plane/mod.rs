@@ -21,6 +21,7 @@ use patterm_keeper::log::Log;
 use regex::Regex;
 use tokio::sync::mpsc;
 
+pub(crate) use hand::{Typed, Typist};
 pub(crate) use input::{INPUT_BYTES, InputFull};
 pub(crate) use live::{Live, Progress};
 use matcher::Matcher;

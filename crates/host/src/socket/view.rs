@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep_until};
 use super::wish::Wish;
 use crate::host::Host;
 use crate::life::{no_output, no_such_process};
-use crate::plane::Live;
+use crate::plane::{Live, Typed, Typist};
 use crate::process::ProcessId;
 use crate::tools::{ErrorKind, ToolError};
 
@@ -36,6 +36,9 @@ const PICTURE_PAUSE: Duration = Duration::from_millis(16);
 /// Bytes read from a view in one go.
 const READ_BYTES: usize = 16 << 10;
 
+/// How long an escape may be the beginning of a sequence.
+const ESCAPE_PAUSE: Duration = Duration::from_millis(30);
+
 /// What a view says of itself.
 #[derive(Debug, Deserialize)]
 pub(super) struct Params {
@@ -48,6 +51,9 @@ pub(super) struct Params {
     /// It draws pictures, and needs no more than leads to the next.
     #[serde(default)]
     pictures: bool,
+    /// A person went there to see what it asks for.
+    #[serde(default)]
+    attends: bool,
 }
 
 /// Which size a process has where several look at it.
@@ -81,6 +87,9 @@ impl Wish<Params> {
                 let last = params.is_some_and(|params| params.sizes == Sizes::Last);
                 let mut attached = Attached::new(stream, host, live, line, last);
                 attached.pictures = params.is_some_and(|params| params.pictures);
+                if params.is_some_and(|params| params.attends) {
+                    attached.host.attended(&attached.live.id);
+                }
                 attached.resize(size);
                 attached.decoder.feed(&rest);
                 attached.run().await
@@ -131,6 +140,10 @@ struct Attached {
     pictured: Instant,
     /// Much came, and the time of the next picture has not.
     waits: bool,
+    /// Finds what a person typed.
+    typist: Typist,
+    /// When input last came.
+    heard: Instant,
 }
 
 impl Attached {
@@ -142,7 +155,6 @@ impl Attached {
         sizes_last: bool,
     ) -> Self {
         let number = live.views().enter(sizes_last);
-        host.looked_at(&live.id);
         host.looks.send_replace(Some(live.id.clone()));
         Self {
             stream,
@@ -158,6 +170,8 @@ impl Attached {
             pictures: false,
             pictured: Instant::now(),
             waits: false,
+            typist: Typist::default(),
+            heard: Instant::now(),
         }
     }
 
@@ -186,6 +200,10 @@ impl Attached {
                     }
                 }
                 ready = self.stream.writable(), if !self.outbox.is_empty() => ready?,
+                () = sleep_until(self.heard + ESCAPE_PAUSE), if self.typist.is_waiting() => {
+                    let typed = self.typist.settle();
+                    self.note_typed(typed);
+                }
                 () = sleep_until(self.pictured + PICTURE_PAUSE), if self.waits => {}
                 changed = progress.changed(), if idle => drop(changed),
                 changed = sizes.changed(), if idle => drop(changed),
@@ -199,7 +217,9 @@ impl Attached {
         loop {
             match self.decoder.next_from_view() {
                 Ok(Some(FromView::Input(bytes))) => {
-                    self.host.looked_at(&self.live.id);
+                    let typed = self.typist.read(&bytes);
+                    self.note_typed(typed);
+                    self.heard = Instant::now();
                     let agreed = self.live.views().typed(self.number);
                     if agreed.is_some() {
                         self.take_size(agreed);
@@ -215,6 +235,14 @@ impl Attached {
                 Ok(None) => return Ok(()),
                 Err(_) => return Err(io::ErrorKind::InvalidData.into()),
             }
+        }
+    }
+
+    /// A person who types into a process has seen what it asks for.
+    fn note_typed(&self, typed: Typed) {
+        self.live.note_typed(typed);
+        if typed.any {
+            self.host.attended(&self.live.id);
         }
     }
 

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use super::error::ToolError;
 use super::process::life;
 use super::tool::{Call, Effect, Tool};
-use crate::caller::Caller;
 use crate::plane::Live;
 
 pub(super) struct GetProcessOutput;
@@ -179,9 +178,6 @@ impl Tool for GetProcessOutput {
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
         let (process, live) = life(&call, &args.process_id)?;
-        if call.caller == Caller::Person {
-            call.host.looked_at(&process.id);
-        }
         Ok(match args.mode {
             Mode::Grid => Answer::grid(&live, args.since_offset),
             Mode::Stream => {

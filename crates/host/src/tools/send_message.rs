@@ -64,6 +64,9 @@ impl Tool for SendMessage {
         let tag = tag(&call.caller, &target, &call.host);
         let text = call.host.as_prompt(&target.id, &format!("[{tag}] {message}"))?;
         let source = Source::Message { from: call.caller.process().cloned(), tag };
+        if call.caller == Caller::Person {
+            call.host.attended(&target.id);
+        }
         let new = NewDelivery { to: target.id, source, key: None, text };
         let message_id = call.host.deliveries.hand_in(new)?;
         let receipt = call.detached(move |host| async move { Ok(host.receipt(message_id).await) });

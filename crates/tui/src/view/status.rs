@@ -4,6 +4,7 @@ use super::look;
 use crate::action::Action;
 use crate::canvas::{Canvas, text_width};
 use crate::model::{Doubt, Mode, Model, Question, is_alive};
+use crate::update::interrupted_words;
 
 pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
     let y = model.height - 1;
@@ -21,6 +22,10 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
         let shape = patterm_screen::CursorShape::Bar;
         canvas.caret = Some(crate::canvas::Caret { x, y, shape, blinking: false });
         return;
+    }
+    if let Mode::Interrupted { name } = &model.mode {
+        let text = format!("✗ {}", crate::list::one_line(&interrupted_words(model, name)));
+        return long_notice(model, &text, canvas);
     }
     let mut x = 1;
     match &model.notice {
@@ -103,6 +108,10 @@ fn summary(model: &Model) -> Vec<String> {
             model.settings.keys.press(Action::Attention)
         ));
     }
+    if let Some(process) = model.marked.last().and_then(|id| model.process(id)) {
+        let press = model.settings.keys.press(Action::Marked);
+        parts.push(format!("→ {} ({press})", process.name));
+    }
     parts.extend(super::trust::badge(model));
     if let Some(process) = model.selected() {
         let (sign, word, _) = look::state(process, model.theme());
@@ -139,7 +148,7 @@ fn keys(model: &Model) -> String {
         }
         Mode::Text { .. } | Mode::Help { .. } => " esc closes ".to_owned(),
         Mode::Trust(sheet) => super::trust::keys(model, sheet).to_owned(),
-        Mode::Line { .. } | Mode::Confirm(_) => String::new(),
+        Mode::Line { .. } | Mode::Confirm(_) | Mode::Interrupted { .. } => String::new(),
     }
 }
 

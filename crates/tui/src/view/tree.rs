@@ -74,6 +74,8 @@ fn draw_process(
     canvas.put(room.x, room.y, edge, &digit, &model.theme().dim);
     let (mark, mark_look) = if process.attention.is_some() {
         ("!", &model.theme().bad)
+    } else if model.marked.contains(&process.id) {
+        ("→", &model.theme().accent)
     } else if model.bells.contains(&process.id) {
         ("*", &model.theme().accent)
     } else if process.unread {
