@@ -12,8 +12,8 @@ use patterm_wire::servers;
 use serde_json::{Value, json};
 
 use crate::args::Doctor;
-use crate::client::{Client, text};
-use crate::said::{say, why};
+use crate::client::Client;
+use crate::said::{one_line, say, say_json, shown, why};
 use crate::start;
 
 /// Less room than this fills up within a day of work.
@@ -82,7 +82,7 @@ pub(crate) fn run(options: &Doctor) -> anyhow::Result<()> {
             }
             value
         });
-        say(&Value::from_iter(all).to_string());
+        say_json(&Value::from_iter(all))?;
     } else {
         say(&report(&findings));
     }
@@ -123,7 +123,7 @@ fn examine() -> anyhow::Result<Vec<Finding>> {
                 true => good("version", "the server's is the same"),
                 false => fair(
                     "version",
-                    format!("the server's is {}", entry.patterm),
+                    format!("the server's is {}", one_line(&entry.patterm)),
                     "`patterm upgrade` replaces it; what runs goes on",
                 ),
             });
@@ -173,9 +173,9 @@ fn shared_servers(servers: &Value) -> Option<Finding> {
     let failed: Vec<_> = servers
         .iter()
         .filter(|server| server["state"] == "failed")
-        .map(|server| format!("{}: {}", text(&server["name"]), text(&server["last_error"])))
+        .map(|server| format!("{}: {}", shown(&server["name"]), shown(&server["last_error"])))
         .collect();
-    let names: Vec<_> = servers.iter().map(|server| text(&server["name"])).collect();
+    let names: Vec<_> = servers.iter().map(|server| shown(&server["name"])).collect();
     match (names.is_empty(), failed.is_empty()) {
         (true, _) => None,
         (_, true) => Some(good("shared servers", names.join(", "))),
@@ -192,7 +192,7 @@ fn agents(answer: &Value) -> Vec<Finding> {
     let found: Vec<_> = all
         .iter()
         .filter(|agent| agent["found"] == true)
-        .map(|agent| text(&agent["agent"]))
+        .map(|agent| shown(&agent["agent"]))
         .collect();
     let mut findings = vec![match found.is_empty() {
         false => good("agents", found.join(", ")),
@@ -204,13 +204,17 @@ fn agents(answer: &Value) -> Vec<Finding> {
         ),
     }];
     if let Some(fault) = answer["fault"].as_str() {
-        findings.push(broken("settings", fault, "mend the file; it is yours, not the project's"));
+        findings.push(broken(
+            "settings",
+            one_line(fault),
+            "mend the file; it is yours, not the project's",
+        ));
     }
     findings
 }
 
 fn project_file(standing: &Value) -> Finding {
-    let path = text(&standing["path"]);
+    let path = shown(&standing["path"]);
     match standing["state"].as_str() {
         Some("trusted") => good("project file", format!("{path} is trusted")),
         Some("untrusted") => fair(
@@ -220,7 +224,7 @@ fn project_file(standing: &Value) -> Finding {
         ),
         Some("faulty") => {
             let faults: Vec<_> =
-                standing["faults"].as_array().into_iter().flatten().map(text).collect();
+                standing["faults"].as_array().into_iter().flatten().map(shown).collect();
             broken(
                 "project file",
                 faults.join("\n"),

@@ -13,7 +13,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::args::Kill;
-use crate::{say, start};
+use crate::said::{say, shown_path};
+use crate::start;
 
 /// How long a server may take to end: its own bounds add up to less than half of it.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -47,7 +48,7 @@ fn end_all(entries: &[Entry]) -> anyhow::Result<usize> {
         // An entry whose server died by itself has nobody behind it.
         if let Some(stream) = start::connect(&entry.socket)? {
             end(entry, stream, SHUTDOWN_METHOD)?;
-            say(&format!("ended the server of {} (pid {})", entry.project.display(), entry.pid));
+            say(&format!("ended the server of {} (pid {})", shown_path(&entry.project), entry.pid));
             ended += 1;
         }
     }

@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::Serve;
 use crate::client::Client;
-use crate::say;
+use crate::said::{say, say_json, shown_path};
 use crate::start::{self, Report};
 
 /// Sets any limit of the server by its name, for example `processes=50,waiters=10`.
@@ -48,10 +48,9 @@ pub(crate) fn run(options: &Serve) -> anyhow::Result<()> {
         open_door(http, &mut entry)?;
     }
     if options.json {
-        say(&serde_json::to_string(&entry)?);
-        return Ok(());
+        return say_json(&entry);
     }
-    let (project, socket) = (entry.project.display(), entry.socket.display());
+    let (project, socket) = (shown_path(&entry.project), shown_path(&entry.socket));
     say(&format!("serving {project} (pid {}, {socket})", entry.pid));
     if let Some(http) = entry.http {
         say(&format!("HTTP clients: http://{http}/mcp; `patterm token new NAME` lets one in"));

@@ -6,8 +6,9 @@ use patterm_host::runtime::RuntimeDir;
 use patterm_host::state::StateDir;
 use patterm_host::{HANDOVER_METHOD, Settings, VERSION};
 
+use crate::kill;
+use crate::said::{one_line, say};
 use crate::start::{self, Report};
-use crate::{kill, say};
 
 pub(crate) fn run() -> anyhow::Result<()> {
     let project = start::project_here()?;
@@ -29,7 +30,9 @@ pub(crate) fn run() -> anyhow::Result<()> {
     say(&match replaced {
         Some(old) => format!(
             "replaced patterm {} (pid {}) by {VERSION} (pid {}); everything goes on",
-            old.patterm, old.pid, entry.pid
+            one_line(&old.patterm),
+            old.pid,
+            entry.pid
         ),
         None => format!("no server ran; started {VERSION} (pid {})", entry.pid),
     });

@@ -9,6 +9,7 @@ pub mod frame;
 pub mod id;
 pub mod message;
 mod nesting;
+pub mod printable;
 pub mod reply;
 pub mod servers;
 pub mod view;

@@ -16,7 +16,8 @@ use serde_json::json;
 
 use crate::args::Attach;
 use crate::client::Client;
-use crate::{say, tui};
+use crate::said::say;
+use crate::tui;
 use filter::Filter;
 use leader::{Leader, Typed};
 use terminal::Terminal;
