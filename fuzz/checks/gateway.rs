@@ -4,12 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use patterm_wire::{Id, Incoming, Message};
+use patterm_wire::{Framing, Id, Incoming, Message};
+use serde_json::value::RawValue;
 
 use crate::events::EventReader;
 use crate::lines::{Lines, LongLine};
 use crate::refusal::{Refusal, RefusalKind};
-use crate::relay::{Ask, Era, Eras, Output, Relay, Terms};
+use crate::relay::{Ask, Era, Eras, Ids, Output, Relay, Terms};
 
 const LIMIT: usize = 64;
 
@@ -57,7 +58,13 @@ pub(crate) fn events(data: &[u8]) {
     let whole = events_of(stream, stream.len().max(1));
     assert_eq!(whole, events_of(stream, usize::from(*step).max(1)), "by {step}");
     assert!(whole.0.iter().all(|event| !event.is_empty() && event.len() <= LIMIT));
-    assert!(whole.0.iter().all(|event| !event.contains(&b'\n')));
+    assert!(whole.0.iter().all(|event| !event.contains(&b'\n') && !event.contains(&b'\r')));
+}
+
+/// Ids that a corpus can know.
+fn counting() -> Ids {
+    let mut count = 1..;
+    Ids::of(move || count.next().unwrap_or_default())
 }
 
 /// A session as a play: each line begins with who does something, and the number of a caller where it
@@ -65,7 +72,7 @@ pub(crate) fn events(data: &[u8]) {
 pub(crate) fn session(data: &[u8]) {
     let terms = Terms { exclusive: data.first() == Some(&b'!'), ..Terms::default() };
     let mut play = Play {
-        relay: Relay::new(Terms { roots: "[]".into(), ..terms }, Eras::default()),
+        relay: Relay::new(Terms { roots: "[]".into(), ..terms }, Eras::default(), counting()),
         asked: Vec::new(),
         open: BTreeMap::new(),
     };
@@ -73,7 +80,8 @@ pub(crate) fn session(data: &[u8]) {
         play.act(line);
         play.look();
     }
-    play.relay.close(&Refusal::new(RefusalKind::Ended, "over"));
+    let of_probe = data.last() == Some(&b'!') && play.relay.dies_of_probe();
+    play.relay.close(&Refusal::new(RefusalKind::Ended, "over"), of_probe);
     play.look();
     let owed: Vec<_> = play.open.values().filter(|ask| ask.1).collect();
     assert!(owed.is_empty(), "never answered: {owed:?}");
@@ -169,10 +177,139 @@ impl Play {
                     };
                     assert_eq!(of, id);
                 }
+                Output::GiveBack(number, text) => {
+                    let id = self.open.remove(&number).map(|(id, _)| id);
+                    let Ok(Incoming::One(Message::Request { id: of, .. })) =
+                        Incoming::parse(text.as_bytes())
+                    else {
+                        panic!("no request: {text}");
+                    };
+                    assert_eq!(Some(of), id);
+                }
                 Output::Tell { text, .. } => assert!(Incoming::parse(text.as_bytes()).is_ok()),
             }
         }
     }
+}
+
+/// A caller's message on its way to a server. What is written is one line; it says what the caller
+/// said, but for its id and its token; and whoever reads it, with whichever JSON library, finds the
+/// same method and the same tool in it.
+pub(crate) fn relayed(data: &[u8]) {
+    let (Ok(text), Ok(Incoming::One(message))) = (std::str::from_utf8(data), Incoming::parse(data))
+    else {
+        return;
+    };
+    for exclusive in [false, true] {
+        let mut relay = greeted(exclusive);
+        match &message {
+            Message::Request { id, method, .. } => {
+                let (id, method, text) = (id.clone(), method.to_string(), text.to_owned());
+                let era = Era::of(&text);
+                relay.ask(Ask { line: 1, id, method, text, era, reply: 0 });
+            }
+            Message::Notification { method, .. } => relay.tell(1, method, text),
+            Message::Response { id: Some(id), .. } => relay.respond(1, id, text),
+            Message::Response { .. } => {}
+        }
+        let mut out = Vec::new();
+        relay.move_output(&mut out);
+        for output in out {
+            let Output::Write(written) = output else { continue };
+            let mut line = Vec::new();
+            Framing::Newline.encode(written.as_bytes(), &mut line);
+            let line = std::str::from_utf8(&line).unwrap();
+            assert_eq!(line.lines().count(), 1, "{line:?}");
+            assert!(line.ends_with('\n') && !line.contains('\r'), "{line:?}");
+            let said = Members::of(text);
+            let read = Members::of(line);
+            let method = read.by_all("method");
+            assert!(method.is_some() || said.by_all("method").is_none(), "{line}");
+            if matches!(message, Message::Request { .. }) {
+                assert_eq!(method, said.by_all("method"), "{line}");
+                let tool =
+                    |members: &Members| Members::of(&members.by_all("params")?).by_all("name");
+                assert_eq!(tool(&read), tool(&said), "{line}");
+                assert_eq!(without_ids(line), without_ids(text), "{line}");
+            }
+        }
+    }
+}
+
+/// A session with a server of the older era that has answered the handshake.
+fn greeted(exclusive: bool) -> Relay<usize> {
+    let terms = Terms { exclusive, roots: "[]".into(), in_flight: 0 };
+    let eras = Eras { modern: Some(false), legacy: Some(true) };
+    let mut relay = Relay::new(terms, eras, counting());
+    let (method, text) = ("ping".to_owned(), PING.to_owned());
+    relay.ask(Ask { line: 1, id: Id::from_number(0), method, text, era: Era::Legacy, reply: 0 });
+    relay.hear(br#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}"#);
+    relay.initialized_written(true);
+    relay.hear(br#"{"jsonrpc":"2.0","id":2,"result":{}}"#);
+    relay.hear(br#"{"jsonrpc":"2.0","id":"s","method":"sampling/createMessage"}"#);
+    relay.move_output(&mut Vec::new());
+    relay
+}
+
+const PING: &str = r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
+
+/// The members of an object, as often as they stand.
+#[derive(Debug)]
+struct Members(Vec<(String, String)>);
+
+impl Members {
+    fn of(text: &str) -> Self {
+        let read = serde_json::from_str::<Self>(text);
+        read.unwrap_or(Self(Vec::new()))
+    }
+
+    /// What a member says, if every reader agrees on that: one that takes the first of several, one
+    /// that takes the last, and those that do not care for case.
+    fn by_all(&self, name: &str) -> Option<String> {
+        let exact: Vec<_> = self.0.iter().filter(|(key, _)| key == name).collect();
+        let folded: Vec<_> =
+            self.0.iter().filter(|(key, _)| key.to_lowercase() == name.to_lowercase()).collect();
+        let views = [exact.first(), exact.last(), folded.first(), folded.last()];
+        let views = views.map(|view| view.map(|(_, value)| value.clone()));
+        assert!(views.iter().all(|view| *view == views[0]), "{name} is read in two ways: {self:?}");
+        views[0].clone()
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Members {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct All;
+        impl<'de> serde::de::Visitor<'de> for All {
+            type Value = Members;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: serde::de::MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> Result<Members, A::Error> {
+                let mut all = Vec::new();
+                while let Some((key, value)) = map.next_entry::<String, Box<RawValue>>()? {
+                    all.push((key, value.get().to_owned()));
+                }
+                Ok(Members(all))
+            }
+        }
+        deserializer.deserialize_map(All)
+    }
+}
+
+/// A message as a value without what is the relay's own; `None` where no value can hold it.
+fn without_ids(text: &str) -> Option<serde_json::Value> {
+    let mut value: serde_json::Value = serde_json::from_str(text).ok()?;
+    let message = value.as_object_mut()?;
+    message.remove("id");
+    if let Some(meta) = message.get_mut("params").and_then(|params| params.get_mut("_meta"))
+        && let Some(meta) = meta.as_object_mut()
+    {
+        meta.remove("progressToken");
+    }
+    Some(value)
 }
 
 #[cfg(test)]
@@ -192,5 +329,10 @@ mod tests {
     #[test]
     fn session() {
         replay("session", super::session);
+    }
+
+    #[test]
+    fn relayed() {
+        replay("relayed", super::relayed);
     }
 }

@@ -1,7 +1,7 @@
 //! What must hold of what the person's terminal sends, for any bytes. The fuzz target and the test that
 //! replays the corpus share it.
 
-use crate::input::{Parser, Token};
+use patterm_screen::input::{Parser, Token};
 
 fn tokens(stream: &[u8], step: usize) -> Vec<Token> {
     let mut parser = Parser::default();
@@ -13,7 +13,7 @@ fn tokens(stream: &[u8], step: usize) -> Vec<Token> {
     };
     for piece in stream.chunks(step) {
         parser.feed(piece);
-        std::iter::from_fn(|| parser.next()).for_each(&mut note);
+        std::iter::from_fn(|| parser.next_token()).for_each(&mut note);
     }
     std::iter::from_fn(|| parser.settle()).for_each(&mut note);
     seen
@@ -46,13 +46,5 @@ pub(crate) fn input(data: &[u8]) {
         let begins = stream.windows(6).filter(|part| *part == b"\x1b[200~").count();
         let kept: usize = keys.sum();
         assert!(begins > 0 || kept + ends >= stream.len(), "{kept} of {}", stream.len());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn input() {
-        crate::replay::replay("input", super::input);
     }
 }

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each fuzz target uses one of them")]
 
 use patterm_wire::view::ViewDecoder;
-use patterm_wire::{BadFrame, Decoder, Frame, Id, Incoming, Malformed, Message};
+use patterm_wire::{BadFrame, Decoder, Frame, Framing, Id, Incoming, Malformed, Message};
 use serde_json::Value;
 
 const LIMIT: usize = 256;
@@ -63,6 +63,42 @@ pub(crate) fn messages(data: &[u8]) {
             assert!(json.is_none(), "it is JSON: {}", data.escape_ascii());
         }
     }
+}
+
+/// A JSON text written to a peer that reads lines is one line, for every notion of a line, and means
+/// the same.
+pub(crate) fn one_line(data: &[u8]) {
+    let mut line = Vec::new();
+    Framing::Newline.encode(data, &mut line);
+    assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
+    assert_eq!(line.last(), Some(&b'\n'));
+    assert!(!line.contains(&b'\r'));
+    let (Ok(text), Ok(line)) = (std::str::from_utf8(data), std::str::from_utf8(&line)) else {
+        return;
+    };
+    assert!(!line.contains(['\u{85}', '\u{2028}', '\u{2029}']), "{line:?}");
+    if Incoming::parse(data).is_ok() {
+        assert_eq!(compact(line), compact(text));
+    }
+}
+
+/// A JSON text without what stands between its tokens, separators in its strings escaped.
+fn compact(text: &str) -> String {
+    let (mut compact, mut in_string, mut escaped) = (String::new(), false, false);
+    for letter in text.chars() {
+        match letter {
+            '\u{85}' | '\u{2028}' | '\u{2029}' => {
+                compact += &format!("\\u{:04x}", u32::from(letter));
+                continue;
+            }
+            '"' if !escaped => in_string = !in_string,
+            ' ' | '\t' | '\r' | '\n' if !in_string => continue,
+            _ => {}
+        }
+        escaped = in_string && letter == '\\' && !escaped;
+        compact.push(letter);
+    }
+    compact
 }
 
 fn one(message: &Message<'_>, data: &[u8]) {

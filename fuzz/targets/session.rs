@@ -2,6 +2,8 @@
 #![no_main]
 #![allow(dead_code, unused_imports, reason = "a part of a crate, without the rest of it")]
 
+#[path = "../../crates/gateway/src/ambiguous.rs"]
+mod ambiguous;
 #[path = "../checks/gateway.rs"]
 mod checks;
 #[path = "../../crates/gateway/src/events.rs"]

@@ -1,8 +1,12 @@
 //! The seeds of the fuzz targets whose parsers are public, and what the fuzzers found, replayed. Those of
 //! private parsers are replayed beside them.
 
+#[path = "../../fuzz/checks/input.rs"]
+mod input;
 #[path = "../../fuzz/checks/project.rs"]
 mod project;
+#[path = "../../fuzz/checks/registry.rs"]
+mod registry;
 #[path = "../../fuzz/replay.rs"]
 mod replay;
 #[path = "../../fuzz/checks/screen.rs"]
@@ -23,6 +27,11 @@ fn messages() {
 }
 
 #[test]
+fn one_line() {
+    replay("one_line", wire::one_line);
+}
+
+#[test]
 fn views() {
     replay("views", wire::views);
 }
@@ -33,6 +42,16 @@ fn screens() {
 }
 
 #[test]
+fn inputs() {
+    replay("input", input::input);
+}
+
+#[test]
 fn project_files() {
     replay("project", project::project);
+}
+
+#[test]
+fn registry_entries() {
+    replay("registry", registry::entry);
 }

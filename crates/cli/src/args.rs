@@ -541,6 +541,29 @@ pub(crate) struct Kill {
     /// End the servers of all your projects
     #[arg(long)]
     pub(crate) all: bool,
+    /// Kill programs at once, without giving them time to end
+    #[arg(long, conflicts_with = "grace")]
+    pub(crate) now: bool,
+    /// How long programs may take to end before they are killed [default: 5, or
+    /// `end_grace_seconds` in `[limits]` of config.toml or patterm.toml]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) grace: Option<f64>,
+}
+
+impl Kill {
+    /// The grace time in milliseconds, where one is asked for.
+    pub(crate) fn grace_ms(&self) -> anyhow::Result<Option<u64>> {
+        if self.now {
+            return Ok(Some(0));
+        }
+        let Some(seconds) = self.grace else { return Ok(None) };
+        let grace = std::time::Duration::try_from_secs_f64(seconds).ok();
+        let longest = patterm_host::shutdown::LONGEST_GRACE;
+        let grace = grace.filter(|grace| *grace <= longest).ok_or_else(|| {
+            anyhow::anyhow!("--grace takes 0 to {} seconds, not {seconds}", longest.as_secs())
+        })?;
+        Ok(u64::try_from(grace.as_millis()).ok())
+    }
 }
 
 #[derive(Debug, Args)]

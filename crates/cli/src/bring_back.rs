@@ -4,16 +4,18 @@ use patterm_wire::bring_back::{Answer, How, METHOD, Wish};
 use serde_json::Value;
 
 use crate::client::Client;
-use crate::say;
+use crate::said::{one_line, say, say_json};
 
 pub(crate) fn run(as_json: bool) -> anyhow::Result<()> {
     let answer = Client::connect()?.call(METHOD, &serde_json::to_value(Wish::default())?)?;
     let Answer { processes } = serde_json::from_value(answer.clone())?;
     match (as_json, processes.is_empty()) {
-        (true, _) => say(&answer["processes"].to_string()),
+        (true, _) => say_json(&answer["processes"])?,
         (false, true) => say("nothing waits to be brought back"),
         (false, false) => {
-            processes.iter().for_each(|back| say(&format!("{:<6} {back}", back.process_id)));
+            for back in &processes {
+                say(&one_line(&format!("{:<6} {back}", back.process_id)));
+            }
         }
     }
     let failed = processes.iter().filter(|back| back.how == How::Not).count();

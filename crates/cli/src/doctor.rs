@@ -1,10 +1,10 @@
 //! `patterm doctor`: checks the set-up and says what to do.
 
 use std::io::IsTerminal;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use patterm_host::reserve::RESERVE_BYTES;
 use patterm_host::runtime::RuntimeDir;
 use patterm_host::state::StateDir;
 use patterm_host::{Project, VERSION};
@@ -12,8 +12,8 @@ use patterm_wire::servers;
 use serde_json::{Value, json};
 
 use crate::args::Doctor;
-use crate::client::{Client, text};
-use crate::said::{say, why};
+use crate::client::Client;
+use crate::said::{one_line, say, say_json, say_red, shown, why};
 use crate::start;
 
 /// Less room than this fills up within a day of work.
@@ -82,26 +82,30 @@ pub(crate) fn run(options: &Doctor) -> anyhow::Result<()> {
             }
             value
         });
-        say(&Value::from_iter(all).to_string());
+        say_json(&Value::from_iter(all))?;
     } else {
-        say(&report(&findings));
+        for finding in &findings {
+            let (line, advice) = lines(finding);
+            match finding.health {
+                Health::Broken => say_red(&line),
+                _ => say(&line),
+            }
+            if let Some(advice) = advice {
+                say(&advice);
+            }
+        }
     }
     let ill = findings.iter().filter(|finding| finding.health == Health::Broken).count();
     anyhow::ensure!(ill == 0, "{ill} of {} checks found something broken", findings.len());
     Ok(())
 }
 
-fn report(findings: &[Finding]) -> String {
-    let mut lines = Vec::new();
-    for Finding { what, health, says, advice } in findings {
-        lines.push(format!(
-            "{:<7} {what:<14} {}",
-            health.name(),
-            says.replace('\n', "\n                       ")
-        ));
-        lines.extend(advice.iter().map(|advice| format!("                       → {advice}")));
-    }
-    lines.join("\n")
+/// What is printed of a finding: its line, and the advice below it.
+fn lines(finding: &Finding) -> (String, Option<String>) {
+    let Finding { what, health, says, advice } = finding;
+    let says = says.replace('\n', "\n                       ");
+    let advice = advice.as_ref().map(|advice| format!("                       → {advice}"));
+    (format!("{:<7} {what:<14} {says}", health.name()), advice)
 }
 
 fn examine() -> anyhow::Result<Vec<Finding>> {
@@ -123,7 +127,7 @@ fn examine() -> anyhow::Result<Vec<Finding>> {
                 true => good("version", "the server's is the same"),
                 false => fair(
                     "version",
-                    format!("the server's is {}", entry.patterm),
+                    format!("the server's is {}", one_line(&entry.patterm)),
                     "`patterm upgrade` replaces it; what runs goes on",
                 ),
             });
@@ -154,7 +158,14 @@ fn ask(client: &mut Client) -> Vec<Finding> {
         }
     }
     match client.look("get_project_status", &json!({})) {
-        Ok(answer) => findings.push(project_file(&answer["project_file"])),
+        Ok(answer) => {
+            findings.push(project_file(&answer["project_file"]));
+            findings.extend(answer["disk_problem"].as_str().map(|problem| {
+                let advice = "remove what you can do without; what was not recorded is tried again";
+                broken("output", problem, advice)
+            }));
+            findings.extend(lost_output(&answer["processes"]));
+        }
         Err(error) => findings.push(broken(
             "project file",
             why(&error),
@@ -167,15 +178,29 @@ fn ask(client: &mut Client) -> Vec<Finding> {
     findings
 }
 
+/// Processes whose output cannot be kept.
+fn lost_output(processes: &Value) -> Option<Finding> {
+    let processes = processes.as_array().into_iter().flatten();
+    let lost: Vec<_> = processes
+        .filter_map(|process| {
+            Some((shown(&process["process_id"]), process["output_problem"].as_str()?))
+        })
+        .map(|(id, problem)| format!("{id}: {problem}"))
+        .collect();
+    (!lost.is_empty()).then(|| {
+        broken("logs", lost.join("\n"), "the server tries it again by itself, once a second")
+    })
+}
+
 /// Shared MCP servers, where there are any.
 fn shared_servers(servers: &Value) -> Option<Finding> {
     let servers: Vec<_> = servers.as_array().into_iter().flatten().collect();
     let failed: Vec<_> = servers
         .iter()
         .filter(|server| server["state"] == "failed")
-        .map(|server| format!("{}: {}", text(&server["name"]), text(&server["last_error"])))
+        .map(|server| format!("{}: {}", shown(&server["name"]), shown(&server["last_error"])))
         .collect();
-    let names: Vec<_> = servers.iter().map(|server| text(&server["name"])).collect();
+    let names: Vec<_> = servers.iter().map(|server| shown(&server["name"])).collect();
     match (names.is_empty(), failed.is_empty()) {
         (true, _) => None,
         (_, true) => Some(good("shared servers", names.join(", "))),
@@ -192,7 +217,7 @@ fn agents(answer: &Value) -> Vec<Finding> {
     let found: Vec<_> = all
         .iter()
         .filter(|agent| agent["found"] == true)
-        .map(|agent| text(&agent["agent"]))
+        .map(|agent| shown(&agent["agent"]))
         .collect();
     let mut findings = vec![match found.is_empty() {
         false => good("agents", found.join(", ")),
@@ -204,13 +229,17 @@ fn agents(answer: &Value) -> Vec<Finding> {
         ),
     }];
     if let Some(fault) = answer["fault"].as_str() {
-        findings.push(broken("settings", fault, "mend the file; it is yours, not the project's"));
+        findings.push(broken(
+            "settings",
+            one_line(fault),
+            "mend the file; it is yours, not the project's",
+        ));
     }
     findings
 }
 
 fn project_file(standing: &Value) -> Finding {
-    let path = text(&standing["path"]);
+    let path = shown(&standing["path"]);
     match standing["state"].as_str() {
         Some("trusted") => good("project file", format!("{path} is trusted")),
         Some("untrusted") => fair(
@@ -220,7 +249,7 @@ fn project_file(standing: &Value) -> Finding {
         ),
         Some("faulty") => {
             let faults: Vec<_> =
-                standing["faults"].as_array().into_iter().flatten().map(text).collect();
+                standing["faults"].as_array().into_iter().flatten().map(shown).collect();
             broken(
                 "project file",
                 faults.join("\n"),
@@ -319,15 +348,11 @@ fn state_folder(project: &Project) -> Finding {
             "make it writable, or free some room",
         );
     }
-    let open = folder.metadata().is_ok_and(|meta| meta.mode() & 0o077 != 0);
-    if open {
-        return fair(
-            WHAT,
-            format!("{} can be read by others", folder.display()),
-            "chmod 700 closes it",
-        );
-    }
     match room(&folder) {
+        Some(bytes) if bytes < RESERVE_BYTES => {
+            let says = format!("the disk of {} is full", folder.display());
+            broken(WHAT, says, "programs' output and all state are kept there; free some room")
+        }
         Some(bytes) if bytes < LITTLE_ROOM => {
             let says = format!("{} has {} MiB left", folder.display(), bytes >> 20);
             fair(WHAT, says, "programs' output is kept there; free some room")
@@ -386,12 +411,10 @@ mod tests {
 
     #[test]
     fn the_report() {
-        let findings = [good("patterm", "1.0"), broken("project file", "a\nb", "mend it")];
-        assert_eq!(
-            report(&findings),
-            "good    patterm        1.0\n\
-             broken  project file   a\n                       b\n                       → mend it"
-        );
+        assert_eq!(lines(&good("patterm", "1.0")).0, "good    patterm        1.0");
+        let (line, advice) = lines(&broken("project file", "a\nb", "mend it"));
+        assert_eq!(line, "broken  project file   a\n                       b");
+        assert_eq!(advice.unwrap(), "                       → mend it");
     }
 
     #[test]

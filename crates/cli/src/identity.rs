@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use patterm_host::Greeting;
-use patterm_host::identity::Token;
+use patterm_host::identity::{self, Token};
 
 /// How the caller says who it is.
 #[derive(Debug)]
@@ -36,15 +36,7 @@ impl Identity {
             Self::None => return Ok(None),
             Self::Token(Some(token)) => token.reveal(),
             Self::Token(None) => return Err("PATTERM_IDENTITY holds no identity token".into()),
-            Self::File(path) => {
-                let text = std::fs::read_to_string(path).map_err(|e| {
-                    format!("cannot read the identity file {}: {e}", path.display())
-                })?;
-                let token = Token::parse(&text).ok_or_else(|| {
-                    format!("the identity file {} holds no identity token", path.display())
-                })?;
-                token.reveal()
-            }
+            Self::File(path) => identity::read_file(path)?.reveal(),
         };
         let greeting =
             Greeting { patterm_identity: token, project_key: project_key.map(str::to_owned) };

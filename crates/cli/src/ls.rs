@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::args::Ls;
 use crate::client::{Client, text};
-use crate::{say, start};
+use crate::said::{one_line, say, say_json, shown_path};
+use crate::start;
 
 /// How long a server may take to answer: one that hangs must not keep the others from being listed.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -38,7 +39,7 @@ pub(crate) fn run(options: &Ls) -> anyhow::Result<()> {
     let entries = registry::list(&RuntimeDir::candidates(None));
     let servers: Vec<_> = entries.into_iter().map(look).collect();
     if options.json {
-        say(&serde_json::to_string(&servers)?);
+        say_json(&servers)?;
     } else if servers.is_empty() {
         say("no servers run; `patterm` starts one");
     } else {
@@ -92,9 +93,11 @@ fn table(servers: &[Listed], now: u64) -> String {
         let up = duration(now.saturating_sub(entry.started_at));
         let [panes, running] =
             [panes, running].map(|count| count.map_or_else(|| "?".to_owned(), |n| n.to_string()));
-        let (pid, version, project) = (entry.pid, &entry.patterm, entry.project.display());
+        let (pid, version) = (entry.pid, one_line(&entry.patterm));
+        let project = shown_path(&entry.project);
         text += &format!("{pid:>8}  {up:>8}  {version:<9}  {panes:>5}  {running:>7}  {project}\n");
         for Asking { process_id, name, reason } in attention {
+            let [name, reason] = [name, reason].map(|text| one_line(text));
             text += &format!("{:>49}{process_id} {name}: {reason}\n", "! ");
         }
     }

@@ -27,14 +27,13 @@ mod upgrade;
 mod verbs;
 mod words;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use args::{Arguments, Keeper, Verb};
 use patterm_keeper::Options;
-use said::say;
+use said::complain;
 
 fn main() -> ExitCode {
     let Arguments { verb } = Arguments::parse();
@@ -90,9 +89,4 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// Says on standard error why a verb failed. Where nobody hears that, the exit code still tells.
-fn complain(error: &anyhow::Error) {
-    let _ = writeln!(std::io::stderr(), "patterm: {}", said::why(error));
 }

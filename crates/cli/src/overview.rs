@@ -3,7 +3,8 @@
 
 use patterm_host::VERSION;
 
-use crate::{say, start, tui};
+use crate::said::{say, shown_path};
+use crate::{start, tui};
 
 pub(crate) fn run() -> anyhow::Result<()> {
     if tui::has_terminal() {
@@ -18,9 +19,9 @@ pub(crate) fn run() -> anyhow::Result<()> {
          On a terminal, this shows the project.\n\
          Connect a client with `patterm mcp-stdio`; list servers with `patterm ls`; end this one \
          with `patterm kill`.",
-        entry.project.display(),
+        shown_path(&entry.project),
         entry.pid,
-        entry.socket.display(),
+        shown_path(&entry.socket),
     ));
     Ok(())
 }

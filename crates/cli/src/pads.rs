@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 use crate::args::{Pad, Pads};
 use crate::client::{Client, text};
 use crate::ls::duration;
-use crate::said::{say, say_bytes};
+use crate::said::{say, say_content, say_json, shown};
 use crate::start;
 
 pub(crate) fn list(options: &Pads) -> anyhow::Result<()> {
     let answer = Client::connect()?.look("scratchpad_list", &json!({}))?;
     let pads = answer["scratchpads"].as_array().cloned().unwrap_or_default();
     if options.json {
-        say(&answer["scratchpads"].to_string());
+        say_json(&answer["scratchpads"])?;
     } else if pads.is_empty() {
         say("no scratchpads; `patterm pad NAME --edit` begins one");
     } else {
@@ -34,7 +34,7 @@ pub(crate) fn list(options: &Pads) -> anyhow::Result<()> {
 }
 
 fn table(pads: &[Value], now: u64) -> String {
-    let widest = pads.iter().map(|pad| text(&pad["name"]).chars().count()).max();
+    let widest = pads.iter().map(|pad| shown(&pad["name"]).chars().count()).max();
     let width = widest.unwrap_or(0).max("NAME".len());
     let mut rows =
         vec![format!("{:<width$}  {:>8}  {:>7}  {:<14}  BY", "NAME", "BYTES", "AGE", "REVISION")];
@@ -42,11 +42,11 @@ fn table(pads: &[Value], now: u64) -> String {
         let changed = pad["changed_at"].as_u64().unwrap_or(0) / 1_000;
         rows.push(format!(
             "{:<width$}  {:>8}  {:>7}  {:<14}  {}",
-            text(&pad["name"]),
+            shown(&pad["name"]),
             pad["size"].to_string(),
             duration(now.saturating_sub(changed)),
-            text(&pad["revision"]),
-            text(&pad["changed_by"]),
+            shown(&pad["revision"]),
+            shown(&pad["changed_by"]),
         ));
     }
     rows.join("\n")
@@ -70,10 +70,9 @@ pub(crate) fn one(options: &Pad) -> anyhow::Result<()> {
     }
     let answer = Client::connect()?.look("scratchpad_read", &json!({"name": name.as_str()}))?;
     if options.json {
-        say(&answer.to_string());
-        return Ok(());
+        return say_json(&answer);
     }
-    say_bytes(text(&answer["content"]).as_bytes());
+    say_content(&text(&answer["content"]));
     Ok(())
 }
 
@@ -85,7 +84,7 @@ fn standard_input() -> anyhow::Result<String> {
 
 fn change(tool: &str, arguments: &Value, done: &str) -> anyhow::Result<()> {
     let answer = Client::connect()?.call(tool, arguments)?;
-    say(&format!("{done} {}, now revision {}", text(&answer["name"]), text(&answer["revision"])));
+    say(&format!("{done} {}, now revision {}", shown(&answer["name"]), shown(&answer["revision"])));
     Ok(())
 }
 
@@ -108,7 +107,7 @@ fn edit(name: &PadName) -> anyhow::Result<()> {
     anyhow::ensure!(status.success(), "`{editor}` failed ({status})");
     anyhow::ensure!(file.exists(), "nothing was saved, so there is no scratchpad `{name}`");
     let answer = Client::connect()?.look("scratchpad_read", &json!({"name": name.as_str()}))?;
-    say(&format!("{name} is at revision {}", text(&answer["revision"])));
+    say(&format!("{name} is at revision {}", shown(&answer["revision"])));
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use clap::CommandFactory;
 use patterm_host::project_file;
 
 use crate::args::{Arguments, Completions, Man};
-use crate::said::{say, say_bytes};
+use crate::said::{say, say_bytes, say_json_text, shown_path};
 
 pub(crate) fn completions(options: &Completions) -> anyhow::Result<()> {
     let mut script = Vec::new();
@@ -19,11 +19,11 @@ pub(crate) fn man(options: &Man) -> anyhow::Result<()> {
     let cannot = || format!("cannot write to {}", folder.display());
     std::fs::create_dir_all(folder).with_context(cannot)?;
     clap_mangen::generate_to(Arguments::command(), folder).with_context(cannot)?;
-    say(&format!("wrote man pages to {}", folder.display()));
+    say(&format!("wrote man pages to {}", shown_path(folder)));
     Ok(())
 }
 
 pub(crate) fn schema() -> anyhow::Result<()> {
-    say(&serde_json::to_string_pretty(&project_file::schema())?);
+    say_json_text(&serde_json::to_string_pretty(&project_file::schema())?);
     Ok(())
 }

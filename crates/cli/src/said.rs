@@ -1,15 +1,69 @@
 //! What verbs print. A reader that has had enough is no failure, and the verb goes on with what it
 //! does; anything else that keeps words from being written is.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::path::Path;
 use std::sync::OnceLock;
+
+use patterm_wire::printable;
+use serde::Serialize;
+use serde_json::Value;
+
+pub(crate) use printable::one_line;
 
 /// Why something was not written.
 static UNSAID: OnceLock<io::Error> = OnceLock::new();
 
-/// Prints a verb's own words.
+/// Prints a verb's own words. Names and texts of others may stand among them: whatever a terminal would
+/// act on is spelt out, and each that must not begin a line of its own passes [`one_line`] before.
 pub(crate) fn say(text: &str) {
-    say_bytes(format!("{}\n", text.trim_end()).as_bytes());
+    say_bytes(format!("{}\n", printable::lines(text.trim_end())).as_bytes());
+}
+
+/// Prints a value as JSON on one line.
+pub(crate) fn say_json(value: &impl Serialize) -> anyhow::Result<()> {
+    say_json_text(&serde_json::to_string(value)?);
+    Ok(())
+}
+
+/// Prints a text that is JSON.
+pub(crate) fn say_json_text(text: &str) {
+    say_bytes(format!("{}\n", printable::json(text)).as_bytes());
+}
+
+/// Prints a content that others wrote: as it is for a program, spelt out on a terminal. False when
+/// nobody reads any more.
+pub(crate) fn say_content(content: &str) -> bool {
+    match io::stdout().is_terminal() {
+        true => say_bytes(printable::lines(content).as_bytes()),
+        false => say_bytes(content.as_bytes()),
+    }
+}
+
+/// A string of an answer, for a place where one line is expected.
+pub(crate) fn shown(value: &Value) -> String {
+    one_line(value.as_str().unwrap_or_default())
+}
+
+/// A path, for a place where one line is expected.
+pub(crate) fn shown_path(path: &Path) -> String {
+    one_line(&path.to_string_lossy())
+}
+
+/// Says on standard error why something failed. Where nobody hears that, the exit code still tells.
+pub(crate) fn complain(error: &anyhow::Error) {
+    let _ = writeln!(io::stderr(), "patterm: {}", printable::lines(&why(error)));
+}
+
+/// Prints text that must be seen: escaped like all other text, and in red on a terminal.
+pub(crate) fn say_red(text: &str) {
+    let text = printable::lines(text.trim_end());
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let line = match io::stdout().is_terminal() && !plain {
+        true => format!("\x1b[31m{text}\x1b[0m\n"),
+        false => format!("{text}\n"),
+    };
+    say_bytes(line.as_bytes());
 }
 
 /// Prints bytes as they are; false when nobody reads any more.

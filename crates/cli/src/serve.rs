@@ -5,13 +5,14 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use patterm_host::registry::Entry;
+use patterm_host::surroundings::Surroundings;
 use patterm_host::web::HttpFlags;
 use patterm_host::{HTTP_METHOD, Server, Settings, StartError, log};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::Serve;
 use crate::client::Client;
-use crate::say;
+use crate::said::{say, say_json, shown_path};
 use crate::start::{self, Report};
 
 /// Sets any limit of the server by its name, for example `processes=50,waiters=10`.
@@ -28,10 +29,19 @@ pub(crate) fn run(options: &Serve) -> anyhow::Result<()> {
         set.map_err(|why| anyhow::anyhow!("{LIMITS_VARIABLE}: {why}"))?;
     }
     settings.http = options.http.flags();
+    if options.detached || options.foreground {
+        // Before the panes of an earlier server are taken over: each takes three.
+        patterm_keeper::descriptors::raise_limit();
+    }
     if options.detached {
         return detached(settings);
     }
     if options.foreground {
+        anyhow::ensure!(
+            Surroundings::of_this_process().is_none(),
+            "a server in the foreground of a pane would end with that pane, and its programs would \
+             inherit the pane's environment; `patterm serve` starts one outside of panes"
+        );
         log::to_stderr();
         return serve(Server::start(settings)?);
     }
@@ -48,10 +58,9 @@ pub(crate) fn run(options: &Serve) -> anyhow::Result<()> {
         open_door(http, &mut entry)?;
     }
     if options.json {
-        say(&serde_json::to_string(&entry)?);
-        return Ok(());
+        return say_json(&entry);
     }
-    let (project, socket) = (entry.project.display(), entry.socket.display());
+    let (project, socket) = (shown_path(&entry.project), shown_path(&entry.socket));
     say(&format!("serving {project} (pid {}, {socket})", entry.pid));
     if let Some(http) = entry.http {
         say(&format!("HTTP clients: http://{http}/mcp; `patterm token new NAME` lets one in"));
@@ -105,7 +114,6 @@ const KEEP_ALIVE: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Serves until told to end, by a signal or over the socket.
 fn serve(server: Server) -> anyhow::Result<()> {
     patterm_keeper::memory::give_large_blocks_back();
-    patterm_keeper::descriptors::raise_limit();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)

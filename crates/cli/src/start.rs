@@ -1,17 +1,21 @@
 //! Finding a project's server, and starting one in the background where there is none.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use anyhow::Context;
 use patterm_host::registry::{self, Entry};
-use patterm_host::runtime::RuntimeDir;
+use patterm_host::runtime::{self, RuntimeDir};
 use patterm_host::state::StateDir;
-use patterm_host::{Project, Settings};
+use patterm_host::surroundings::Surroundings;
+use patterm_host::{Project, START_METHOD, Settings, StartWish, log, minimal_environment};
 use serde::{Deserialize, Serialize};
+
+use crate::client::Client;
 
 /// Variables that say who a caller is; a server must not carry them.
 const CALLER_VARIABLES: [&str; 4] =
@@ -39,21 +43,9 @@ pub(crate) fn project_here() -> anyhow::Result<Project> {
     Ok(Project::of(&here()?)?)
 }
 
-/// Connects to a server of our own user; `None` if nobody listens there.
+/// Connects to a server of our own user; `None` if nobody of ours listens there.
 pub(crate) fn connect(socket: &Path) -> anyhow::Result<Option<UnixStream>> {
-    use io::ErrorKind::{ConnectionRefused, NotFound};
-    let stream = match UnixStream::connect(socket) {
-        Ok(stream) => stream,
-        Err(e) if matches!(e.kind(), ConnectionRefused | NotFound) => return Ok(None),
-        Err(e) => return Err(e).with_context(|| format!("cannot connect to {}", socket.display())),
-    };
-    let peer = rustix::net::sockopt::socket_peercred(&stream)?;
-    anyhow::ensure!(
-        peer.uid == rustix::process::getuid(),
-        "{} belongs to another user; nothing was sent to it",
-        socket.display()
-    );
-    Ok(Some(stream))
+    runtime::connect(socket).with_context(|| format!("cannot connect to {}", socket.display()))
 }
 
 /// The server of a project, started if need be, and whether it was.
@@ -96,13 +88,76 @@ pub(crate) fn read_entry(stdout: &[u8], stderr: &[u8]) -> anyhow::Result<Entry> 
     })
 }
 
-/// Starts the server that stays, and waits for its first word.
+/// How long a keeper may take to start a server: it pauses up to 5 s after one that died, and tries
+/// again 10 s after one that did not come.
+const KEEPER_PATIENCE: Duration = Duration::from_secs(20);
+
+/// Sees to it that a server serves. Where a keeper lives, it alone starts one. From a pane of another
+/// project it is that project's server who does, outside of all panes. Else it is started here.
 pub(crate) fn start_detached(settings: &Settings, options: &[String]) -> anyhow::Result<Report> {
+    let key = settings.project.key();
+    let mut folders = RuntimeDir::candidates(None);
+    folders.insert(0, settings.runtime.clone());
+    let kept = registry::kept_server(key, &folders, Some(&settings.state), KEEPER_PATIENCE)?;
+    if let Some(entry) = kept {
+        return Ok(Report::Serving(entry));
+    }
+    match Surroundings::of_this_process() {
+        None => start_here(settings, options, None),
+        Some(around) => match start_by(&around, settings)? {
+            Some(entry) => Ok(Report::Serving(entry)),
+            // An older server cannot; then at least nothing of this pane's environment goes along.
+            None => start_here(settings, options, Some(minimal_environment())),
+        },
+    }
+}
+
+/// Starts the server that follows one that handed over: this binary's, but in a pane the keeper does.
+pub(crate) fn start_next(settings: &Settings) -> anyhow::Result<Report> {
+    match Surroundings::of_this_process() {
+        None => start_here(settings, &[], None),
+        Some(_) => start_detached(settings, &[]),
+    }
+}
+
+/// Has the server of the project in whose pane we run start another project's. `None` where it
+/// cannot.
+fn start_by(around: &Surroundings, settings: &Settings) -> anyhow::Result<Option<Entry>> {
+    let folders = RuntimeDir::candidates(Some(&around.keeper_socket));
+    let state = StateDir::from_env(&around.key).ok();
+    let entries = registry::find(&around.key, &folders, state.as_ref());
+    let mut stream = entries.iter().find_map(|entry| connect(&entry.socket).ok().flatten());
+    if stream.is_none() {
+        let server = registry::kept_server(&around.key, &folders, state.as_ref(), KEEPER_PATIENCE)?;
+        stream = server.and_then(|entry| connect(&entry.socket).ok().flatten());
+    }
+    let Some(stream) = stream else { return Ok(None) };
+    let wish = StartWish {
+        folder: settings.project.root().to_owned(),
+        message_bytes: Some(settings.limits.message_bytes),
+        log_bytes: Some(settings.limits.log_bytes),
+    };
+    match Client::over(stream)?.call(START_METHOD, &serde_json::to_value(wish)?) {
+        Ok(entry) => Ok(Some(serde_json::from_value(entry)?)),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Starts the server that stays, and waits for its first word.
+fn start_here(
+    settings: &Settings,
+    options: &[String],
+    environment: Option<BTreeMap<String, String>>,
+) -> anyhow::Result<Report> {
     settings.state.ensure()?;
-    let mut log = std::fs::OpenOptions::new();
-    let log = log.create(true).append(true).mode(0o600).open(settings.log_file())?;
+    let log_file = settings.log_file();
+    let log = log::append_to(&log_file)
+        .with_context(|| format!("cannot write the log {}", log_file.display()))?;
     patterm_keeper::descriptors::close_on_exec_above_stderr()?;
     let mut command = own_command()?;
+    if let Some(environment) = environment {
+        command.env_clear().envs(environment);
+    }
     command.arg("serve").arg("--detached").args(options).current_dir(settings.project.root());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
     let mut child = command.spawn().context("cannot start a server")?;
@@ -111,9 +166,8 @@ pub(crate) fn start_detached(settings: &Settings, options: &[String]) -> anyhow:
         // To its end: by then the server has let go of everything that was its starter's.
         io::Read::read_to_string(&mut stdout, &mut line)?;
     }
-    serde_json::from_str(&line).with_context(|| {
-        format!("the server ended before it served; see {}", settings.log_file().display())
-    })
+    serde_json::from_str(&line)
+        .with_context(|| format!("the server ended before it served; see {}", log_file.display()))
 }
 
 /// This same binary, without what would tell a server that it is somebody.

@@ -3,14 +3,13 @@
 use serde_json::{Value, json};
 
 use crate::args::Timers;
-use crate::client::{Client, text};
-use crate::say;
+use crate::client::Client;
+use crate::said::{say, say_json, shown};
 
 pub(crate) fn run(options: &Timers) -> anyhow::Result<()> {
     let answer = Client::connect()?.look("timer_list", &json!({}))?;
     if options.json {
-        say(&answer["timers"].to_string());
-        return Ok(());
+        return say_json(&answer["timers"]);
     }
     let timers = answer["timers"].as_array().cloned().unwrap_or_default();
     match timers.is_empty() {
@@ -23,7 +22,7 @@ pub(crate) fn run(options: &Timers) -> anyhow::Result<()> {
 fn table(timers: &[Value]) -> String {
     let mut rows = vec!["ID     STATUS   OWNER  LEFT      WAITS FOR             TEXT".to_owned()];
     for timer in timers {
-        let field = |name: &str| text(&timer[name]);
+        let field = |name: &str| shown(&timer[name]);
         let left = timer["remaining_seconds"].as_f64().map_or_else(String::new, left);
         let words = if timer["label"].is_string() { field("label") } else { field("excerpt") };
         let row = format!(
@@ -44,7 +43,7 @@ fn waits_for(timer: &Value) -> String {
         Some("idle_all") => "all of",
         _ => return String::new(),
     };
-    let ids: Vec<_> = timer["watched"].as_array().into_iter().flatten().map(text).collect();
+    let ids: Vec<_> = timer["watched"].as_array().into_iter().flatten().map(shown).collect();
     format!("{which} {}", ids.join(" "))
 }
 

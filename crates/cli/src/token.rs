@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::args::{NewToken, Token};
 use crate::client::Client;
-use crate::{say, trust};
+use crate::said::{one_line, say, say_json};
+use crate::trust;
 
 const DAY: u64 = 24 * 3600;
 
@@ -51,8 +52,7 @@ fn list(json: bool) -> anyhow::Result<()> {
     let mut listed = ask(&TokenWish::List)?;
     let listed = listed["tokens"].take();
     if json {
-        say(&listed.to_string());
-        return Ok(());
+        return say_json(&listed);
     }
     let tokens: Vec<Listed> = serde_json::from_value(listed)?;
     if tokens.is_empty() {
@@ -61,7 +61,8 @@ fn list(json: bool) -> anyhow::Result<()> {
     }
     let width = tokens.iter().map(|token| token.grant.name.len()).max().unwrap_or_default();
     for token in tokens {
-        say(&format!("{:width$}  {}", token.grant.name, good_for(&token)?));
+        let (name, good_for) = (one_line(&token.grant.name), one_line(&good_for(&token)?));
+        say(&format!("{name:width$}  {good_for}"));
     }
     Ok(())
 }

@@ -9,7 +9,8 @@ use serde_json::json;
 
 use crate::args;
 use crate::client::Client;
-use crate::{say, start};
+use crate::said::say;
+use crate::start;
 
 /// Variables by which an agent is known: what it runs is no person's word.
 const AGENTS_VARIABLES: [&str; 2] = ["PATTERM_IDENTITY", "PATTERM_IDENTITY_FILE"];

@@ -9,7 +9,8 @@ use patterm_host::state::{self, StateDir};
 use patterm_host::{PANE_VARIABLE, PERSON, Project};
 use patterm_tui::{Around, Depth, Door, Kept, Options};
 
-use crate::{pads, say, start};
+use crate::said::say;
+use crate::{pads, start};
 
 /// Whether there is a terminal to show it on.
 pub(crate) fn has_terminal() -> bool {

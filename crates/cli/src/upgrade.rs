@@ -6,8 +6,9 @@ use patterm_host::runtime::RuntimeDir;
 use patterm_host::state::StateDir;
 use patterm_host::{HANDOVER_METHOD, Settings, VERSION};
 
+use crate::kill;
+use crate::said::{one_line, say};
 use crate::start::{self, Report};
-use crate::{kill, say};
 
 pub(crate) fn run() -> anyhow::Result<()> {
     let project = start::project_here()?;
@@ -22,14 +23,23 @@ pub(crate) fn run() -> anyhow::Result<()> {
         }
     }
     let settings = Settings::from_env(project)?;
-    let entry = match start::start_detached(&settings, &[])? {
+    let entry = match start::start_next(&settings)? {
         Report::Serving(entry) => entry,
         Report::Failed(why) => anyhow::bail!(why),
     };
+    anyhow::ensure!(
+        entry.patterm == VERSION,
+        "the keeper started patterm {} again; to replace it by {VERSION} ({}), run this outside of \
+         patterm's panes",
+        entry.patterm,
+        std::env::current_exe().unwrap_or_default().display()
+    );
     say(&match replaced {
         Some(old) => format!(
             "replaced patterm {} (pid {}) by {VERSION} (pid {}); everything goes on",
-            old.patterm, old.pid, entry.pid
+            one_line(&old.patterm),
+            old.pid,
+            entry.pid
         ),
         None => format!("no server ran; started {VERSION} (pid {})", entry.pid),
     });

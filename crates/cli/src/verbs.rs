@@ -10,7 +10,7 @@ use crate::args::{
 };
 use crate::bring_back;
 use crate::client::{Client, text};
-use crate::said::{say, say_bytes};
+use crate::said::{one_line, say, say_bytes, say_content, say_json, say_json_text, say_red, shown};
 use crate::start;
 use crate::tui;
 
@@ -48,16 +48,15 @@ pub(crate) fn agent(options: &Agent) -> anyhow::Result<()> {
 pub(crate) fn agents(options: &Agents) -> anyhow::Result<()> {
     let answer = Client::connect()?.look("list_agents", &json!({}))?;
     if options.json {
-        say(&answer["agents"].to_string());
-        return Ok(());
+        return say_json(&answer["agents"]);
     }
     for agent in answer["agents"].as_array().into_iter().flatten() {
         let place = if agent["found"] == true { &agent["program"] } else { &agent["why"] };
         let mark = if agent["found"] == true { "yes" } else { "no" };
-        say(&format!("{:<10} {mark:<4} {}", text(&agent["agent"]), text(place)));
+        say(&format!("{:<10} {mark:<4} {}", shown(&agent["agent"]), shown(place)));
     }
     if let Some(fault) = answer["fault"].as_str() {
-        say(&format!("settings: {fault}"));
+        say(&format!("settings: {}", one_line(fault)));
     }
     Ok(())
 }
@@ -69,8 +68,8 @@ pub(crate) fn message(options: &Message) -> anyhow::Result<()> {
     let answer = client.call("send_message", &arguments)?;
     let receipt = &answer["receipt"];
     match options.json {
-        true => say(&answer.to_string()),
-        false => say(&format!("{}: {}", text(&receipt["state"]), text(&receipt["evidence"]))),
+        true => say_json(&answer)?,
+        false => say(&format!("{}: {}", shown(&receipt["state"]), shown(&receipt["evidence"]))),
     }
     anyhow::ensure!(receipt["state"] != "stalled", "the message was not delivered");
     Ok(())
@@ -86,8 +85,8 @@ fn start(tool: &str, arguments: &Value, as_json: bool, attach: bool) -> anyhow::
     let id = text(&answer["process_id"]);
     match (attach, as_json) {
         (true, _) => return tui::run(Some(id)),
-        (false, true) => say(&answer.to_string()),
-        (false, false) => say(&id),
+        (false, true) => say_json(&answer)?,
+        (false, false) => say(&one_line(&id)),
     }
     Ok(())
 }
@@ -95,8 +94,7 @@ fn start(tool: &str, arguments: &Value, as_json: bool, attach: bool) -> anyhow::
 pub(crate) fn ps(options: &Ps) -> anyhow::Result<()> {
     let answer = Client::connect()?.look("list_processes", &json!({}))?;
     if options.json {
-        say(&answer["processes"].to_string());
-        return Ok(());
+        return say_json(&answer["processes"]);
     }
     let processes = answer["processes"].as_array().cloned().unwrap_or_default();
     if processes.is_empty() {
@@ -104,6 +102,10 @@ pub(crate) fn ps(options: &Ps) -> anyhow::Result<()> {
         return Ok(());
     }
     say(&table(&processes));
+    for process in processes.iter().filter(|process| process["output_problem"].is_string()) {
+        let [id, problem] = ["process_id", "output_problem"].map(|field| text(&process[field]));
+        say_red(&format!("{id}: {problem}"));
+    }
     if let Some(hint) = bring_back::hint(&processes) {
         say(&hint);
     }
@@ -146,10 +148,10 @@ fn table(processes: &[Value]) -> String {
             (None, Some(signal)) => format!("sig{signal}"),
             (None, None) => String::new(),
         };
-        let field = |name: &str| text(&process[name]);
+        let field = |name: &str| shown(&process[name]);
         // What ended is idle, which says nothing more than that it ended.
         let alive = matches!(process["status"].as_str(), Some("running" | "starting"));
-        let activity = if alive { text(&process["activity"]["state"]) } else { String::new() };
+        let activity = if alive { shown(&process["activity"]["state"]) } else { String::new() };
         let called = process["attention"]["reason"].as_str();
         let row = format!(
             "{:<6} {:<9} {activity:<9} {exit:<5} {:<9} {}{}{}",
@@ -158,7 +160,7 @@ fn table(processes: &[Value]) -> String {
             field("kind"),
             "  ".repeat(depth(process)),
             field("name") + &note(process),
-            called.map(|reason| format!("  ! {reason}")).unwrap_or_default()
+            called.map(|reason| format!("  ! {}", one_line(reason))).unwrap_or_default()
         );
         rows.push(row.trim_end().to_owned());
     }
@@ -167,7 +169,8 @@ fn table(processes: &[Value]) -> String {
 
 /// What else is to be said of a process that the project file declares.
 fn note(process: &Value) -> String {
-    let waits: Vec<_> = process["waiting_for"].as_array().into_iter().flatten().map(text).collect();
+    let waits: Vec<_> =
+        process["waiting_for"].as_array().into_iter().flatten().map(shown).collect();
     if !waits.is_empty() {
         return format!("  (waits for {})", waits.join(", "));
     }
@@ -176,7 +179,7 @@ fn note(process: &Value) -> String {
     }
     let outdated = (process["outdated"] == true).then_some("patterm.toml changed since");
     let problem = process["problem"].as_str().or(outdated);
-    problem.map(|problem| format!("  ({problem})")).unwrap_or_default()
+    problem.map(|problem| format!("  ({})", one_line(problem))).unwrap_or_default()
 }
 
 pub(crate) fn status(options: &Status) -> anyhow::Result<()> {
@@ -184,7 +187,7 @@ pub(crate) fn status(options: &Status) -> anyhow::Result<()> {
     let id = client.resolve(&options.process)?;
     let answer = client.look("get_process_status", &json!({"process_id": id}))?;
     match options.json {
-        true => say(&answer.to_string()),
+        true => say_json(&answer)?,
         false => say(&lines_of(&answer, "")),
     }
     Ok(())
@@ -197,8 +200,8 @@ fn lines_of(value: &Value, before: &str) -> String {
     for (name, value) in members {
         match value {
             Value::Object(_) => lines.push(lines_of(value, &format!("{before}{name}."))),
-            Value::String(text) => lines.push(format!("{before}{name}: {text}")),
-            other => lines.push(format!("{before}{name}: {other}")),
+            Value::String(text) => lines.push(format!("{before}{name}: {}", one_line(text))),
+            other => lines.push(format!("{before}{name}: {}", one_line(&other.to_string()))),
         }
     }
     lines.join("\n")
@@ -209,10 +212,9 @@ pub(crate) fn screen(options: &Screen) -> anyhow::Result<()> {
     let id = client.resolve(&options.process)?;
     let answer = client.look("get_process_output", &json!({"process_id": id}))?;
     if options.json {
-        say(&answer.to_string());
-        return Ok(());
+        return say_json(&answer);
     }
-    let rows: Vec<_> = answer["rows"].as_array().into_iter().flatten().map(text).collect();
+    let rows: Vec<_> = answer["rows"].as_array().into_iter().flatten().map(shown).collect();
     say(rows.join("\n").trim_end());
     Ok(())
 }
@@ -245,7 +247,7 @@ pub(crate) fn logs(options: &Logs) -> anyhow::Result<()> {
         };
         match &mut whole {
             Some(whole) => whole.extend(printed),
-            None if !say_bytes(&printed) => return Ok(()),
+            None if !print(&printed, options.raw) => return Ok(()),
             None => {}
         }
         if next > begin {
@@ -253,8 +255,7 @@ pub(crate) fn logs(options: &Logs) -> anyhow::Result<()> {
         }
         if let Some(whole) = whole {
             let text = String::from_utf8_lossy(&whole);
-            say(&json!({"process_id": id, "text": text, "next_offset": next}).to_string());
-            return Ok(());
+            return say_json(&json!({"process_id": id, "text": text, "next_offset": next}));
         }
         if !options.follow || ended {
             return Ok(());
@@ -269,6 +270,14 @@ pub(crate) fn logs(options: &Logs) -> anyhow::Result<()> {
             json!({"process_id": id, "since_offset": since, "timeout_seconds": FOLLOW_SECONDS});
         let answer = client.look("wait_for_output", &arguments)?;
         waited = answer["next_offset"].as_u64().unwrap_or(since);
+    }
+}
+
+/// Prints output: the bytes as they came where they are asked for; false when nobody reads any more.
+fn print(printed: &[u8], raw: bool) -> bool {
+    match std::str::from_utf8(printed) {
+        Ok(text) if !raw => say_content(text),
+        _ => say_bytes(printed),
     }
 }
 
@@ -287,10 +296,10 @@ pub(crate) fn search(options: &Search) -> anyhow::Result<()> {
     let answer = client.look("search_output", &arguments)?;
     let matches = answer["matches"].as_array().cloned().unwrap_or_default();
     if options.json {
-        say(&answer.to_string());
+        say_json(&answer)?;
     } else {
         for found in &matches {
-            say(&format!("{}: {}", found["line"], text(&found["text"])));
+            say(&format!("{}: {}", found["line"], shown(&found["text"])));
         }
     }
     anyhow::ensure!(!matches.is_empty(), "no line matches");
@@ -306,9 +315,9 @@ pub(crate) fn wait(options: &Wait) -> anyhow::Result<()> {
     });
     let answer = client.call("wait_for_pattern", &arguments)?;
     if options.json {
-        say(&answer.to_string());
+        say_json(&answer)?;
     } else if answer["matched"] == true {
-        say(&text(&answer["line"]));
+        say(&shown(&answer["line"]));
     }
     anyhow::ensure!(answer["exited"] != true, "{id} ended before the pattern came");
     anyhow::ensure!(answer["matched"] == true, "it did not come within {} s", options.timeout);
@@ -363,7 +372,7 @@ fn act(tool: &str, process: &str, mut arguments: Value, done: &str) -> anyhow::R
     arguments["process_id"] = json!(id);
     let answer = client.call(tool, &arguments)?;
     match answer["began_anew"].as_str() {
-        Some(why) => say(&format!("{done} {id}, with a new conversation: {why}")),
+        Some(why) => say(&format!("{done} {id}, with a new conversation: {}", one_line(why))),
         None => say(&format!("{done} {id}")),
     }
     Ok(())
@@ -372,7 +381,7 @@ fn act(tool: &str, process: &str, mut arguments: Value, done: &str) -> anyhow::R
 pub(crate) fn call(Call { tool, arguments }: &Call) -> anyhow::Result<()> {
     let arguments = arguments.clone().unwrap_or_else(|| json!({}));
     let answer = Client::connect_as_program()?.call_tool(tool, &arguments)?;
-    say(&serde_json::to_string_pretty(&answer)?);
+    say_json_text(&serde_json::to_string_pretty(&answer)?);
     Ok(())
 }
 

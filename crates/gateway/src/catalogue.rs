@@ -23,6 +23,9 @@ const PAGES: usize = 100;
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
+/// The longest list that is kept for a server's later lives: forty tools are 40 kB.
+const KEPT_BYTES: usize = 1 << 20;
+
 /// A tool of a shared server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedTool {
@@ -38,13 +41,32 @@ pub struct SharedTool {
     pub descriptor: String,
 }
 
+impl SharedTool {
+    /// Its descriptor under the name that its server knows it by.
+    fn as_its_own(&self) -> String {
+        match raw::at_path(&self.descriptor, &["name"]) {
+            Some(span) => raw::edited(&self.descriptor, vec![(span, raw::quoted(&self.tool))]),
+            None => self.descriptor.clone(),
+        }
+    }
+}
+
 /// What is known of all servers' tools.
 #[derive(Clone)]
 pub struct Catalogue(Arc<Inner>);
 
+/// A server's list.
+#[derive(Debug, Clone)]
+struct Listed {
+    tools: Arc<Vec<SharedTool>>,
+    /// The server said so itself, in this life of patterm's server; otherwise it is what it last said
+    /// in an earlier one.
+    is_fresh: bool,
+}
+
 struct Inner {
     gateway: Gateway,
-    known: Mutex<BTreeMap<String, Arc<Vec<SharedTool>>>>,
+    known: Mutex<BTreeMap<String, Listed>>,
     fetching: Mutex<HashSet<String>>,
     /// Why servers could not say their tools.
     faults: Mutex<BTreeMap<String, String>>,
@@ -82,13 +104,14 @@ impl Catalogue {
         self.0.changes.receiver_count() > 0
     }
 
-    /// All tools that are known, in the order of their names. Servers that were never asked are asked
-    /// now, for so long; who answers later is told of as a change.
+    /// All tools that are known, in the order of their names. Servers that were not asked in this life
+    /// are asked now, and waited for, for so long, unless their list is known from an earlier one. Who
+    /// answers later, and otherwise, is told of as a change.
     pub async fn tools(&self, caller: &Caller, patience: Duration) -> Vec<SharedTool> {
         let mut asked = JoinSet::new();
+        self.recall();
         for server in self.0.gateway.names() {
-            let known = self.known().contains_key(&server);
-            if !known && self.fetching().insert(server.clone()) {
+            if !self.is_fresh(&server) && self.fetching().insert(server.clone()) {
                 asked.spawn(self.clone().follow(server, caller.clone()));
             }
         }
@@ -96,7 +119,10 @@ impl Catalogue {
         let mut changes = self.changes();
         let complete = async {
             loop {
-                if self.0.gateway.names().iter().all(|server| !self.fetching().contains(server)) {
+                let waited = |server: &String| {
+                    self.fetching().contains(server) && !self.known().contains_key(server)
+                };
+                if !self.0.gateway.names().iter().any(waited) {
                     return;
                 }
                 if changes.changed().await.is_err() {
@@ -111,18 +137,19 @@ impl Catalogue {
 
     /// All tools that are known now, in the order of their names; nobody is asked.
     pub fn known_tools(&self) -> Vec<SharedTool> {
+        self.recall();
         let names = self.0.gateway.names();
         let known = self.known();
         known
             .iter()
             .filter(|(server, _)| names.contains(server))
-            .flat_map(|(_, tools)| tools.iter().cloned())
+            .flat_map(|(_, listed)| listed.tools.iter().cloned())
             .collect()
     }
 
     /// How many tools a server has, once it was asked.
     pub fn count(&self, server: &str) -> Option<usize> {
-        self.known().get(server).map(|tools| tools.len())
+        self.known().get(server).map(|listed| listed.tools.len())
     }
 
     /// Why a server could not say its tools when it was last asked.
@@ -132,8 +159,29 @@ impl Catalogue {
 
     /// A tool by its name, if its server was ever asked for its tools.
     pub fn find(&self, name: &str) -> Option<SharedTool> {
+        self.recall();
         let known = self.known();
-        known.values().flat_map(|tools| tools.iter()).find(|tool| tool.name == name).cloned()
+        let mut tools = known.values().flat_map(|listed| listed.tools.iter());
+        tools.find(|tool| tool.name == name).cloned()
+    }
+
+    /// Takes the lists of an earlier life for servers whose own are not known.
+    fn recall(&self) {
+        for server in self.0.gateway.names() {
+            if self.known().contains_key(&server) {
+                continue;
+            }
+            let known = self.0.gateway.recall(&server).and_then(|known| known.tools);
+            if let Some(descriptors) = known {
+                let tools = descriptors.iter().filter_map(|text| shared(&server, text)).collect();
+                let listed = Listed { tools: Arc::new(tools), is_fresh: false };
+                self.known().entry(server).or_insert(listed);
+            }
+        }
+    }
+
+    fn is_fresh(&self, server: &str) -> bool {
+        self.known().get(server).is_some_and(|listed| listed.is_fresh)
     }
 
     /// Asks a server for its tools, and again each time it says that they changed.
@@ -152,8 +200,7 @@ impl Catalogue {
                 // Whoever asked has gone on without them; it is told once they are there.
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
-                let others =
-                    self.known().contains_key(&server) || !self.fetching().insert(server.clone());
+                let others = self.is_fresh(&server) || !self.fetching().insert(server.clone());
                 if others || !self.0.gateway.names().contains(&server) {
                     return;
                 }
@@ -168,7 +215,13 @@ impl Catalogue {
         match tools {
             Ok(tools) => {
                 self.faults().remove(server);
-                self.known().insert(server.to_owned(), Arc::new(tools));
+                let descriptors: Vec<_> = tools.iter().map(SharedTool::as_its_own).collect();
+                let bytes: usize = descriptors.iter().map(String::len).sum();
+                self.0.gateway.remember(server, |known| {
+                    known.tools = (bytes <= KEPT_BYTES).then(|| descriptors.clone());
+                });
+                let listed = Listed { tools: Arc::new(tools), is_fresh: true };
+                self.known().insert(server.to_owned(), listed);
             }
             Err(why) => {
                 tracing::warn!(server, why, "a shared server's tools are not known");
@@ -178,7 +231,7 @@ impl Catalogue {
         self.0.changes.send_modify(|changes| *changes += 1);
     }
 
-    fn known(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Vec<SharedTool>>>> {
+    fn known(&self) -> MutexGuard<'_, BTreeMap<String, Listed>> {
         self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -259,6 +312,7 @@ mod tests {
         assert_eq!((tool.name.as_str(), tool.read_only), ("search__find", true));
         assert_eq!(tool.descriptor, text.replace("\"find\"", "\"search__find\""));
         assert_eq!(shared("search", r#"{"title":"no name"}"#), None);
+        assert_eq!(shared("search", &tool.as_its_own()), Some(tool));
     }
 
     #[test]

@@ -6,6 +6,8 @@ pub(crate) struct EventReader {
     limit: usize,
     id: Option<Vec<u8>>,
     line: Vec<u8>,
+    /// The last byte was a carriage return, which a line feed may complete.
+    returned: bool,
     data: Vec<u8>,
 }
 
@@ -16,7 +18,7 @@ pub(crate) struct TooLong;
 impl EventReader {
     /// For events of at most so many bytes.
     pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, id: None, line: Vec::new(), data: Vec::new() }
+        Self { limit, id: None, line: Vec::new(), returned: false, data: Vec::new() }
     }
 
     /// The id that came last, if one came since this was asked.
@@ -28,16 +30,23 @@ impl EventReader {
     /// among them.
     pub(crate) fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Vec<u8>>, TooLong> {
         while !bytes.is_empty() {
-            let end = memchr::memchr(b'\n', bytes);
-            let (part, rest) = bytes.split_at(end.map_or(bytes.len(), |end| end + 1));
-            *bytes = rest;
-            if self.line.len() + part.len() + self.data.len() > self.limit {
+            if std::mem::take(&mut self.returned) && bytes[0] == b'\n' {
+                *bytes = &bytes[1..];
+                continue;
+            }
+            // A line ends with either, or with both of them.
+            let end = memchr::memchr2(b'\n', b'\r', bytes);
+            let part = &bytes[..end.unwrap_or(bytes.len())];
+            if self.line.len() + part.len() + self.data.len() >= self.limit {
                 return Err(TooLong);
             }
             self.line.extend_from_slice(part);
-            if end.is_none() {
+            let Some(end) = end else {
+                *bytes = &[];
                 break;
-            }
+            };
+            self.returned = bytes[end] == b'\r';
+            *bytes = &bytes[end + 1..];
             let line = std::mem::take(&mut self.line);
             if let Some(event) = self.take(line.trim_ascii_end()) {
                 return Ok(Some(event));
@@ -67,5 +76,28 @@ impl EventReader {
             _ => {}
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_with_either_line_end_or_both() {
+        for stream in
+            ["data: 1\n\ndata: 2\n\n", "data: 1\r\rdata: 2\r\r", "data: 1\r\n\r\ndata: 2\r\n\r\n"]
+        {
+            for step in 1..=stream.len() {
+                let mut reader = EventReader::new(64);
+                let mut events = Vec::new();
+                for mut piece in stream.as_bytes().chunks(step) {
+                    while let Some(event) = reader.next(&mut piece).unwrap() {
+                        events.push(event);
+                    }
+                }
+                assert_eq!(events, [b"1", b"2"], "{stream:?} by {step}");
+            }
+        }
     }
 }

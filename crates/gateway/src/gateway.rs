@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 
 use crate::backend::Backend;
 use crate::filter::Tools;
+use crate::memory::{Memory, Remembered};
 use crate::refusal::{Refusal, RefusalKind};
 use crate::relay::{LineId, Terms};
 use crate::server::{Plan, ServerStatus, Slot};
@@ -21,6 +22,9 @@ const TOLD: usize = 256;
 
 /// How long somebody may listen to changes: nobody waits for the end of that.
 const LISTENING: Duration = Duration::from_secs(365 * 24 * 3_600);
+
+/// How often a request is put to a server that never saw it: once more, for one that the probe ended.
+const TRIES: usize = 2;
 
 /// A server as the project wants it.
 #[derive(Debug, Clone)]
@@ -56,6 +60,7 @@ pub struct Gateway(Arc<Inner>);
 struct Inner {
     servers: Mutex<BTreeMap<String, Entry>>,
     next_line: AtomicU64,
+    memory: Option<Arc<dyn Memory>>,
 }
 
 struct Entry {
@@ -71,6 +76,28 @@ impl Entry {
 }
 
 impl Gateway {
+    /// One that knows its servers from earlier lives.
+    pub fn remembering(memory: Arc<dyn Memory>) -> Self {
+        Self(Arc::new(Inner { memory: Some(memory), ..Inner::default() }))
+    }
+
+    /// What is known of a server from earlier lives.
+    pub(crate) fn recall(&self, server: &str) -> Option<Remembered> {
+        let fingerprint = self.fingerprint(server)?;
+        self.0.memory.as_ref()?.recall(server, &fingerprint)
+    }
+
+    /// Keeps something of a server for its later lives.
+    pub(crate) fn remember(&self, server: &str, mut change: impl FnMut(&mut Remembered)) {
+        if let (Some(memory), Some(fingerprint)) = (&self.0.memory, self.fingerprint(server)) {
+            memory.remember(server, &fingerprint, &mut change);
+        }
+    }
+
+    fn fingerprint(&self, server: &str) -> Option<String> {
+        self.servers().get(server).map(|entry| entry.wanted.fingerprint.clone())
+    }
+
     /// Makes the servers those that are wanted now. One that is gone or changed takes no new calls,
     /// and ends when those in flight are done.
     pub fn configure(&self, wanted: BTreeMap<String, Wanted>) {
@@ -81,6 +108,9 @@ impl Gateway {
             let kept = if same { old.remove(&name) } else { None };
             let slots = kept.map(|entry| entry.slots).unwrap_or_default();
             servers.insert(name, Entry { wanted, slots });
+        }
+        if let Some(memory) = &self.0.memory {
+            memory.keep_only(&servers.keys().map(String::as_str).collect::<Vec<_>>());
         }
         drop(servers);
         for slot in old.into_values().flat_map(|entry| entry.slots.into_values()) {
@@ -192,6 +222,8 @@ impl Gateway {
         }
         let slot = Slot::new(Plan {
             name: server.to_owned(),
+            fingerprint: entry.wanted.fingerprint.clone(),
+            memory: self.0.memory.clone(),
             backend: entry.wanted.backend.clone(),
             terms: Terms {
                 exclusive: entry.wanted.share == Share::Session,
@@ -263,30 +295,32 @@ type Place = (Arc<Slot>, Arc<AtomicUsize>);
 impl Line {
     /// Asks the server; the answer is whole, under the caller's id. `text` is the message as it came.
     /// A future that is dropped is a call that is cancelled.
-    pub async fn ask(&self, id: &Id, method: &str, text: String) -> Result<Vec<u8>, Refusal> {
+    pub async fn ask(&self, id: &Id, method: &str, mut text: String) -> Result<Vec<u8>, Refusal> {
         let (slot, count) = self.place()?;
         let _counted = slot.count(&count)?;
-        let session = slot.session().await?;
-        self.join(&session);
-        let answer = session.ask(self.id, id.clone(), method, text)?;
-        let mut call = Call { session, line: self.id, id, why: Some("the caller is gone") };
         // Who listens does so for as long as he likes.
         let listens = method == "subscriptions/listen";
         let patience = if listens { LISTENING } else { slot.bounds().call };
-        match slot.timers().timeout(patience, answer).await {
-            Some(answer) => {
-                call.why = None;
-                answer.map_err(|_| {
-                    let message = format!("`{}` ended before it answered", self.name);
-                    Refusal::new(RefusalKind::Ended, message)
-                })
-            }
-            None => {
+        for _ in 0..TRIES {
+            let session = slot.session().await?;
+            self.join(&session);
+            let answer = session.ask(self.id, id.clone(), method, text)?;
+            let mut call = Call { session, line: self.id, id, why: Some("the caller is gone") };
+            let Some(answered) = slot.timers().timeout(patience, answer).await else {
                 call.why = Some("it took too long");
                 let message = format!("`{}` did not answer within {patience:?}", self.name);
-                Err(Refusal::new(RefusalKind::Timeout, message))
+                return Err(Refusal::new(RefusalKind::Timeout, message));
+            };
+            call.why = None;
+            match answered {
+                Ok(Ok(answer)) => return Ok(answer),
+                // It died of the probe, and never saw the request; another one is not probed.
+                Ok(Err(unseen)) => text = unseen,
+                Err(_) => break,
             }
         }
+        let message = format!("`{}` ended before it answered", self.name);
+        Err(Refusal::new(RefusalKind::Ended, message))
     }
 
     /// Passes on a notification, or an answer to what the server asked this caller.

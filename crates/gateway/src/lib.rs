@@ -1,5 +1,6 @@
 //! Shared MCP servers: each runs once, wherever it runs, and serves all callers at the same time.
 
+mod ambiguous;
 pub mod backend;
 mod catalogue;
 #[cfg(test)]
@@ -10,6 +11,7 @@ mod filter;
 mod gateway;
 pub mod http;
 mod lines;
+mod memory;
 mod names;
 mod queue;
 pub mod raw;
@@ -25,9 +27,11 @@ mod settings;
 mod tests;
 mod timers;
 
+pub use ambiguous::ambiguity;
 pub use catalogue::{Catalogue, SharedTool};
 pub use filter::{Tools, fits};
 pub use gateway::{Caller, Gateway, Line, Wanted};
+pub use memory::{Memory, Remembered};
 pub use refusal::{Refusal, RefusalKind};
 pub use server::ServerStatus;
 pub use session::Told;

@@ -3,6 +3,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use patterm_wire::Framing;
 use tokio::sync::Notify;
 
 /// Lines that are to be written together.
@@ -42,14 +43,14 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    pub(crate) fn push(&self, line: &str, is_told: bool) {
+    /// Adds a message, which becomes one line.
+    pub(crate) fn push(&self, json: &str, is_told: bool) {
         let mut held = self.lock();
         if held.closed {
             return;
         }
         let first = held.next.bytes.is_empty();
-        held.next.bytes.extend_from_slice(line.as_bytes());
-        held.next.bytes.push(b'\n');
+        Framing::Newline.encode(json.as_bytes(), &mut held.next.bytes);
         held.next.is_told |= is_told;
         drop(held);
         // The reader takes all at once, and was called by the first.

@@ -15,12 +15,31 @@ pub type Span = Range<usize>;
 /// The values of these members of an object, in their order; `None` where the text is no object.
 /// A member that stands twice counts by its first place: whoever reads the text decides himself.
 pub fn members<const N: usize>(text: &str, names: [&str; N]) -> Option<[Option<Span>; N]> {
-    let mut found = [const { None }; N];
-    let seed = Members { text, names, found: &mut found };
+    Some(counted(text, names)?.0)
+}
+
+/// The same, and whether one of them stands twice.
+fn counted<const N: usize>(text: &str, names: [&str; N]) -> Option<([Option<Span>; N], bool)> {
+    let (mut found, mut twice) = ([const { None }; N], false);
+    let seed = Members { text, names, found: &mut found, twice: &mut twice };
     let mut reader = serde_json::Deserializer::from_str(text);
     seed.deserialize(&mut reader).ok()?;
     reader.end().ok()?;
-    Some(found)
+    Some((found, twice))
+}
+
+/// Whether a member on a path of names stands twice: readers differ in which one they take.
+pub(crate) fn is_ambiguous(text: &str, path: &[&str]) -> bool {
+    let mut text = text;
+    for name in path {
+        let Some(([inner], twice)) = counted(text, [name]) else { return false };
+        if twice {
+            return true;
+        }
+        let Some(inner) = inner.and_then(|inner| text.get(inner)) else { return false };
+        text = inner;
+    }
+    false
 }
 
 /// The value of one member.
@@ -199,6 +218,7 @@ struct Members<'a, 'f, const N: usize> {
     text: &'a str,
     names: [&'a str; N],
     found: &'f mut [Option<Span>; N],
+    twice: &'f mut bool,
 }
 
 impl<'de: 'a, 'a, const N: usize> DeserializeSeed<'de> for Members<'a, '_, N> {
@@ -218,7 +238,9 @@ impl<'de: 'a, 'a, const N: usize> Visitor<'de> for Members<'a, '_, N> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(which) = map.next_key_seed(Name(&self.names))? {
-            let Some(which) = which.filter(|which| self.found[*which].is_none()) else {
+            let again = which.is_some_and(|which| self.found[which].is_some());
+            *self.twice |= again;
+            let Some(which) = which.filter(|_| !again) else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
@@ -303,7 +325,9 @@ mod tests {
 
     #[test]
     fn the_first_of_two_counts() {
-        assert_eq!(member(r#"{"a":1,"a":2}"#, "a"), Some("1"));
+        let text = r#"{"a":1,"\u0061":{"b":2},"c":{"b":1}}"#;
+        assert_eq!(member(text, "a"), Some("1"));
+        assert!(is_ambiguous(text, &["a", "b"]) && !is_ambiguous(text, &["c", "b"]));
     }
 
     #[test]

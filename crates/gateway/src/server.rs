@@ -10,9 +10,10 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::backend::Backend;
+use crate::memory::Memory;
 use crate::refusal::{Refusal, RefusalKind};
-use crate::relay::{Eras, Terms};
-use crate::session::{Session, Standing};
+use crate::relay::{Eras, Ids, Relay, Terms};
+use crate::session::{Reply, Session, Standing};
 use crate::settings::Bounds;
 use crate::timers::Timers;
 
@@ -30,6 +31,10 @@ const GOOD_LIFE: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) name: String,
+    /// All that makes it another server when it changes.
+    pub(crate) fingerprint: String,
+    /// What is known of it from earlier lives.
+    pub(crate) memory: Option<Arc<dyn Memory>>,
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) terms: Terms,
     pub(crate) bounds: Bounds,
@@ -71,6 +76,8 @@ impl Drop for Counted {
 #[derive(Debug, Default)]
 struct Past {
     eras: Eras,
+    /// The probe ended it: the next one is not probed.
+    died_of_probe: bool,
     /// Failures in a row.
     failures: u32,
     starts: u64,
@@ -172,15 +179,17 @@ impl Slot {
     }
 
     async fn begin(self: Arc<Self>) {
-        let known = self.past().eras;
+        let ids = match random_ids() {
+            Ok(ids) => ids,
+            Err(refusal) => return self.fail(refusal),
+        };
         let opened = self.plan.backend.open().await;
         let channel = match opened {
             Ok(channel) => channel,
             Err(refusal) => return self.fail(refusal),
         };
-        let Plan { name, terms, bounds, .. } = &self.plan;
-        let session = Session::start(name, channel, terms.clone(), known, bounds.message_bytes);
-        self.past().starts += 1;
+        let Plan { name, bounds, .. } = &self.plan;
+        let session = Session::start(name, channel, bounds.message_bytes, self.relay(ids));
         self.start.send_replace(Start::Running(session.clone()));
         if self.is_retired() {
             session.end("it is not wanted any more").await;
@@ -195,6 +204,7 @@ impl Slot {
             let nap = self.plan.bounds.idle.map(|idle| idle.saturating_sub(session.idle()));
             tokio::select! {
                 ended = over(&mut standing) => break ended,
+                () = session.until_greeted() => self.remember(&session),
                 () = nap_for(nap) => {
                     if self.plan.bounds.idle.is_some_and(|idle| session.idle() >= idle) {
                         session.end("it was put to sleep; the next call wakes it").await;
@@ -203,7 +213,19 @@ impl Slot {
             }
         };
         self.past().eras = session.eras();
+        self.remember(&session);
         match ended {
+            // Whoever waited for the handshake has another one started, which is not probed.
+            Some(Standing::Over { of_probe: true, refusal, .. }) => {
+                let name = &self.plan.name;
+                tracing::info!(
+                    server = name,
+                    why = refusal.message,
+                    "started again without a probe"
+                );
+                self.past().died_of_probe = true;
+                self.start.send_replace(Start::Asleep);
+            }
             Some(Standing::Over { asked: true, .. }) | None => {
                 self.start.send_replace(Start::Asleep);
             }
@@ -211,14 +233,49 @@ impl Slot {
                 if session.uptime() >= GOOD_LIFE {
                     self.past().failures = 0;
                 }
-                // A server may have died of the probe itself; it is not asked again.
-                if session.eras().modern.is_none() {
-                    self.past().eras.modern = Some(false);
-                }
                 self.fail(refusal);
             }
             Some(Standing::Running) => {}
         }
+    }
+
+    /// For the next session, by what is known from earlier ones.
+    fn relay(&self, ids: Ids) -> Relay<Reply> {
+        let mut past = self.past();
+        if past.starts == 0 {
+            past.eras = self.recalled_eras();
+        }
+        past.starts += 1;
+        let mut relay = Relay::new(self.plan.terms.clone(), past.eras, ids);
+        if std::mem::take(&mut past.died_of_probe) {
+            relay.forbid_probe();
+        }
+        relay
+    }
+
+    fn recalled_eras(&self) -> Eras {
+        let Plan { name, fingerprint, memory, .. } = &self.plan;
+        let known = memory.as_ref().and_then(|memory| memory.recall(name, fingerprint));
+        known
+            .map_or_else(Eras::default, |known| Eras { modern: known.modern, legacy: known.legacy })
+    }
+
+    /// Keeps how a server is greeted, for its later lives. What was only assumed of one that says it
+    /// has another version now is asked again next time.
+    fn remember(&self, session: &Session) {
+        let Plan { name, fingerprint, memory, .. } = &self.plan;
+        let (Some(memory), Some((version, probed))) = (memory, session.learned()) else { return };
+        let eras = session.eras();
+        memory.remember(name, fingerprint, &mut |known| {
+            let is_other = known.version.is_some() && known.version != version;
+            match probed {
+                true => known.modern = eras.modern,
+                false if is_other => known.modern = None,
+                false => {}
+            }
+            known.legacy = eras.legacy;
+            known.version.clone_from(&version);
+        });
     }
 
     fn fail(&self, refusal: Refusal) {
@@ -329,6 +386,16 @@ impl Slot {
     fn past(&self) -> MutexGuard<'_, Past> {
         self.past.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Ids for the requests of one session.
+fn random_ids() -> Result<Ids, Refusal> {
+    let mut secret = [0; 32];
+    getrandom::fill(&mut secret).map_err(|e| {
+        let message = format!("the system gives no random bytes for request ids: {e}");
+        Refusal::new(RefusalKind::Unavailable, message)
+    })?;
+    Ok(Ids::of_secret(secret))
 }
 
 /// Waits until a session is over.

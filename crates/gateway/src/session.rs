@@ -15,10 +15,11 @@ use crate::backend::{Channel, Life};
 use crate::lines::Lines;
 use crate::queue::{Batch, Queue};
 use crate::refusal::{Refusal, RefusalKind};
-use crate::relay::{Ask, Era, Eras, LineId, Output, Relay, Terms};
+use crate::relay::{Ask, Era, Eras, LineId, Output, Relay};
 
-/// A server that knows nothing of the stateless era answers the probe at once, or not at all.
-const PROBE_PATIENCE: Duration = Duration::from_secs(3);
+/// A server that knows nothing of the stateless era answers the probe at once, or not at all. Shorter
+/// than a list of tools is waited for, so that the first one has its tools.
+const PROBE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long a server may take to say who it is: some fetch packages before their first word.
 const GREETING_PATIENCE: Duration = Duration::from_secs(60);
@@ -61,9 +62,11 @@ pub struct Told {
 pub(crate) enum Standing {
     Running,
     /// It is over, and why; `asked` if we wanted it.
+    /// The server may have died of the probe (`of_probe`).
     Over {
         refusal: Refusal,
         asked: bool,
+        of_probe: bool,
     },
 }
 
@@ -84,14 +87,19 @@ struct Inner {
     ending: AtomicBool,
     /// Rung when calls were answered.
     answered: Notify,
+    /// Rung when a question of the handshake was answered.
+    greeted: Notify,
     began: Instant,
 }
 
+/// To whom an answer goes; a request that no server saw comes back.
+pub(crate) type Reply = oneshot::Sender<Result<Vec<u8>, String>>;
+
 struct State {
-    relay: Relay<oneshot::Sender<Vec<u8>>>,
+    relay: Relay<Reply>,
     tellers: HashMap<LineId, mpsc::Sender<Told>>,
     /// Room for what must be done, empty in between.
-    outputs: Vec<Output<oneshot::Sender<Vec<u8>>>>,
+    outputs: Vec<Output<Reply>>,
 }
 
 impl Session {
@@ -99,12 +107,10 @@ impl Session {
     pub(crate) fn start(
         name: &str,
         channel: Channel,
-        terms: Terms,
-        eras: Eras,
         message_limit: usize,
+        relay: Relay<Reply>,
     ) -> Self {
         let Channel { input, output, errors, pid, life } = channel;
-        let relay = Relay::new(terms, eras);
         let session = Self(Arc::new(Inner {
             name: name.to_owned(),
             relay: Mutex::new(State { relay, tellers: HashMap::new(), outputs: Vec::new() }),
@@ -116,6 +122,7 @@ impl Session {
             used: AtomicU64::new(0),
             ending: AtomicBool::new(false),
             answered: Notify::new(),
+            greeted: Notify::new(),
             began: Instant::now(),
         }));
         let heard = tokio::spawn(session.clone().listen_to_errors(errors));
@@ -161,6 +168,18 @@ impl Session {
         self.lock().relay.eras()
     }
 
+    /// Waits until a question of the handshake was answered.
+    pub(crate) async fn until_greeted(&self) {
+        self.0.greeted.notified().await;
+    }
+
+    /// The version that the server says it has, and whether it was probed, once it was greeted.
+    pub(crate) fn learned(&self) -> Option<(Option<String>, bool)> {
+        let state = self.lock();
+        let relay = &state.relay;
+        relay.is_greeted().then(|| (relay.version(), relay.was_probed()))
+    }
+
     pub(crate) fn uptime(&self) -> Duration {
         self.0.began.elapsed()
     }
@@ -187,14 +206,15 @@ impl Session {
         self.lock().tellers.remove(&line);
     }
 
-    /// A caller asks; the answer comes by the receiver, under the caller's id.
+    /// A caller asks; the answer comes by the receiver, under the caller's id, or the request as it
+    /// was, if the server ended before it saw it.
     pub(crate) fn ask(
         &self,
         line: LineId,
         id: Id,
         method: &str,
         text: String,
-    ) -> Result<oneshot::Receiver<Vec<u8>>, Refusal> {
+    ) -> Result<oneshot::Receiver<Result<Vec<u8>, String>>, Refusal> {
         self.note_use();
         if self.0.queue.bytes() + text.len() > QUEUE_BYTES {
             let message = format!(
@@ -239,12 +259,18 @@ impl Session {
     }
 
     /// Does something with the relay, and what follows from it, before anybody else does.
-    fn with(&self, work: impl FnOnce(&mut Relay<oneshot::Sender<Vec<u8>>>)) {
+    fn with(&self, work: impl FnOnce(&mut Relay<Reply>)) {
         let mut state = self.lock();
         let before = state.relay.greeting();
         work(&mut state.relay);
-        if let Some(asked) = state.relay.greeting().filter(|asked| before != Some(*asked)) {
-            self.watch_greeting(asked);
+        let after = state.relay.greeting();
+        if before != after {
+            if before.is_some() {
+                self.0.greeted.notify_one();
+            }
+            if let Some(asked) = after {
+                self.watch_greeting(asked);
+            }
         }
         let mut outputs = std::mem::take(&mut state.outputs);
         state.relay.move_output(&mut outputs);
@@ -254,9 +280,10 @@ impl Session {
                 Output::WriteInitialized(line) => self.0.queue.push(&line, true),
                 // Whoever does not wait any more left in this moment.
                 Output::Answer(to, body) => {
-                    let _ = to.send(body);
+                    let _ = to.send(Ok(body));
                     self.0.answered.notify_waiters();
                 }
+                Output::GiveBack(to, text) => drop(to.send(Err(text))),
                 Output::Tell { line, about, text } => {
                     let teller = state.tellers.get(&line);
                     if teller.is_some_and(|to| to.try_send(Told { about, text }).is_err()) {
@@ -365,15 +392,16 @@ impl Session {
     /// Tells everybody, once.
     fn over(&self, refusal: Refusal) {
         let asked = self.0.ending.load(Ordering::Acquire);
+        let of_probe = !asked && self.lock().relay.dies_of_probe();
         let first = self.0.standing.send_if_modified(|standing| {
             let running = *standing == Standing::Running;
             if running {
-                *standing = Standing::Over { refusal: refusal.clone(), asked };
+                *standing = Standing::Over { refusal: refusal.clone(), asked, of_probe };
             }
             running
         });
         if first {
-            self.with(|relay| relay.close(&refusal));
+            self.with(|relay| relay.close(&refusal, of_probe));
             self.0.queue.close();
             // Who listens hears the end.
             self.lock().tellers.clear();

@@ -11,7 +11,9 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex}
 use tokio::sync::watch;
 
 use crate::backend::{Backend, Channel, Later, Life};
-use crate::{Bounds, Caller, Gateway, Line, Refusal, RefusalKind, Share, Tools, Wanted};
+use crate::{
+    Bounds, Caller, Gateway, Line, Memory, Refusal, RefusalKind, Remembered, Share, Tools, Wanted,
+};
 
 /// What the played servers were sent, and how often one was started.
 #[derive(Debug, Default)]
@@ -96,7 +98,10 @@ async fn play(
         seen.messages.lock().unwrap().push(message.clone());
         seen.bell.notify_waiters();
         let result = match (message["method"].as_str(), message["params"]["name"].as_str()) {
-            (Some("initialize"), _) => json!({"protocolVersion": "2025-06-18", "n": 1}),
+            (Some("initialize"), _) => {
+                let info = json!({"name": "played", "version": "1"});
+                json!({"protocolVersion": "2025-06-18", "serverInfo": info})
+            }
             (Some("tools/call"), Some("die")) => {
                 errors.write_all(b"cannot go on\n").await.unwrap();
                 return;
@@ -315,6 +320,52 @@ async fn a_changed_server_finishes_its_calls_and_the_next_goes_to_the_new_one() 
     stage.gateway.configure(BTreeMap::new());
     assert_eq!(stage.gateway.names(), Vec::<String>::new());
     old.abort();
+}
+
+/// What an earlier life of patterm's server knew of the played one.
+#[derive(Debug, Default)]
+struct Known(Mutex<Remembered>);
+
+impl Memory for Known {
+    fn recall(&self, server: &str, fingerprint: &str) -> Option<Remembered> {
+        assert_eq!((server, fingerprint), ("played", "first"));
+        Some(self.0.lock().unwrap().clone())
+    }
+
+    fn remember(&self, _: &str, _: &str, change: &mut dyn FnMut(&mut Remembered)) {
+        change(&mut self.0.lock().unwrap());
+    }
+
+    fn keep_only(&self, servers: &[&str]) {
+        assert_eq!(servers, ["played"]);
+    }
+}
+
+/// One life: how often the server was probed in it, and what is known after it.
+async fn life_with(known: &Arc<Known>) -> (usize, Option<bool>, Option<String>) {
+    let gateway = Gateway::remembering(known.clone());
+    let stage = Stage { gateway, seen: Arc::default() };
+    stage.want("first", Share::All, Bounds::default(), false);
+    assert_eq!(ask(&stage.line("a"), 1, "x").await["result"]["of"], 1);
+    stage.gateway.end().await;
+    let is_known = || known.0.lock().unwrap().version.as_deref() == Some("1");
+    while !is_known() {
+        tokio::task::yield_now().await;
+    }
+    let known = known.0.lock().unwrap();
+    (stage.seen.count("server/discover"), known.modern, known.version.clone())
+}
+
+#[tokio::test]
+async fn a_server_is_probed_once_for_each_version_of_it() {
+    let known = Arc::<Known>::default();
+    let version = || Some("1".to_owned());
+    assert_eq!(life_with(&known).await, (1, Some(false), version()));
+    assert_eq!(life_with(&known).await, (0, Some(false), version()));
+    // What was known of an older one is not so of this one.
+    known.0.lock().unwrap().version = Some("0".to_owned());
+    assert_eq!(life_with(&known).await, (0, None, version()));
+    assert_eq!(life_with(&known).await, (1, Some(false), version()));
 }
 
 #[tokio::test]

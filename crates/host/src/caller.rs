@@ -17,6 +17,12 @@ pub enum Caller {
     Token(String),
     /// The agent that runs in this process entry.
     Process(ProcessId),
+    /// Somebody without a token in an agent's pane, or in one that it started: he may do what this
+    /// process may, and what he starts stands below it.
+    Inside(ProcessId),
+    /// Somebody in another project's pane who may be an agent; may do what an external caller may,
+    /// but what he starts is no person's.
+    Elsewhere,
 }
 
 /// A caller's place among the agents.
@@ -35,9 +41,22 @@ impl Caller {
     /// The process it runs in; `None` for those outside.
     pub fn process(&self) -> Option<&ProcessId> {
         match self {
-            Self::External | Self::Person | Self::Token(_) => None,
-            Self::Process(id) => Some(id),
+            Self::External | Self::Person | Self::Token(_) | Self::Elsewhere => None,
+            Self::Process(id) | Self::Inside(id) => Some(id),
         }
+    }
+
+    /// The agent that proved by its token that it is one.
+    pub fn agent(&self) -> Option<&ProcessId> {
+        match self {
+            Self::Process(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// Whether what it starts at the top of the project counts as a person's.
+    pub(crate) fn may_be_a_person(&self) -> bool {
+        matches!(self, Self::External | Self::Person)
     }
 
     /// Whether the identity this caller came with is still good.
@@ -45,6 +64,7 @@ impl Caller {
         let known = |id| host.identities.has(id) && host.processes.get(id).is_some();
         match self {
             Self::Token(name) => host.web.knows(name),
+            Self::Inside(id) => host.processes.get(id).is_some(),
             _ => self.process().is_none_or(known),
         }
     }

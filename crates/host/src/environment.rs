@@ -55,11 +55,47 @@ const OF_AN_AGENT: [&str; 16] = [
     "OPENCODE_PID",
 ];
 
+/// What another project's server gets of this process's environment when it is started for somebody in
+/// a pane: who the user is, where things are, and how to reach the session. Nothing that a person or an
+/// agent set for their own programs is in it.
+const MINIMAL: [&str; 13] = [
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DISPLAY",
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "SSH_AUTH_SOCK",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "WAYLAND_DISPLAY",
+];
+
+/// And all whose names begin so.
+const MINIMAL_PREFIXES: [&str; 2] = ["LC_", "XDG_"];
+
+/// The part of this process's environment that another project's server may have.
+#[must_use]
+pub fn minimal_environment() -> BTreeMap<String, String> {
+    minimal(own())
+}
+
+fn minimal(own: impl Iterator<Item = (String, String)>) -> BTreeMap<String, String> {
+    let begins = |name: &str| MINIMAL_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    own.filter(|(name, _)| MINIMAL.contains(&name.as_str()) || begins(name)).collect()
+}
+
+fn own() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+}
+
 /// The environment of this process as programs are to see it.
 pub(crate) fn of_this_process() -> BTreeMap<String, String> {
-    let own = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    clean(own)
+    clean(own())
 }
 
 fn clean(own: impl Iterator<Item = (String, String)>) -> BTreeMap<String, String> {
@@ -81,5 +117,14 @@ mod tests {
         let expected = [("COLORTERM", "truecolor"), ("HOME", "/h"), ("TERM", "xterm-256color")];
         let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(clean(own.into_iter()), BTreeMap::from(expected));
+    }
+
+    #[test]
+    fn another_projects_server_gets_what_says_where_things_are_and_no_secret() {
+        let own =
+            ["HOME", "PATH", "LC_ALL", "XDG_STATE_HOME", "API_KEY", "PATTERM_LIMITS", "HOMEX"];
+        let own = own.map(|name| (name.to_owned(), "x".to_owned()));
+        let names: Vec<_> = minimal(own.into_iter()).into_keys().collect();
+        assert_eq!(names, ["HOME", "LC_ALL", "PATH", "XDG_STATE_HOME"]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -17,10 +17,13 @@ use crate::identity::Identities;
 use crate::keeping::Keeping;
 use crate::limits::Limits;
 use crate::pads::SharedPads;
-use crate::plane::{Event, Live, Plane};
+use crate::plane::{Event, Live, Plane, Trouble};
 use crate::process::{ProcessId, Processes};
 use crate::project::Project;
+use crate::reserve;
+use crate::selections::Selections;
 use crate::shared::Shared;
+use crate::shutdown::Shutdown;
 use crate::state::{StateDir, StateError};
 use crate::timers::{Clock, Timers};
 use crate::tools::Registry;
@@ -50,6 +53,8 @@ pub struct Host {
     /// What runs is to be left to the next server.
     pub(crate) handover: AtomicBool,
     pub(crate) state: StateDir,
+    /// How it is to end.
+    pub(crate) ending: Shutdown,
     /// A folder of its own for pipes; it need not be there.
     pub(crate) pipes: PathBuf,
     /// The user's settings.
@@ -72,10 +77,12 @@ pub struct Host {
     pub(crate) shared: Shared,
     /// What every program finds in its environment.
     pub(crate) environment: BTreeMap<String, String>,
-    /// The process that was last brought to the front.
-    pub(crate) selected: watch::Sender<Option<ProcessId>>,
+    /// Calls that ask views to show a process.
+    pub(crate) selections: Selections,
     /// The process that somebody last began to look at; rung when one ends to, as well.
     pub(crate) looks: watch::Sender<Option<ProcessId>>,
+    /// Some room on the disk is kept for state.
+    reserved: AtomicBool,
     lives: RwLock<HashMap<ProcessId, Arc<Live>>>,
     /// Lives that nobody observes yet.
     newborn: Mutex<Vec<Arc<Live>>>,
@@ -88,6 +95,7 @@ pub(crate) struct Parts {
     pub(crate) socket: PathBuf,
     pub(crate) state: StateDir,
     pub(crate) pipes: PathBuf,
+    pub(crate) ending: Shutdown,
     pub(crate) tools: Registry,
     pub(crate) limits: Limits,
     pub(crate) keeping: Keeping,
@@ -98,8 +106,18 @@ pub(crate) struct Parts {
 impl Host {
     /// Reads the project's state; returns what the data plane will tell of.
     pub(crate) fn load(parts: Parts) -> Result<(Self, mpsc::Receiver<Event>), StateError> {
-        let Parts { project, socket, state, pipes, tools, limits, keeping, settings, program } =
-            parts;
+        let Parts {
+            project,
+            socket,
+            state,
+            pipes,
+            ending,
+            tools,
+            limits,
+            keeping,
+            settings,
+            program,
+        } = parts;
         let (plane, events) = Plane::start(limits.history_bytes)
             .map_err(crate::state::failed("start threads for", project.root()))?;
         let clock = Clock::system();
@@ -108,7 +126,7 @@ impl Host {
         let host = Self {
             timers: Timers::load(&state, &processes, &deliveries, clock)?,
             declared: Declared::new(&project, &state),
-            shared: Shared::start()
+            shared: Shared::start(&state)
                 .map_err(crate::state::failed("start threads for", project.root()))?,
             processes,
             identities: Identities::load(&state)?,
@@ -120,8 +138,9 @@ impl Host {
             shutdown: CancellationToken::new(),
             handover: AtomicBool::new(false),
             environment: crate::environment::of_this_process(),
-            selected: watch::Sender::new(None),
+            selections: Selections::default(),
             looks: watch::Sender::new(None),
+            reserved: AtomicBool::new(true),
             lives: RwLock::default(),
             newborn: Mutex::default(),
             born: Notify::new(),
@@ -131,6 +150,7 @@ impl Host {
             socket,
             state,
             pipes,
+            ending,
             tools,
             limits,
             keeping,
@@ -174,17 +194,47 @@ impl Host {
         }
     }
 
-    /// Replaces the keeper whenever it dies.
+    /// Keeps some room on the disk for state.
+    pub(crate) async fn keep_reserve(&self) {
+        let told = |whole| {
+            if self.reserved.swap(whole, Ordering::AcqRel) != whole {
+                self.processes.ring();
+            }
+        };
+        reserve::keep(self.state.path(), told).await;
+    }
+
+    /// What is wrong with the disk, where somebody should know.
+    pub(crate) fn disk_problem(&self) -> Option<String> {
+        let lives = self.lives.read().unwrap_or_else(PoisonError::into_inner);
+        let full = lives.values().any(|live| live.trouble() == Some(Trouble::DiskFull));
+        let folder = self.state.path().display();
+        (full || !self.reserved.load(Ordering::Acquire)).then(|| {
+            format!(
+                "the disk of {folder} is full: the oldest output is dropped for the newest, \
+                and nothing new is recorded; make room"
+            )
+        })
+    }
+
+    /// What the versions of a process's next screen begin above.
+    pub(crate) fn version_base(&self, id: &ProcessId) -> u64 {
+        let before = self.live(id).map_or(0, |live| live.screen().version() + 1);
+        self.processes.version_base().max(before)
+    }
+
+    /// Connects to the keeper again whenever the connection is lost, and replaces one that died.
     pub(crate) async fn watch_keeper(&self) {
         loop {
-            self.keeping.gone().await;
-            self.keeping.replace(self.lives()).await;
+            self.keeping.closed().await;
+            self.keeping.mend().await;
         }
     }
 
     /// Takes over the panes that an earlier server left with the keeper.
-    pub(crate) fn recover(&self) {
-        let mut panes: HashMap<String, Pane> = self.keeping.recover().into_iter().collect();
+    pub(crate) fn recover(&self) -> std::io::Result<()> {
+        let mut panes: HashMap<String, Arc<Pane>> = self.keeping.recover()?.into_iter().collect();
+        self.adopt_unknown(&panes);
         for process in self.processes.all() {
             let pane = panes.remove(&process.pane());
             self.recover_process(&process, pane);
@@ -193,10 +243,11 @@ impl Host {
             self.note_takeover();
         }
         for (name, pane) in panes {
-            tracing::warn!(name, "a pane that belongs to no process is ended");
+            tracing::warn!(name, "a pane of an earlier run or of a shared server is ended");
             drop(pane);
             self.keeping.forget_now(&name);
         }
+        Ok(())
     }
 }
 

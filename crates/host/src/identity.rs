@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
-use crate::hex;
 use crate::process::ProcessId;
 use crate::state::{self, StateDir, StateError};
+use crate::{hex, private};
 
 const FILE: &str = "identities.json";
 const VERSION: u32 = 1;
@@ -101,7 +101,7 @@ impl Identities {
     pub fn issue(&self, process: &ProcessId) -> Result<Token, StateError> {
         let token = Token::random().map_err(state::failed("make a token for", &self.file))?;
         let identity = Identity { hash: token.hash(), process_id: process.clone() };
-        self.change(|known| known.identities.push(identity))?;
+        self.change(state::write, |known| known.identities.push(identity))?;
         Ok(token)
     }
 
@@ -110,7 +110,8 @@ impl Identities {
         if !self.has(process) {
             return Ok(());
         }
-        self.change(|known| known.identities.retain(|i| i.process_id != *process))
+        let others = |known: &mut Known| known.identities.retain(|i| i.process_id != *process);
+        self.change(state::write_reserved, others)
     }
 
     /// Whose token this is. Takes the same time for every token: each known hash is compared in
@@ -132,11 +133,15 @@ impl Identities {
         self.known().identities.iter().any(|i| i.process_id == *process)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Known)) -> Result<(), StateError> {
+    fn change(
+        &self,
+        write: fn(&Path, u32, &Known) -> Result<(), StateError>,
+        change: impl FnOnce(&mut Known),
+    ) -> Result<(), StateError> {
         let mut known = self.known();
         let mut next = Known { identities: known.identities.clone() };
         change(&mut next);
-        state::write(&self.file, VERSION, &next)?;
+        write(&self.file, VERSION, &next)?;
         *known = next;
         Ok(())
     }
@@ -144,6 +149,26 @@ impl Identities {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The longest identity file: a token and some white space.
+const IDENTITY_FILE_BYTES: u64 = 4 << 10;
+
+/// Reads the token in an identity file. One that others can read, or that is not ours, holds no secret
+/// and is refused.
+pub fn read_file(path: &Path) -> Result<Token, String> {
+    let shown = path.display();
+    let cannot = |why: &dyn fmt::Display| format!("cannot read the identity file {shown}: {why}");
+    let (text, mode) =
+        private::read_secret(path, IDENTITY_FILE_BYTES).map_err(|refusal| cannot(&refusal))?;
+    if mode & 0o077 != 0 {
+        return Err(format!(
+            "the identity file {shown} has mode {mode:04o}: others may read the token in it; close it \
+             with `chmod 600`, or, where somebody may have read it, close its process for a new one"
+        ));
+    }
+    let text = std::str::from_utf8(&text).map_err(|e| cannot(&e))?;
+    Token::parse(text).ok_or_else(|| format!("the identity file {shown} holds no identity token"))
 }
 
 /// Writes a token into a new file that only its owner can read, for `PATTERM_IDENTITY_FILE`.
@@ -216,5 +241,13 @@ mod tests {
         hand_over(&token, &path).unwrap();
         assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
         assert!(hand_over(&token, &path).is_err());
+        assert_eq!(read_file(&path).unwrap().0, token.0);
+        for mode in [0o644, 0o640, 0o602] {
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode))
+                .unwrap();
+            let said = read_file(&path).unwrap_err();
+            assert!(said.contains(&format!("has mode {mode:04o}")) && said.contains("chmod 600"));
+        }
+        assert!(read_file(Path::new("/dev/null")).unwrap_err().contains("no regular file"));
     }
 }

@@ -2,11 +2,13 @@
 //! its socket, and owns the project's state. It knows nothing of terminals drawn on a screen.
 
 mod activity;
+mod adoption;
 mod agents;
 mod bring_back;
 pub mod caller;
 mod declared;
 mod delivery;
+mod elsewhere;
 mod environment;
 mod greeting;
 mod hex;
@@ -21,22 +23,28 @@ pub mod pads;
 mod plane;
 mod ports;
 mod presets;
+mod private;
 pub mod process;
 pub mod project;
 pub mod project_file;
 pub mod registry;
+pub mod reserve;
 pub mod runtime;
+mod selections;
 pub mod server;
 mod shared;
+pub mod shutdown;
 mod socket;
 mod standpoint;
 pub mod state;
+pub mod surroundings;
 mod timers;
 pub mod tools;
 mod tree;
 pub mod web;
 
-pub use environment::PANE_VARIABLE;
+pub use elsewhere::{START_METHOD, StartWish};
+pub use environment::{PANE_VARIABLE, minimal_environment};
 pub use greeting::{GREETING_REFUSED, Greeting, PERSON};
 pub use host::Host;
 pub use project::Project;

@@ -1,6 +1,7 @@
 //! The life of a process: started, stopped, started again, closed, and found again by the next
 //! server.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use tokio::sync::mpsc;
 use crate::activity;
 use crate::environment::PANE_VARIABLE;
 use crate::host::{Host, now_ms, pane_name};
-use crate::plane::{Event, Live, Progress};
+use crate::plane::{Event, Live, MARK_BYTES, Progress};
 use crate::process::{Cause, Exit, Interruption, Kind, Process, ProcessId, Recipe, Status};
 use crate::state::StateError;
 use crate::tools::{ErrorKind, ToolError};
@@ -22,7 +23,7 @@ use crate::tools::{ErrorKind, ToolError};
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
 
 /// How long everything may take to be gone after that.
-const KILL_PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const KILL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How much of an ended process's output is shown again by the next server.
 const REPLAY_BYTES: u64 = 8 << 20;
@@ -36,6 +37,8 @@ pub(crate) struct NewProcess {
     pub(crate) name: String,
     pub(crate) kind: Kind,
     pub(crate) parent_id: Option<ProcessId>,
+    /// Nothing says that a person asked for it.
+    pub(crate) not_a_persons: bool,
     pub(crate) recipe: Recipe,
 }
 
@@ -43,8 +46,9 @@ impl Host {
     /// Starts a process under a new id. Nothing is left of one that could not be started.
     pub(crate) async fn spawn(&self, new: NewProcess) -> Result<Process, ToolError> {
         self.admit_process()?;
-        let NewProcess { name, kind, parent_id, recipe } = new;
+        let NewProcess { name, kind, parent_id, not_a_persons, recipe } = new;
         let process = self.processes.add_with(&name, kind, parent_id, |process| {
+            process.not_a_persons = not_a_persons;
             process.recipe = Some(recipe);
             process.runs = 1;
         })?;
@@ -113,9 +117,7 @@ impl Host {
                 if let Some(pane) = &live.pane {
                     // What is left behind by a program that ended is killed as well.
                     let _ = pane.kill();
-                    self.over(&live, KILL_PATIENCE, |progress| progress.empty).await?;
-                    self.keeping.forget(pane_name(&live.id, live.run)).await;
-                    self.plane.remove(&live);
+                    self.close_pane(&live).await?;
                 }
                 self.take_live(&process.id);
             }
@@ -133,6 +135,30 @@ impl Host {
             closed.push(process.id);
         }
         Ok(closed)
+    }
+
+    /// Waits until nothing is left in a pane that is being killed, and has the keeper let go of it.
+    async fn close_pane(&self, live: &Arc<Live>) -> Result<(), ToolError> {
+        let name = pane_name(&live.id, live.run);
+        let ended = self.over(live, KILL_PATIENCE, |progress| progress.empty).await;
+        // A program can hinder its init; the keeper ends both, and the entry stays until that is
+        // seen.
+        self.keeping.forget(name).await.map_err(|error| {
+            let message = format!("{} was not closed: {error}; close it again then", live.id);
+            ToolError::new(ErrorKind::Unavailable, message)
+        })?;
+        if ended.is_err() {
+            self.over(live, KILL_PATIENCE, |progress| progress.empty).await?;
+        }
+        self.plane.remove(live);
+        Ok(())
+    }
+
+    /// Lets go of a pane that nobody needs any more.
+    pub(crate) async fn let_go(&self, pane: String) {
+        if let Err(error) = self.keeping.forget(pane).await {
+            tracing::error!(%error, "the keeper does not let go of a pane yet");
+        }
     }
 
     /// The life of a process that runs.
@@ -186,13 +212,14 @@ impl Host {
         env.insert(PANE_VARIABLE.to_owned(), format!("{}/{id}", self.project.key()));
         let program =
             Program { argv: recipe.argv, env, working_dir: recipe.working_dir, size: recipe.size };
-        let log = self.open_log(id)?;
-        let pane = self.keeping.spawn(process.pane(), program, self.lives()).await;
+        let log = self.begin_log(process)?;
+        let pane = self.keeping.spawn(process.pane(), program, None).await;
         let pane = pane.map_err(spawn_failed)?;
         let run_offset = log.end();
         let running = self.update(id, |process| {
             process.status = Status::Running;
             process.run_offset = run_offset;
+            process.output_mark = Some(run_offset + MARK_BYTES);
             process.started_at = Some(now_ms());
             process.ended_at = None;
             process.interrupted = None;
@@ -204,18 +231,19 @@ impl Host {
             }
             // The disk is full, or the entry was closed meanwhile.
             Err(error) => {
-                self.keeping.forget(process.pane()).await;
+                self.let_go(process.pane()).await;
                 Err(error)
             }
         }
     }
 
     /// Gives a pane to the data plane, its screen showing what the log holds of this life.
-    fn take_in(&self, process: &Process, pane: Pane, log: Log) {
-        let pane = Arc::new(pane);
-        let (screen, parsed) = replay(process, &log.reader(), u64::MAX);
+    fn take_in(&self, process: &Process, pane: Arc<Pane>, log: Log) {
+        let (mut screen, parsed) = replay(process, &log.reader(), u64::MAX);
+        screen.raise_version(self.version_base(&process.id));
         let (id, run, reader) = (process.id.clone(), process.runs, log.reader());
         let live = Arc::new(Live::new(id, run, Some(pane.clone()), reader, screen, parsed));
+        live.mark.store(process.output_mark.unwrap_or(0), Ordering::Relaxed);
         if let Some(before) = self.set_live(live.clone())
             && before.pane.is_some()
         {
@@ -223,7 +251,11 @@ impl Host {
             self.plane.remove(&before);
             let keeping = self.keeping.clone();
             let name = pane_name(&before.id, before.run);
-            tokio::spawn(async move { keeping.forget(name).await });
+            tokio::spawn(async move {
+                if let Err(error) = keeping.forget(name).await {
+                    tracing::error!(%error, "the keeper does not let go of a pane yet");
+                }
+            });
         }
         self.plane.add(live, pane, log);
     }
@@ -248,25 +280,22 @@ impl Host {
         }
     }
 
-    /// A person looks at a process: nobody needs to call for him any more.
-    pub(crate) fn looked_at(&self, id: &ProcessId) {
+    /// A person typed into a process, or went there because it asks: nobody needs to be called any more.
+    pub(crate) fn attended(&self, id: &ProcessId) {
         if self.processes.get(id).is_some_and(|process| process.attention.is_some()) {
             self.processes.note(id, |process| process.attention = None);
         }
     }
 
     /// Finds a process again after the server died.
-    pub(crate) fn recover_process(&self, process: &Process, pane: Option<Pane>) {
-        match (pane, self.open_log(&process.id)) {
-            (Some(pane), Ok(log)) => {
+    pub(crate) fn recover_process(&self, process: &Process, pane: Option<Arc<Pane>>) {
+        let log = self.find_log(process);
+        match pane {
+            Some(pane) => {
                 let begun = self.note_begun(process, &log);
                 self.take_in(&begun, pane, log);
             }
-            (Some(pane), Err(error)) => {
-                tracing::error!(id = %process.id, error = error.message, "its output is lost");
-                let _ = pane.kill();
-            }
-            (None, log) => {
+            None => {
                 if process.status.is_alive() {
                     let cause = if self.processes.rebooted() { Cause::Reboot } else { Cause::Lost };
                     let lost = self.update(&process.id, |process| {
@@ -279,7 +308,7 @@ impl Host {
                 let known = self.settled(&process.id);
                 let settled = !known.awaits_decision();
                 self.activities.set(&process.id, activity::ended(&known), settled);
-                if let Ok(log) = log {
+                if log.is_open() {
                     self.show_last(&known, &log);
                 }
             }
@@ -306,7 +335,8 @@ impl Host {
 
     /// Makes the output of a life that is over readable again.
     fn show_last(&self, process: &Process, log: &Log) {
-        let (screen, parsed) = replay(process, &log.reader(), REPLAY_BYTES);
+        let (mut screen, parsed) = replay(process, &log.reader(), REPLAY_BYTES);
+        screen.raise_version(self.version_base(&process.id));
         let live = Live::new(process.id.clone(), process.runs, None, log.reader(), screen, parsed);
         live.set_over(process.exit);
         self.set_live(Arc::new(live));
@@ -332,11 +362,16 @@ impl Host {
     /// Notes what the data plane tells.
     pub(crate) async fn follow(&self, mut events: mpsc::Receiver<Event>) {
         while let Some(event) = events.recv().await {
-            let (id, run, exit) = match event {
-                Event::Ended { id, run, exit } => (id, run, Some(exit)),
-                Event::Lost { id, run } => (id, run, None),
-            };
-            self.note_end(&id, run, exit);
+            match event {
+                Event::Ended { id, run, exit } => self.note_end(&id, run, Some(exit)),
+                Event::Lost { id, run } => self.note_end(&id, run, None),
+                Event::Trouble => self.processes.ring(),
+                Event::Mark { id, run, offset } => self.processes.note(&id, |process| {
+                    if process.runs == run {
+                        process.output_mark = Some(offset);
+                    }
+                }),
+            }
         }
     }
 
@@ -393,16 +428,48 @@ impl Host {
         self.processes.update(id, change)?.ok_or_else(|| no_such_process(id.as_str(), self))
     }
 
-    fn open_log(&self, id: &ProcessId) -> Result<Log, ToolError> {
-        let folder = self.state.file("output").join(id.as_str());
-        Log::open(&folder, self.limits.log_bytes).map_err(|e| {
-            let message = format!("cannot write the output of {id} to {}: {e}", folder.display());
+    fn output_folder(&self, id: &ProcessId) -> PathBuf {
+        self.state.file("output").join(id.as_str())
+    }
+
+    /// The log for a new life of a process, with room for what it prints first.
+    fn begin_log(&self, process: &Process) -> Result<Log, ToolError> {
+        let folder = self.output_folder(&process.id);
+        let begun = Log::open(&folder, self.limits.log_bytes).and_then(|mut log| {
+            go_on(process, &mut log);
+            match log.is_empty() {
+                true => log.make_room().map(|()| log),
+                false => Ok(log),
+            }
+        });
+        begun.map_err(|e| {
+            let (id, folder) = (&process.id, folder.display());
+            let message = format!("cannot keep the output of {id} in {folder}: {e}");
             ToolError::new(ErrorKind::Unavailable, message)
         })
     }
 
+    /// The log that an earlier server left. One that cannot be opened costs a process no more than
+    /// its output: it is tried again as long as that lives.
+    fn find_log(&self, process: &Process) -> Log {
+        let folder = self.output_folder(&process.id);
+        let mut log = Log::open(&folder, self.limits.log_bytes).unwrap_or_else(|error| {
+            tracing::error!(id = %process.id, %error, "its log cannot be opened now");
+            Log::unopened(&folder, self.limits.log_bytes)
+        });
+        go_on(process, &mut log);
+        log
+    }
+
     pub(crate) fn remove_output(&self, id: &ProcessId) {
-        let _ = std::fs::remove_dir_all(self.state.file("output").join(id.as_str()));
+        let _ = std::fs::remove_dir_all(self.output_folder(id));
+    }
+}
+
+/// Has a log that lost its end go on where nothing was printed before: no offset is told twice.
+fn go_on(process: &Process, log: &mut Log) {
+    if log.lacks_end() {
+        log.skip_to(process.output_mark.unwrap_or(process.run_offset));
     }
 }
 
@@ -418,13 +485,16 @@ fn replay(process: &Process, log: &Reader, most: u64) -> (Screen, u64) {
     screen.set_offset(from.max(log.start()));
     // What was answered, noticed and copied then must not be so again.
     screen.set_replay(true);
-    let end = log.visit(from, usize::MAX, |bytes| {
+    let end = log.visit(from, usize::MAX, |at, bytes| {
+        screen.skip_to(at);
         screen.feed(bytes);
         true
     });
     log.release(from, end);
     screen.set_replay(false);
-    (screen, end.max(process.run_offset))
+    let end = end.max(process.run_offset);
+    screen.skip_to(end);
+    (screen, end)
 }
 
 /// The error for an id that nobody has; it says which there are.
@@ -451,23 +521,7 @@ pub(crate) fn no_output(process: &Process, host: &Host) -> ToolError {
 
 /// What stands for an entry that was closed while somebody waited for its end.
 fn unknown(id: &ProcessId) -> Process {
-    Process {
-        id: id.clone(),
-        name: String::new(),
-        kind: Kind::Command,
-        parent_id: None,
-        recipe: None,
-        agent: None,
-        declared: None,
-        attention: None,
-        status: Status::Stopped,
-        exit: None,
-        runs: 0,
-        run_offset: 0,
-        started_at: None,
-        ended_at: None,
-        interrupted: None,
-    }
+    Process { status: Status::Stopped, ..Process::unstarted(id.clone()) }
 }
 
 fn already_running(process: &Process) -> ToolError {
@@ -493,7 +547,9 @@ impl From<StateError> for ToolError {
     fn from(error: StateError) -> Self {
         // The disk is full, or not ours to write: whoever can change that must hear of it.
         let kind = match error {
-            StateError::Io { .. } => ErrorKind::Unavailable,
+            StateError::Io { .. } | StateError::Full { .. } | StateError::NotOurs { .. } => {
+                ErrorKind::Unavailable
+            }
             StateError::NoPlace | StateError::Newer { .. } => ErrorKind::Internal,
         };
         Self::new(kind, error.to_string())

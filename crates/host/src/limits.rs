@@ -36,6 +36,9 @@ pub struct Limits {
     /// Bytes of one scratchpad: whatever they are, they fit into one answer. Control characters take
     /// six bytes in JSON, and seven in the JSON text that stands beside it.
     pub pad_bytes: usize,
+    /// Seconds that programs have to end by themselves when the server is ended; `None` leaves it to
+    /// the user's settings.
+    pub end_grace_seconds: Option<u64>,
 }
 
 impl Default for Limits {
@@ -54,13 +57,14 @@ impl Default for Limits {
             waiters: 2_000,
             pads: 500,
             pad_bytes: 512 << 10,
+            end_grace_seconds: None,
         }
     }
 }
 
 impl Limits {
     /// The names by which limits are set.
-    pub const NAMES: [&str; 13] = [
+    pub const NAMES: [&str; 14] = [
         "message_bytes",
         "answer_bytes",
         "connections",
@@ -74,6 +78,7 @@ impl Limits {
         "waiters",
         "pads",
         "pad_bytes",
+        "end_grace_seconds",
     ];
 
     /// Changes limits as a text like `processes=50,waiters=10` says. An error names what is wrong
@@ -107,6 +112,7 @@ impl Limits {
             "waiters" => self.waiters = size,
             "pads" => self.pads = size,
             "pad_bytes" => self.pad_bytes = size,
+            "end_grace_seconds" => self.end_grace_seconds = Some(number),
             _ => {
                 let known = Self::NAMES.join(", ");
                 return Err(format!("there is no limit `{name}`; there are {known}"));

@@ -97,8 +97,10 @@ impl Write for RotatingFile {
     }
 }
 
-fn append_to(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).mode(0o600).open(path)
+/// Opens a log to write at its end, by no link; makes it, for its owner, where there is none.
+pub fn append_to(path: &Path) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    OpenOptions::new().create(true).append(true).mode(0o600).custom_flags(flags).open(path)
 }
 
 /// Logs panics like everything else, with their place.

@@ -49,10 +49,15 @@ impl Ports {
     pub(crate) fn look(&mut self, log: &Reader) {
         loop {
             let copied = log.copy(self.looked, PIECE_BYTES);
+            if copied.offset > self.looked && self.looked > 0 {
+                // What was between is gone: a line that was begun before does not go on here.
+                self.stripper = Stripper::default();
+                self.line.clear();
+            }
+            self.looked = copied.offset;
             if copied.bytes.is_empty() {
                 return;
             }
-            self.looked = copied.offset;
             for piece in copied.bytes.split_inclusive(|byte| *byte == b'\n') {
                 if self.line.is_empty() {
                     self.begin = self.looked;

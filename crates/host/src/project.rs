@@ -47,7 +47,8 @@ pub fn is_key(text: &str) -> bool {
     hex::decode::<KEY_BYTES>(text).is_some()
 }
 
-fn key_of(root: &Path) -> String {
+/// The key of the project with this canonical path.
+pub fn key_of(root: &Path) -> String {
     let hash = Sha256::digest(root.as_os_str().as_bytes());
     hex::encode(&hash[..KEY_BYTES])
 }

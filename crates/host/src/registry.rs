@@ -1,18 +1,19 @@
 //! Which server serves which project. A lock decides who is alive; an entry beside it says where
 //! to find that one.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::{Deserialize, Serialize};
 
-use crate::project::Project;
-use crate::runtime::{RuntimeDir, RuntimeError};
+use crate::private::PrivateDir;
+use crate::project::{Project, is_key, key_of};
+use crate::runtime::{self, RuntimeDir, RuntimeError};
 use crate::state::{self, StateDir, StateError};
 
 const ENTRY_VERSION: u32 = 1;
@@ -20,6 +21,9 @@ const ENTRY_VERSION: u32 = 1;
 /// The entry's second copy: the state folder is found even by clients that start their MCP
 /// servers in an environment without XDG_RUNTIME_DIR.
 const ENTRY_IN_STATE: &str = "server.json";
+
+/// The largest entry that is read: two paths of the kernel's 4 KiB, each byte written in six, and some.
+const ENTRY_BYTES: u64 = 64 << 10;
 
 /// A running server, as others find it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +43,19 @@ pub struct Entry {
     /// Where its HTTP door is, if it is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<std::net::SocketAddr>,
+}
+
+impl Entry {
+    /// Reads what a file says of the server of the project with this key. `None` where it says it of
+    /// another project, or nothing that a server writes: nobody is to be led astray by it.
+    #[must_use]
+    pub fn parse(key: &str, text: &[u8]) -> Option<Self> {
+        // An entry is written in one step, so that one that cannot be read is none.
+        let entry: Self = serde_json::from_slice(text).ok()?;
+        let of_this_project = entry.key == key && key_of(&entry.project) == key;
+        let could_run = entry.project.is_absolute() && entry.socket.is_absolute() && entry.pid > 0;
+        (of_this_project && could_run).then_some(entry)
+    }
 }
 
 /// The outcome of trying to become a project's server.
@@ -83,7 +100,8 @@ const DYING_PATIENCE: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
 /// however the process ends.
 #[derive(Debug)]
 pub struct Seat {
-    entry_files: [PathBuf; 2],
+    /// The folders with an entry, and its name there.
+    entries: [(PathBuf, String); 2],
     _locks: [Option<File>; 2],
     /// Held from the first look until the entry is written, so that a rival that finds the
     /// project locked also finds the entry, whichever of the two folders it shares with us.
@@ -97,37 +115,37 @@ impl Seat {
         runtime: &RuntimeDir,
         state: &StateDir,
     ) -> Result<Claim, ClaimError> {
-        runtime.ensure()?;
-        state.ensure()?;
         let key = project.key();
-        let entry_files = [runtime.file(key, "json"), state.file(ENTRY_IN_STATE)];
+        let entries =
+            [(runtime.make()?, format!("{key}.json")), (state.make()?, ENTRY_IN_STATE.to_owned())];
+        let lock_names = [format!("{key}.lock"), "server.lock".to_owned()];
         // Always in this order, so that two rivals cannot wait for each other.
         let starting = [
-            lock(&runtime.file(key, "starting"), Patience::Wait)?,
-            lock(&state.file("server.starting"), Patience::Wait)?,
+            lock(&entries[0].0, &format!("{key}.starting"), Patience::Wait)?,
+            lock(&entries[1].0, "server.starting", Patience::Wait)?,
         ];
-        let lock_files = [runtime.file(key, "lock"), state.file("server.lock")];
         let mut held = [None, None];
-        for ((held, path), entry) in held.iter_mut().zip(&lock_files).zip(&entry_files) {
-            *held = lock(path, Patience::Refuse)?;
+        for ((held, name), (folder, entry)) in held.iter_mut().zip(&lock_names).zip(&entries) {
+            *held = lock(folder, name, Patience::Refuse)?;
             if held.is_some() {
                 continue;
             }
-            match read_entry(entry) {
+            match read_entry(folder, entry, key) {
                 Some(entry) if is_listening(&entry) => return Ok(Claim::Running(entry)),
                 // It was killed a moment ago.
                 Some(entry) => {
                     wait_for_end(entry.pid);
-                    *held = lock(path, Patience::Refuse)?;
+                    *held = lock(folder, name, Patience::Refuse)?;
                     if held.is_none() {
                         return Err(ClaimError::Unreachable(Box::new(entry)));
                     }
                 }
                 // Locked without an entry: that server is on its way out.
-                None => *held = lock(path, Patience::Wait)?,
+                None => *held = lock(folder, name, Patience::Wait)?,
             }
         }
-        let seat = Self { entry_files, _locks: held, starting };
+        let entries = entries.map(|(folder, name)| (folder.path().to_owned(), name));
+        let seat = Self { entries, _locks: held, starting };
         // What a server that was killed left behind is wrong from now on.
         seat.retire();
         Ok(Claim::Ours(seat))
@@ -142,13 +160,17 @@ impl Seat {
 
     /// Says where this server is found now.
     pub fn update(&self, entry: &Entry) -> Result<(), StateError> {
-        self.entry_files.iter().try_for_each(|file| state::write(file, ENTRY_VERSION, entry))
+        self.entries.iter().try_for_each(|(folder, name)| {
+            state::write_reserved(&folder.join(name), ENTRY_VERSION, entry)
+        })
     }
 
     /// Takes the entry away; the project stays locked until the value is dropped.
     pub fn retire(&self) {
-        for file in &self.entry_files {
-            let _ = std::fs::remove_file(file);
+        for (folder, name) in &self.entries {
+            if let Ok(folder) = PrivateDir::open_to_write(folder) {
+                let _ = folder.remove(name);
+            }
         }
     }
 }
@@ -156,10 +178,11 @@ impl Seat {
 /// Where servers of a project said they are, likeliest first. All but one must have died since,
 /// and that one may have: only a connection tells.
 pub fn find(key: &str, folders: &[RuntimeDir], state: Option<&StateDir>) -> Vec<Entry> {
-    let in_runtime = folders.iter().map(|folder| folder.file(key, "json"));
-    let in_state = state.map(|state| state.file(ENTRY_IN_STATE));
+    let name = format!("{key}.json");
+    let in_runtime = folders.iter().filter_map(|folder| read_entry(&folder.look()?, &name, key));
+    let in_state = state.and_then(|state| read_entry(&state.look()?, ENTRY_IN_STATE, key));
     let mut found = Vec::new();
-    for entry in in_runtime.chain(in_state).filter_map(|file| read_entry(&file)) {
+    for entry in in_runtime.chain(in_state) {
         if !found.contains(&entry) {
             found.push(entry);
         }
@@ -169,23 +192,78 @@ pub fn find(key: &str, folders: &[RuntimeDir], state: Option<&StateDir>) -> Vec<
 
 /// Whether a keeper may hold panes of a project, though no server of it lives at this moment.
 pub fn is_kept(key: &str, folders: &[RuntimeDir]) -> bool {
-    folders.iter().any(|folder| folder.file(key, "keeper").exists())
+    let listens = |folder: &RuntimeDir| runtime::is_listened_at(&folder.file(key, "keeper"));
+    folders.iter().any(|folder| folder.look().is_some() && listens(folder))
+}
+
+/// How often a keeper that may have died meanwhile is looked for: its death makes no sound.
+const KEEPER_AGAIN: Duration = Duration::from_millis(250);
+
+/// Where a keeper lives, it alone starts the project's server, in its own environment: asks for one and
+/// waits until it serves. `None` where no keeper lives, or none any more.
+pub fn kept_server(
+    key: &str,
+    folders: &[RuntimeDir],
+    state: Option<&StateDir>,
+    patience: Duration,
+) -> io::Result<Option<Entry>> {
+    let Some(folder) = folders.iter().find(|folder| is_kept(key, std::slice::from_ref(*folder)))
+    else {
+        return Ok(None);
+    };
+    // Before the first look, so that nothing is missed.
+    let coming = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
+    inotify::add_watch(&coming, folder.folder(), inotify::WatchFlags::MOVED_TO)?;
+    let wanted = format!("{key}.{}", patterm_keeper::WANTED);
+    if let Some(folder) = folder.look() {
+        folder.lock_file(&wanted)?;
+    }
+    let deadline = Instant::now() + patience;
+    let outcome = loop {
+        let mut entries = find(key, folders, state).into_iter();
+        if let Some(serving) = entries.find(is_listening) {
+            break Some(serving);
+        }
+        if !is_kept(key, std::slice::from_ref(folder)) {
+            break None;
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            let message = format!(
+                "the keeper of this project's programs starts no server within {patience:?}; see \
+                 server.log, and whether it is stopped: `pgrep -af 'keeper.*{key}'`"
+            );
+            return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+        }
+        let pause = left.min(KEEPER_AGAIN);
+        let pause = Timespec {
+            tv_sec: pause.as_secs().cast_signed(),
+            tv_nsec: pause.subsec_nanos().into(),
+        };
+        let _ = poll(&mut [PollFd::new(&coming, PollFlags::IN)], Some(&pause));
+        let mut space = [std::mem::MaybeUninit::uninit(); 4096];
+        let mut events = inotify::Reader::new(&coming, &mut space);
+        while events.next().is_ok() {}
+    };
+    // Where an older keeper did not take it.
+    if let Some(folder) = folder.look() {
+        let _ = folder.remove(&wanted);
+    }
+    Ok(outcome)
 }
 
 /// All servers of this user that are alive, by project; entries of dead ones are removed.
 pub fn list(folders: &[RuntimeDir]) -> Vec<Entry> {
     let mut entries = Vec::new();
-    for folder in folders {
-        for file in std::fs::read_dir(folder.folder()).into_iter().flatten().flatten() {
-            let path = file.path();
-            if path.extension().is_none_or(|ending| ending != "json") {
-                continue;
-            }
-            let Some(entry) = read_entry(&path) else { continue };
+    for folder in folders.iter().filter_map(RuntimeDir::look) {
+        for name in folder.names().unwrap_or_default() {
+            let Some(name) = name.to_str() else { continue };
+            let Some(key) = name.strip_suffix(".json").filter(|key| is_key(key)) else { continue };
+            let Some(entry) = read_entry(&folder, name, key) else { continue };
             // A start at this moment must not take our look at the lock for a server.
-            let _starting = lock(&folder.file(&entry.key, "starting"), Patience::Wait);
-            match lock(&folder.file(&entry.key, "lock"), Patience::Refuse) {
-                Ok(Some(_lock)) => drop(std::fs::remove_file(&path)),
+            let _starting = lock(&folder, &format!("{key}.starting"), Patience::Wait);
+            match lock(&folder, &format!("{key}.lock"), Patience::Refuse) {
+                Ok(Some(_lock)) => drop(folder.remove(name)),
                 Ok(None) | Err(_) => entries.push(entry),
             }
         }
@@ -195,13 +273,12 @@ pub fn list(folders: &[RuntimeDir]) -> Vec<Entry> {
     entries
 }
 
-fn read_entry(path: &Path) -> Option<Entry> {
-    // An entry is written in one step, so that one that cannot be read is none.
-    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+fn read_entry(folder: &PrivateDir, name: &str, key: &str) -> Option<Entry> {
+    Entry::parse(key, &folder.read(name, ENTRY_BYTES).ok()?)
 }
 
 fn is_listening(entry: &Entry) -> bool {
-    UnixStream::connect(&entry.socket).is_ok()
+    runtime::connect(&entry.socket).is_ok_and(|stream| stream.is_some())
 }
 
 /// Waits for the end of a process, as long as one that is dying may take.
@@ -220,15 +297,9 @@ enum Patience {
 }
 
 /// Locks a file of ours; `None` if another process has it and we do not wait.
-fn lock(path: &Path, patience: Patience) -> Result<Option<File>, ClaimError> {
-    let failed = |source| ClaimError::Lock { path: path.to_owned(), source };
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .mode(0o600)
-        .open(path)
-        .map_err(failed)?;
+fn lock(folder: &PrivateDir, name: &str, patience: Patience) -> Result<Option<File>, ClaimError> {
+    let failed = |source| ClaimError::Lock { path: folder.path().join(name), source };
+    let file = folder.lock_file(name).map_err(|refusal| failed(refusal.into()))?;
     if patience == Patience::Wait {
         file.lock().map_err(failed)?;
         return Ok(Some(file));
@@ -393,13 +464,13 @@ mod tests {
                     list(std::slice::from_ref(&place.runtime));
                 }
             });
-            for n in 0..100 {
+            for n in 1..=100 {
                 let claim = place.claim();
                 let ours = matches!(claim, Claim::Ours(_));
                 if let Claim::Ours(mut seat) = claim {
                     seat.publish(&place.entry(n)).unwrap();
                 }
-                if !ours || n == 99 {
+                if !ours || n == 100 {
                     done.store(true, std::sync::atomic::Ordering::SeqCst);
                 }
                 assert!(ours, "start {n} took a look for a server");
@@ -412,7 +483,7 @@ mod tests {
         let place = place();
         let wins = std::sync::atomic::AtomicUsize::new(0);
         std::thread::scope(|scope| {
-            let claims: Vec<_> = (0..8)
+            let claims: Vec<_> = (1..=8)
                 .map(|n| {
                     let (place, wins) = (&place, &wins);
                     scope.spawn(move || match place.claim() {

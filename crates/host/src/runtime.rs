@@ -1,11 +1,13 @@
 //! The runtime folder: sockets, locks and the registry of one user's servers.
 
-use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
+
+use crate::private::{PrivateDir, Refusal, own_uid};
 
 /// A Unix socket's path holds at most this many bytes on Linux, without its final zero.
 const MAX_SOCKET_PATH: usize = 107;
@@ -95,21 +97,22 @@ impl RuntimeDir {
 
     /// Makes the folder if need be, and makes sure that it is ours alone.
     pub fn ensure(&self) -> Result<(), RuntimeError> {
-        let io = |source| RuntimeError::Io { folder: self.folder.clone(), source };
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).map_err(io)?;
-        let meta = std::fs::symlink_metadata(&self.folder).map_err(io)?;
-        let not_ours = |why| Err(RuntimeError::NotOurs { folder: self.folder.clone(), why });
-        if !meta.is_dir() {
-            return not_ours("it is a link or a file");
-        }
-        if meta.uid() != rustix::process::getuid().as_raw() {
-            return not_ours("another user owns it");
-        }
-        if meta.mode() & 0o777 != 0o700 {
-            let private = PermissionsExt::from_mode(0o700);
-            std::fs::set_permissions(&self.folder, private).map_err(io)?;
-        }
-        Ok(())
+        self.make().map(drop)
+    }
+
+    /// The same, and opens it.
+    pub(crate) fn make(&self) -> Result<PrivateDir, RuntimeError> {
+        let folder = self.folder.clone();
+        PrivateDir::make(&self.folder).map_err(|refusal| match refusal {
+            Refusal::Io(source) => RuntimeError::Io { folder, source },
+            Refusal::NotOurs(why) => RuntimeError::NotOurs { folder, why },
+        })
+    }
+
+    /// Opens it to look into it; `None` where it is not there, or where somebody else can have put
+    /// something into it.
+    pub(crate) fn look(&self) -> Option<PrivateDir> {
+        PrivateDir::open(&self.folder).ok()
     }
 
     /// The folder itself.
@@ -119,20 +122,25 @@ impl RuntimeDir {
 
     /// Where the server with this process id listens.
     pub fn socket(&self, pid: u32) -> Result<PathBuf, RuntimeError> {
-        let path = self.sockets.join(format!("{}{pid}.sock", self.socket_prefix));
-        if path.as_os_str().len() > MAX_SOCKET_PATH {
-            return Err(RuntimeError::PathTooLong { path });
-        }
-        Ok(path)
+        fits(self.sockets.join(format!("{}{pid}.sock", self.socket_prefix)))
+    }
+
+    /// Where it listens when somebody else took that name: in a folder of ours nobody can. `None`
+    /// where that is the usual place.
+    pub(crate) fn private_socket(&self, pid: u32) -> Result<Option<PathBuf>, RuntimeError> {
+        let elsewhere =
+            (self.sockets != self.folder).then(|| self.folder.join(format!("{pid}.sock")));
+        elsewhere.map(fits).transpose()
     }
 
     /// Everything that has the name of a server's socket, with the process id in it. Others may
     /// have put it there.
     pub(crate) fn sockets(&self) -> Vec<(u32, PathBuf)> {
-        let files = std::fs::read_dir(&self.sockets).into_iter().flatten().flatten();
-        let pid =
-            |name: &str| name.strip_prefix(self.socket_prefix)?.strip_suffix(".sock")?.parse().ok();
-        files.filter_map(|file| Some((pid(file.file_name().to_str()?)?, file.path()))).collect()
+        let mut found = sockets_in(&self.sockets, self.socket_prefix);
+        if self.sockets != self.folder {
+            found.extend(sockets_in(&self.folder, ""));
+        }
+        found
     }
 
     /// A file of the project with this key.
@@ -141,9 +149,69 @@ impl RuntimeDir {
     }
 }
 
+fn fits(path: PathBuf) -> Result<PathBuf, RuntimeError> {
+    match path.as_os_str().len() > MAX_SOCKET_PATH {
+        true => Err(RuntimeError::PathTooLong { path }),
+        false => Ok(path),
+    }
+}
+
+fn sockets_in(folder: &Path, prefix: &str) -> Vec<(u32, PathBuf)> {
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let pid = |name: &str| name.strip_prefix(prefix)?.strip_suffix(".sock")?.parse().ok();
+    files.filter_map(|file| Some((pid(file.file_name().to_str()?)?, file.path()))).collect()
+}
+
+/// Connects to a server of our own user. `None` where nobody listens, or somebody else does: then
+/// nothing was sent to him, and the server is to be looked for elsewhere.
+pub fn connect(socket: &Path) -> io::Result<Option<UnixStream>> {
+    use io::ErrorKind::{ConnectionRefused, NotFound, PermissionDenied};
+    // Another user's socket could keep us waiting for ever before it says whose it is.
+    if !is_own_socket(socket) {
+        return Ok(None);
+    }
+    let stream = match UnixStream::connect(socket) {
+        Ok(stream) => stream,
+        Err(e) if matches!(e.kind(), ConnectionRefused | NotFound | PermissionDenied) => {
+            return Ok(None);
+        }
+        Err(e) => return Err(e),
+    };
+    let peer = rustix::net::sockopt::socket_peercred(&stream)?;
+    Ok((peer.uid.as_raw() == own_uid()).then_some(stream))
+}
+
+/// Whether a path leads to a socket of ours, by no link of somebody else's.
+fn is_own_socket(path: &Path) -> bool {
+    let ours = |meta: &std::fs::Metadata| meta.uid() == own_uid();
+    std::fs::symlink_metadata(path).is_ok_and(|found| ours(&found))
+        && std::fs::metadata(path).is_ok_and(|found| ours(&found) && found.file_type().is_socket())
+}
+
+/// Whether somebody listens at a path, without a connection: whoever listens notices nothing.
+pub(crate) fn is_listened_at(path: &Path) -> bool {
+    is_own_socket(path) && patterm_keeper::is_listened_at(path)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::net::UnixListener;
+
     use super::*;
+
+    #[test]
+    fn a_listener_is_seen_without_a_connection() {
+        let top = tempfile::tempdir().unwrap();
+        let path = top.path().join("s");
+        assert!(!is_listened_at(&path));
+        let listener = UnixListener::bind(&path).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        assert!(is_listened_at(&path));
+        assert!(listener.accept().is_err(), "nobody connected");
+        drop(listener);
+        assert!(!is_listened_at(&path), "the file is there, and nobody behind it");
+    }
 
     #[test]
     fn paths_with_and_without_a_session_folder() {

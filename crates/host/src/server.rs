@@ -18,7 +18,9 @@ use crate::process::Cause;
 use crate::project::Project;
 use crate::project_file;
 use crate::registry::{Claim, ClaimError, Entry, Seat};
+use crate::reserve;
 use crate::runtime::{RuntimeDir, RuntimeError};
+use crate::shutdown::Shutdown;
 use crate::socket::Listener;
 use crate::state::{StateDir, StateError};
 use crate::timers;
@@ -83,6 +85,9 @@ pub enum StartError {
     /// State could not be read or written.
     #[error(transparent)]
     State(#[from] StateError),
+    /// The keeper lives, but does not answer: what runs would be lost without it.
+    #[error("{0}; what it keeps can only be reached through it")]
+    Keeper(std::io::Error),
     /// The HTTP door could not be opened.
     #[error(transparent)]
     Web(#[from] WebError),
@@ -110,11 +115,25 @@ impl Server {
         let keeper_socket = runtime.file(project.key(), "keeper");
         let keeping = Keeping::new(keeper_socket, program.clone(), project.root());
         let pipes = runtime.file(project.key(), "containers");
-        let parts =
-            Parts { project, socket, state, pipes, tools, limits, keeping, settings, program };
+        let ending = Shutdown::new(runtime.file(project.key(), "ended"));
+        let parts = Parts {
+            project,
+            socket,
+            state,
+            pipes,
+            ending,
+            tools,
+            limits,
+            keeping,
+            settings,
+            program,
+        };
         let (host, events) = Host::load(parts)?;
+        if let Err(error) = reserve::establish(host.state.path()) {
+            tracing::error!(%error, "no room can be kept for state now");
+        }
         host.web.open_as_asked(http)?;
-        host.recover();
+        host.recover().map_err(StartError::Keeper)?;
         host.read_project_file();
         let host = Arc::new(host);
         host.configure_shared();
@@ -157,34 +176,44 @@ impl Server {
             runtime: host.shared.runtime().clone(),
             gateway: host.shared.gateway().clone(),
         });
+        let reserve_keeper = host.clone();
+        let reserving = tokio::spawn(async move { reserve_keeper.keep_reserve().await });
         let announcing = tokio::spawn(announce(host.clone(), seat.clone()));
+        let mut ending = None;
         let leaving = || {
             announcing.abort();
             host.web.end(!host.handover.load(Ordering::Acquire));
             seat.retire();
+            // A server that ends on purpose takes everything in it along, unless another follows.
             if !host.handover.load(Ordering::Acquire) {
                 // Before anything ends: whatever happens from here on, the next server knows.
                 host.note_interruption(Cause::Signal);
+                // What ends with the server has not come to rest, is not started again, and gets its
+                // messages from the next server.
+                timing.abort();
+                declaring.abort();
+                delivering.abort();
+                host.begin_shutdown();
+                ending = Some(tokio::spawn(host.clone().end_panes()));
             }
         };
         let served = listener.run(host.clone(), leaving).await;
         watching.abort();
+        reserving.abort();
         delivering.abort();
         if host.handover.load(Ordering::Acquire) {
             host.finish_deliveries().await;
         }
         host.shared.end().await;
         observing.abort();
-        // What ends with the server has not come to rest.
         timing.abort();
         declaring.abort();
-        // A server that ends on purpose takes everything in it along, unless another follows.
-        if !host.handover.load(Ordering::Acquire) {
-            host.begin_shutdown();
-            let keeping = host.keeping.clone();
-            let _ = tokio::task::spawn_blocking(move || keeping.end()).await;
+        if let Some(ending) = ending {
+            let _ = ending.await;
+            let left = host.keeping.end().await;
             following.abort();
             host.note_shutdown();
+            host.tell_ended(left);
         }
         let web = host.clone();
         let _ = tokio::task::spawn_blocking(move || web.web.finish_audit()).await;

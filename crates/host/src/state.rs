@@ -1,14 +1,21 @@
 //! The state folder of a project, and files in it that are written whole or not at all.
 
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+use crate::private::{PrivateDir, Refusal, write_in};
+use crate::reserve;
+
+/// The largest state file that is read: a thousand times what a busy project has, and less than would
+/// fill a small machine's memory.
+const FILE_BYTES: u64 = 256 << 20;
 
 /// Why state could not be read or written.
 #[derive(Debug, Error)]
@@ -24,6 +31,30 @@ pub enum StateError {
         /// On which file.
         path: PathBuf,
         /// Why it failed.
+        source: io::Error,
+    },
+    /// Somebody else can have put it there.
+    #[error(
+        "{path} is left alone: {why}; state is kept only in files and folders that belong to you \
+         alone: mend it, or set XDG_STATE_HOME"
+    )]
+    NotOurs {
+        /// Which file or folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// There is no room on the disk.
+    #[error(
+        "cannot {what} {path}: {source}. The disk is full, so nothing was recorded; free some room, \
+         and try again"
+    )]
+    Full {
+        /// What was tried.
+        what: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What the file system said.
         source: io::Error,
     },
     /// Written by a version that this one does not understand.
@@ -61,13 +92,27 @@ impl StateDir {
         Self(home.join("patterm").join(key))
     }
 
-    /// Makes the folder, for its owner only.
+    /// Makes the folder if need be, and makes sure that it and the one around it are ours alone.
     pub fn ensure(&self) -> Result<(), StateError> {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.0)
-            .map_err(failed("make", &self.0))
+        self.make().map(drop)
+    }
+
+    /// The same, and opens it.
+    pub(crate) fn make(&self) -> Result<PrivateDir, StateError> {
+        if let Some(around) = self.0.parent() {
+            PrivateDir::make_behind_own_link(around).map_err(refused("make", around))?;
+        }
+        PrivateDir::make(&self.0).map_err(refused("make", &self.0))
+    }
+
+    /// Opens it to look into it; `None` where it is not there, or not ours alone.
+    pub(crate) fn look(&self) -> Option<PrivateDir> {
+        PrivateDir::open(&self.0).ok()
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
     }
 
     /// A file in it.
@@ -93,10 +138,14 @@ struct VersionOnly {
 /// Reads a file written by [`write`]. `None` if there is none. A damaged one is set aside under
 /// another name with a message in the log; it is never overwritten.
 pub fn read<T: DeserializeOwned>(path: &Path, known: u32) -> Result<Option<T>, StateError> {
-    let text = match std::fs::read(path) {
+    let (folder, name) = split(path).map_err(failed("read", path))?;
+    let found = PrivateDir::open(folder)
+        .map_err(|refusal| (folder, refusal))
+        .and_then(|dir| dir.read(name, FILE_BYTES).map_err(|refusal| (path, refusal)));
+    let text = match found {
         Ok(text) => text,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(failed("read", path)(e)),
+        Err((_, refusal)) if refusal.is_absence() => return Ok(None),
+        Err((where_from, refusal)) => return Err(refused("read", where_from)(refusal)),
     };
     if let Ok(VersionOnly { version: found }) = serde_json::from_slice(&text)
         && found > known
@@ -116,29 +165,36 @@ pub fn read<T: DeserializeOwned>(path: &Path, known: u32) -> Result<Option<T>, S
 
 /// Writes a file whole or not at all, for its owner only; it is on the disk when this returns.
 pub fn write<T: Serialize>(path: &Path, version: u32, content: &T) -> Result<(), StateError> {
+    let (folder, name) = split(path).map_err(failed("write", path))?;
+    let folder = PrivateDir::open_to_write(folder).map_err(refused("write into", folder))?;
     let text = serde_json::to_vec_pretty(&Versioned { version, content })
         .map_err(|e| failed("write", path)(io::Error::other(e)))?;
-    write_whole(path, &text).map_err(failed("write", path))
+    folder.write(name, &text).map_err(failed("write", path))
 }
 
-/// Replaces a file's content in one step.
+/// The same for what has happened, or takes something away: on a full disk it is written in the room
+/// that is kept for that.
+pub fn write_reserved<T: Serialize>(
+    path: &Path,
+    version: u32,
+    content: &T,
+) -> Result<(), StateError> {
+    let (folder, name) = split(path).map_err(failed("write", path))?;
+    let opened = PrivateDir::open_to_write(folder).map_err(refused("write into", folder))?;
+    let text = serde_json::to_vec_pretty(&Versioned { version, content })
+        .map_err(|e| failed("write", path)(io::Error::other(e)))?;
+    reserve::with_room(folder, || opened.write(name, &text)).map_err(failed("write", path))
+}
+
+/// Replaces a file's content in one step, in whatever folder.
 pub(crate) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
-    let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    let mut name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
-    name.push(format!(".{}.new", std::process::id()));
-    let new = folder.join(name);
-    let written = (|| {
-        let mut file =
-            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-        file.write_all(content)?;
-        file.sync_all()?;
-        std::fs::rename(&new, path)?;
-        File::open(folder)?.sync_all()
-    })();
-    if written.is_err() {
-        let _ = std::fs::remove_file(&new);
-    }
-    written
+    let (folder, name) = split(path)?;
+    write_in(&File::open(folder)?, name, content)
+}
+
+fn split(path: &Path) -> io::Result<(&Path, &str)> {
+    let name = path.file_name().and_then(|name| name.to_str());
+    path.parent().zip(name).ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
 fn set_aside(path: &Path) -> Result<PathBuf, StateError> {
@@ -148,9 +204,26 @@ fn set_aside(path: &Path) -> Result<PathBuf, StateError> {
     Ok(aside)
 }
 
+fn refused(what: &'static str, path: &Path) -> impl FnOnce(Refusal) -> StateError {
+    let path = path.to_owned();
+    move |refusal| match refusal {
+        Refusal::Io(source) => failed(what, &path)(source),
+        Refusal::NotOurs(why) => StateError::NotOurs { path, why },
+    }
+}
+
 pub(crate) fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StateError {
     let path = path.to_owned();
-    move |source| StateError::Io { what, path, source }
+    move |source| match is_disk_full(&source) {
+        true => StateError::Full { what, path, source },
+        false => StateError::Io { what, path, source },
+    }
+}
+
+/// Whether something failed for want of disk space.
+pub(crate) fn is_disk_full(error: &io::Error) -> bool {
+    let full = [Errno::NOSPC, Errno::DQUOT].map(Errno::raw_os_error);
+    error.raw_os_error().is_some_and(|code| full.contains(&code))
 }
 
 #[cfg(test)]
@@ -162,6 +235,13 @@ mod tests {
         names: Vec<String>,
     }
 
+    /// A folder that is ours alone.
+    fn private_folder() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        PrivateDir::make(dir.path()).unwrap();
+        dir
+    }
+
     fn pads(names: &[&str]) -> Pads {
         Pads { names: names.iter().map(ToString::to_string).collect() }
     }
@@ -169,7 +249,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_and_only_the_owner_can() {
         use std::os::unix::fs::MetadataExt;
-        let dir = tempfile::tempdir().unwrap();
+        let dir = private_folder();
         let path = dir.path().join("pads.json");
         assert_eq!(read::<Pads>(&path, 1).unwrap(), None);
         write(&path, 1, &pads(&["a"])).unwrap();
@@ -181,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_damaged_file_is_set_aside_and_kept() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = private_folder();
         let path = dir.path().join("pads.json");
         std::fs::write(&path, "{\"version\":1,\"na").unwrap();
         assert_eq!(read::<Pads>(&path, 1).unwrap(), None);
@@ -193,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_newer_file_is_left_alone() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = private_folder();
         let path = dir.path().join("pads.json");
         std::fs::write(&path, r#"{"version":2,"pads":[]}"#).unwrap();
         let error = read::<Pads>(&path, 1).unwrap_err().to_string();

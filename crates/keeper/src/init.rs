@@ -35,6 +35,10 @@ pub(crate) struct Init {
     program: Option<Pid>,
     /// When the grace time is over.
     deadline: Option<Instant>,
+    /// How everything was asked to end, for what outlives the program.
+    last_signal: Option<Signal>,
+    /// Children that got that signal one by one.
+    signalled: Vec<Pid>,
     killing: bool,
     rounds: u32,
 }
@@ -55,6 +59,8 @@ impl Init {
             status,
             program: Some(program),
             deadline: None,
+            last_signal: None,
+            signalled: Vec::new(),
             killing: false,
             rounds: 0,
         }
@@ -67,6 +73,8 @@ impl Init {
         while !self.reap() {
             if self.killing {
                 self.kill_children();
+            } else if self.program.is_none() {
+                self.signal_orphans();
             }
             let (child, control) = self.wait(control_open);
             if child {
@@ -113,7 +121,10 @@ impl Init {
             Heard::Nothing => {}
             Heard::Command(Command::Signal(signal)) => self.signal(signal),
             Heard::Command(Command::Stop { signal, grace }) => {
+                self.last_signal = Signal::from_named_raw(signal);
                 self.signal(signal);
+                // A suspended program gets its signal when it is continued.
+                self.signal(libc::SIGCONT);
                 let deadline = Instant::now() + grace;
                 let earlier = self.deadline.is_none_or(|earlier| deadline < earlier);
                 if earlier {
@@ -131,16 +142,36 @@ impl Init {
     }
 
     /// Signals the program's group; what is left after its end is signalled one by one.
-    fn signal(&self, signal: i32) {
+    fn signal(&mut self, signal: i32) {
         let Some(signal) = Signal::from_named_raw(signal) else { return };
         // As long as we have not reaped the program, its id, and so its group's, is its own.
         let Some(program) = self.program else {
-            for child in children() {
-                let _ = kill_process(child, signal);
+            self.signalled = children();
+            for child in &self.signalled {
+                let _ = kill_process(*child, signal);
             }
             return;
         };
         let _ = kill_process_group(program, signal);
+    }
+
+    /// Once the program has ended as it was asked to, what it leaves behind is asked too, each
+    /// process once: a server that was started from a shell is in a group of its own, and has the
+    /// rest of the grace time.
+    fn signal_orphans(&mut self) {
+        let Some(signal) = self.last_signal else { return };
+        let group = Pid::from_raw(self.status.program);
+        let all = children();
+        self.signalled.retain(|child| all.contains(child));
+        for child in all {
+            // The signal to the program's group reached its members.
+            let is_member = rustix::process::getpgid(Some(child)).ok() == group;
+            if !is_member && !self.signalled.contains(&child) {
+                let _ = kill_process(child, signal);
+                let _ = kill_process(child, Signal::CONT);
+                self.signalled.push(child);
+            }
+        }
     }
 
     fn kill_children(&mut self) {
@@ -192,18 +223,28 @@ pub(crate) fn children() -> Vec<Pid> {
     ids.into_iter().filter_map(Pid::from_raw).collect()
 }
 
-/// The same the long way, for kernels without the list.
-fn scan_proc(parent: i32) -> Vec<i32> {
+/// The same the long way, for kernels without the list, and for other processes.
+pub(crate) fn scan_proc(parent: i32) -> Vec<i32> {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     ids.filter(|id| parent_of(*id) == Some(parent)).collect()
 }
 
 fn parent_of(id: i32) -> Option<i32> {
+    stat_field(id, 1)?.parse().ok()
+}
+
+/// The state of a process as the kernel writes it: `R`, `S`, `T` for stopped, `t` for traced, `Z`…
+pub(crate) fn process_state(id: i32) -> Option<char> {
+    stat_field(id, 0)?.chars().next()
+}
+
+/// A field of `/proc/ID/stat`, counted from the one after the name.
+fn stat_field(id: i32, n: usize) -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     // The name may hold anything, brackets and blanks included; what follows it is numbers.
     let after_name = stat.rsplit_once(')')?.1;
-    after_name.split_whitespace().nth(1)?.parse().ok()
+    after_name.split_whitespace().nth(n).map(str::to_owned)
 }
 
 fn drain(signals: BorrowedFd<'_>) {

@@ -5,17 +5,20 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, wait};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 
+use crate::client::{is_listened_at, timespec};
+use crate::detach::start_outside;
+use crate::ending::{Ending, LOOK_AGAIN, survivor};
 use crate::init::children;
-use crate::message::{Reply, Request, receive, send};
+use crate::message::{MESSAGE_BYTES, Received, Reply, Request, Survivor, receive, send};
 use crate::pane::Pane;
 use crate::spawn::{Program, SpawnError, SpawnFault, spawn};
 
@@ -32,8 +35,21 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// A server that lived this long was no failure: the pauses begin anew.
 const GOOD_LIFE: Duration = Duration::from_secs(10);
 
-/// How soon killed strays are looked for again.
+/// How soon killed strays are looked for again, at first and after that many rounds: what is left
+/// then cannot be killed.
 const STRAYS_AGAIN: Duration = Duration::from_millis(20);
+const HASTY_ROUNDS: u32 = 100;
+const STRAYS_LATER: Duration = Duration::from_secs(1);
+
+/// While no server is connected, the keeper looks this often whether its socket is still its own.
+const SOCKET_AGAIN: Duration = Duration::from_millis(250);
+
+/// The ending of the file beside the keeper's socket by which a client asks for a server at once: it
+/// must not connect, since whoever connects is taken for the server.
+pub const WANTED: &str = "wanted";
+
+/// How often that file is looked for while there is no server.
+const WANTED_AGAIN: Duration = Duration::from_millis(50);
 
 /// Where the keeper listens and how it starts the server.
 #[derive(Debug)]
@@ -49,31 +65,34 @@ struct Kept {
     /// The init's life; `None` for an adopted pane, whose init is nobody's child any more, and
     /// once it ended.
     init: Option<(Pid, OwnedFd)>,
+    adopted: bool,
 }
 
 struct Keep {
     options: Options,
     listener: UnixListener,
+    /// The device and the inode of the socket's file.
+    bound: (u64, u64),
     server: Option<UnixStream>,
     panes: BTreeMap<String, Kept>,
-    /// Inits of panes that the server let go of, until they have ended everything.
-    ending: Vec<(Pid, OwnedFd)>,
+    /// Panes that the server let go of, until nothing is left in them.
+    ending: Vec<Ending>,
     /// Children that were nobody's were killed and are still to be reaped.
     strays: bool,
+    /// How often in a row there were some.
+    stray_rounds: u32,
     /// When the server was last seen to begin.
     server_since: Instant,
     pause: Duration,
     /// When to start the server, if it is to be started.
     start_at: Option<Instant>,
-    /// The server that was started last and its life, until it is reaped.
-    started: Option<(Pid, OwnedFd)>,
 }
 
 /// What happened.
 enum Event {
     Server,
     Connection,
-    /// A child ended: an init, or a server that was started here.
+    /// An init ended.
     Child,
 }
 
@@ -83,22 +102,31 @@ pub fn run(options: Options) -> io::Result<()> {
     crate::descriptors::raise_limit();
     // Should an init be killed, what it watched over comes to us rather than run on unseen.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    let listener = bind(&options.socket)?;
+    if is_listened_at(&options.socket) {
+        let message = format!("another keeper listens at {}", options.socket.display());
+        return Err(io::Error::new(io::ErrorKind::AddrInUse, message));
+    }
+    let _ = std::fs::remove_file(&options.socket);
+    let (listener, bound) = bind(&options.socket)?;
     say_ready()?;
     let mut keep = Keep {
         options,
         listener,
+        bound,
         server: None,
         panes: BTreeMap::new(),
         ending: Vec::new(),
         strays: false,
+        stray_rounds: 0,
         server_since: Instant::now(),
         pause: FIRST_PAUSE,
-        start_at: None,
-        started: None,
+        // The server that started us may die before it connects.
+        start_at: Some(Instant::now() + GOOD_LIFE),
     };
     let outcome = keep.run();
-    let _ = std::fs::remove_file(&keep.options.socket);
+    if identity(&keep.options.socket).is_ok_and(|found| found == keep.bound) {
+        let _ = std::fs::remove_file(&keep.options.socket);
+    }
     outcome
 }
 
@@ -109,6 +137,7 @@ impl Keep {
             if self.strays || events.iter().any(|event| matches!(event, Event::Child)) {
                 self.reap();
             }
+            self.push_on();
             for event in events {
                 match event {
                     Event::Connection => self.accept(),
@@ -120,10 +149,38 @@ impl Keep {
                     }
                 }
             }
-            if self.start_at.is_some_and(|at| Instant::now() >= at) {
+            if self.start_at.is_some() && self.is_displaced() {
+                // Another keeper has its place. What that one or the server did not take over has
+                // nobody left who holds it, and its init ends it.
+                return Ok(());
+            }
+            if self.start_at.is_some_and(|at| Instant::now() >= at || self.is_wanted()) {
                 self.start_server();
             }
         }
+    }
+
+    /// Whether the socket's name belongs to somebody else. Where it is gone, it is made again.
+    fn is_displaced(&mut self) -> bool {
+        match identity(&self.options.socket) {
+            Ok(found) => found != self.bound,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                match bind(&self.options.socket) {
+                    Ok((listener, bound)) => {
+                        (self.listener, self.bound) = (listener, bound);
+                        false
+                    }
+                    Err(error) => error.kind() == io::ErrorKind::AddrInUse,
+                }
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Sees to panes that are being ended.
+    fn push_on(&mut self) {
+        self.ending.retain(|ending| !ending.is_done());
+        self.ending.iter().for_each(Ending::insist);
     }
 
     fn wait(&self) -> io::Result<Vec<Event>> {
@@ -134,13 +191,18 @@ impl Keep {
             events.push(Event::Server);
         }
         let inits = self.panes.values().filter_map(|kept| kept.init.as_ref());
-        for (_, life) in inits.chain(&self.ending).chain(&self.started) {
+        for (_, life) in inits {
             watched.push(PollFd::new(life, PollFlags::IN));
             events.push(Event::Child);
         }
+        for ending in &self.ending {
+            watched.push(ending.watch());
+            events.push(Event::Child);
+        }
         let start = self.start_at.map(|at| at.saturating_duration_since(Instant::now()));
-        let strays = self.strays.then_some(STRAYS_AGAIN);
-        let pause = start.into_iter().chain(strays).min().map(timespec);
+        let start = start.map(|start| start.min(SOCKET_AGAIN).min(WANTED_AGAIN));
+        let ending = self.ending.iter().map(Ending::pause).min();
+        let pause = start.into_iter().chain(self.stray_pause()).chain(ending).min().map(timespec);
         match poll(&mut watched, pause.as_ref()) {
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => return Ok(Vec::new()),
@@ -167,21 +229,34 @@ impl Keep {
     /// Serves one request; `true` if the server ends on purpose.
     fn serve(&mut self) -> bool {
         let Some(server) = self.server.take() else { return false };
-        match receive::<Request>(&server) {
-            Ok(Some((Request::End, _))) => {
+        let answered = match receive::<Request>(&server) {
+            Ok(Received::Message(request @ (Request::End | Request::EndAll { .. }), _)) => {
                 // Answered when it is done: whoever ended the server may count on it.
-                let _ = self.end_all();
-                let _ = send(&server, &Reply::Done, &[]);
+                let left = self.end_all().unwrap_or_default();
+                let reply = match request {
+                    Request::EndAll { id } => Reply::Ended { id, left },
+                    _ => Reply::Done,
+                };
+                let _ = send(&server, &reply, &[]);
                 return true;
             }
-            Ok(Some((request, descriptors))) => {
-                if self.answer(&server, request, descriptors).is_ok() {
-                    self.server = Some(server);
-                } else {
-                    self.server_lost();
-                }
+            Ok(Received::Message(request, descriptors)) => {
+                self.answer(&server, request, descriptors)
             }
-            Ok(None) | Err(_) => self.server_lost(),
+            Ok(Received::TooLong(bytes)) => {
+                // Only a server of 0.1.0 sends one, and only to start a program.
+                let message = format!(
+                    "the program's arguments and environment take {bytes} bytes in a message; \
+                     {MESSAGE_BYTES} are possible"
+                );
+                send(&server, &Reply::Failed(SpawnError::new(SpawnFault::Request, message)), &[])
+            }
+            Ok(Received::End) => Err(io::ErrorKind::UnexpectedEof.into()),
+            Err(error) => Err(error),
+        };
+        match answered {
+            Ok(()) => self.server = Some(server),
+            Err(_) => self.server_lost(),
         }
         false
     }
@@ -193,32 +268,37 @@ impl Keep {
         descriptors: Vec<OwnedFd>,
     ) -> io::Result<()> {
         match request {
-            Request::Spawn { pane, program } => match self.spawn(&pane, &program, descriptors) {
-                Ok(kept) => send(server, &Reply::Pane { pane }, &kept.pane.descriptors()),
-                Err(error) => send(server, &Reply::Failed(error), &[]),
-            },
-            Request::List => {
-                for (name, kept) in &self.panes {
-                    let reply = Reply::Pane { pane: name.clone() };
-                    send(server, &reply, &kept.pane.descriptors())?;
+            Request::Spawn { pane, program, id } => {
+                match self.spawn(&pane, &program, descriptors) {
+                    Ok(kept) => send(server, &Reply::Pane { pane, id }, &kept.pane.descriptors()),
+                    Err(error) => send(server, &Reply::failed(id, error), &[]),
                 }
-                send(server, &Reply::Done, &[])
             }
-            Request::Adopt { pane } => {
+            Request::List => self.list(server, None),
+            Request::ListPanes { id } => self.list(server, Some(id)),
+            Request::Adopt { pane, id } => {
                 if let Some(adopted) = Pane::from_descriptors(descriptors) {
-                    self.panes.insert(pane, Kept { pane: adopted, init: None });
+                    let kept = Kept { pane: adopted, init: None, adopted: true };
+                    self.panes.insert(pane, kept);
                 }
-                send(server, &Reply::Done, &[])
+                send(server, &Reply::done(id), &[])
             }
-            Request::Forget { pane } => {
+            Request::Forget { pane, id } => {
                 if let Some(kept) = self.panes.remove(&pane) {
-                    let _ = kept.pane.kill();
-                    self.ending.extend(kept.init);
+                    self.ending.push(Ending::begin(kept.pane, kept.init, kept.adopted));
                 }
-                send(server, &Reply::Done, &[])
+                send(server, &Reply::done(id), &[])
             }
-            Request::End => Ok(()),
+            Request::End | Request::EndAll { .. } => Ok(()),
         }
+    }
+
+    fn list(&self, server: &UnixStream, id: Option<u64>) -> io::Result<()> {
+        for (name, kept) in &self.panes {
+            let reply = Reply::Pane { pane: name.clone(), id };
+            send(server, &reply, &kept.pane.descriptors())?;
+        }
+        send(server, &Reply::done(id), &[])
     }
 
     /// Starts a program, with the streams that came along instead of a terminal.
@@ -233,7 +313,7 @@ impl Keep {
             return Err(SpawnError::new(SpawnFault::System, message));
         }
         let (pane, init, life) = spawn(program, streams.try_into().ok())?;
-        let kept = Kept { pane, init: Some((init, life)) };
+        let kept = Kept { pane, init: Some((init, life)), adopted: false };
         Ok(self.panes.entry(name.to_owned()).or_insert(kept))
     }
 
@@ -247,6 +327,11 @@ impl Keep {
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
     }
 
+    /// Whether a client asked for a server since the last one was started.
+    fn is_wanted(&self) -> bool {
+        std::fs::remove_file(self.options.socket.with_extension(WANTED)).is_ok()
+    }
+
     /// Starts a server; if it does not connect before the next pause is over, another is tried.
     fn start_server(&mut self) {
         self.start_at = Some(Instant::now() + self.pause.max(GOOD_LIFE));
@@ -255,11 +340,8 @@ impl Keep {
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
         crate::descriptors::tell_usual(&mut command);
-        if let Ok(child) = command.spawn() {
-            let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-            self.started =
-                pid.and_then(|pid| Some((pid, pidfd_open(pid, PidfdFlags::empty()).ok()?)));
-        }
+        // It need not be told here: the next try comes by itself.
+        let _ = start_outside(&mut command);
     }
 
     /// Takes every child that ended, and ends those that are nobody's: their init was killed.
@@ -269,60 +351,57 @@ impl Keep {
             ended.push(child);
         }
         let gone = |child: &Pid| ended.contains(child);
-        self.started.take_if(|(child, _)| gone(child));
-        self.ending.retain(|(init, _)| !gone(init));
-        for kept in self.panes.values_mut() {
-            kept.init.take_if(|(init, _)| gone(init));
+        let inits = self.panes.values_mut().map(|kept| &mut kept.init);
+        for init in inits.chain(self.ending.iter_mut().map(|ending| &mut ending.init)) {
+            init.take_if(|(init, _)| gone(init));
         }
-        let inits = self.panes.values().filter_map(|kept| kept.init.as_ref());
-        let known = inits.chain(&self.ending).chain(&self.started);
-        let known: Vec<Pid> = known.map(|(child, _)| *child).collect();
-        let strays = children().into_iter().filter(|child| !known.contains(child));
-        self.strays = strays.fold(false, |_, stray| {
+        let strays = self.stray_children();
+        self.strays = !strays.is_empty();
+        self.stray_rounds = if self.strays { self.stray_rounds.saturating_add(1) } else { 0 };
+        for stray in strays {
             let _ = kill_process(stray, Signal::KILL);
-            true
-        });
+        }
     }
 
-    /// Ends everything in every pane and waits for it.
-    fn end_all(&mut self) -> io::Result<()> {
-        let mut adopted = Vec::new();
+    /// Children that are no init.
+    fn stray_children(&self) -> Vec<Pid> {
+        let kept = self.panes.values().filter_map(|kept| kept.init.as_ref());
+        let ending = self.ending.iter().filter_map(|ending| ending.init.as_ref());
+        let known: Vec<Pid> = kept.chain(ending).map(|(child, _)| *child).collect();
+        children().into_iter().filter(|child| !known.contains(child)).collect()
+    }
+
+    /// When to look for strays again.
+    fn stray_pause(&self) -> Option<Duration> {
+        let hasty = self.stray_rounds < HASTY_ROUNDS;
+        self.strays.then_some(if hasty { STRAYS_AGAIN } else { STRAYS_LATER })
+    }
+
+    /// Ends everything in every pane and waits for it. Returns what could not be ended.
+    fn end_all(&mut self) -> io::Result<Vec<Survivor>> {
         for (_, kept) in std::mem::take(&mut self.panes) {
-            let _ = kept.pane.kill();
-            match kept.init {
-                Some(init) => self.ending.push(init),
-                None => adopted.push(kept.pane),
-            }
+            self.ending.push(Ending::begin(kept.pane, kept.init, kept.adopted));
         }
         let deadline = Instant::now() + END_PATIENCE;
         loop {
-            adopted.retain(|pane| !is_empty(pane));
+            self.push_on();
             let left = deadline.saturating_duration_since(Instant::now());
-            let done = self.ending.is_empty() && adopted.is_empty() && !self.strays;
-            if done || left.is_zero() {
+            if (self.ending.is_empty() && !self.strays) || left.is_zero() {
                 break;
             }
-            let mut watched: Vec<_> =
-                self.ending.iter().map(|(_, life)| PollFd::new(life, PollFlags::IN)).collect();
-            // The bells of an adopted init may be heard by the server; that it is gone, by all.
-            watched
-                .extend(adopted.iter().map(|pane| PollFd::new(pane.control(), PollFlags::empty())));
-            let pause = if self.strays { left.min(STRAYS_AGAIN) } else { left };
-            poll(&mut watched, Some(&timespec(pause)))?;
+            let mut watched: Vec<_> = self.ending.iter().map(Ending::watch).collect();
+            let pause = self.stray_pause().unwrap_or(LOOK_AGAIN).min(left);
+            match poll(&mut watched, Some(&timespec(pause))) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
             drop(watched);
             self.reap();
         }
-        Ok(())
+        let strays = self.stray_children().into_iter();
+        let strays = strays.filter_map(|stray| survivor(stray.as_raw_nonzero().get()));
+        Ok(self.ending.iter().flat_map(Ending::survivors).chain(strays).collect())
     }
-}
-
-/// Whether nothing is left in a pane: its init says so, or is gone itself.
-fn is_empty(pane: &Pane) -> bool {
-    let hung_up = |flags: PollFlags| flags.intersects(PollFlags::HUP | PollFlags::ERR);
-    let mut watched = [PollFd::new(pane.control(), PollFlags::empty())];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    let gone = poll(&mut watched, Some(&now)).is_ok() && hung_up(watched[0].revents());
-    gone || pane.status().ok().flatten().is_some_and(|status| status.empty)
 }
 
 /// Says one word to whoever started us, and then nothing more.
@@ -333,18 +412,18 @@ fn say_ready() -> io::Result<()> {
     Ok(())
 }
 
-fn timespec(time: Duration) -> Timespec {
-    Timespec { tv_sec: time.as_secs().cast_signed(), tv_nsec: time.subsec_nanos().into() }
-}
-
-/// Listens with mode 0600. What stands there is of a keeper that died: the caller holds the
-/// keeper's lock.
-fn bind(path: &Path) -> io::Result<UnixListener> {
-    let _ = std::fs::remove_file(path);
+/// Listens with mode 0600 where no file is. Returns what identifies the socket's file, too.
+fn bind(path: &Path) -> io::Result<(UnixListener, (u64, u64))> {
     let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
     let listener = UnixListener::bind(path);
     rustix::process::umask(before);
     let listener = listener?;
     std::fs::set_permissions(path, PermissionsExt::from_mode(0o600))?;
-    Ok(listener)
+    Ok((listener, identity(path)?))
+}
+
+/// What tells a file from any other that gets its name: its device and its inode.
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    let found = std::fs::symlink_metadata(path)?;
+    Ok((found.dev(), found.ino()))
 }

@@ -6,9 +6,12 @@
 //!
 //! It is the only crate with `unsafe`. It knows nothing of MCP or screens.
 
+mod bounds;
 mod client;
 mod control;
 pub mod descriptors;
+mod detach;
+mod ending;
 mod init;
 mod keep;
 pub mod log;
@@ -18,8 +21,10 @@ mod pane;
 mod spawn;
 mod status;
 
-pub use client::{Keeper, launch};
-pub use keep::{Options, run};
+pub use client::{END_PATIENCE, Keeper, Life, PATIENCE, is_listened_at, launch};
+pub use detach::start_server;
+pub use keep::{Options, WANTED, run};
+pub use message::Survivor;
 pub use pane::{Pane, PaneEvent};
 pub use spawn::{Program, Size, SpawnError, SpawnFault};
 pub use status::{Exit, Status};

@@ -15,34 +15,117 @@ use serde::{Deserialize, Serialize};
 use crate::pane::Pane;
 use crate::spawn::{Program, SpawnError};
 
-/// The longest message: a program with the kernel's own limit of arguments and environment (2 MiB)
-/// fits with room to spare.
-const MESSAGE_BYTES: usize = 8 << 20;
+/// The longest message: a program with the kernel's own limit of arguments and environment (6 MiB
+/// at the most) fits with room to spare.
+pub(crate) const MESSAGE_BYTES: usize = 8 << 20;
 
 /// What the server asks.
+///
+/// Requests have numbers since 0.1.1, and replies repeat them. A 0.1.0 keeper ignores the number and
+/// repeats nothing; it does not know the requests without a counterpart here, so the server sends
+/// those only after a reply has shown that the keeper repeats numbers ([`Request::hello`]).
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
     /// Start a program in a new pane of this name.
-    Spawn { pane: String, program: Box<Program> },
-    /// Hand over all panes.
+    Spawn {
+        pane: String,
+        program: Box<Program>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<u64>,
+    },
+    /// Send all panes: as 0.1.0 asks.
     List,
     /// Take over a pane whose keeper died; its descriptors come along.
-    Adopt { pane: String },
+    Adopt {
+        pane: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<u64>,
+    },
     /// Let go of a pane.
-    Forget { pane: String },
-    /// The server ends on purpose: end too.
+    Forget {
+        pane: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<u64>,
+    },
+    /// The server ends on purpose, end too: as 0.1.0 asks.
     End,
+    /// `List` with a number.
+    ListPanes { id: u64 },
+    /// `End` with a number. The reply says what could not be ended.
+    EndAll { id: u64 },
 }
 
-/// What the keeper answers.
+impl Request {
+    /// The first request of a connection: asks for nothing (no pane has an empty name), in a form
+    /// that every keeper answers. The form of the reply tells whether it repeats numbers.
+    pub(crate) fn hello(id: u64) -> Self {
+        Self::Forget { pane: String::new(), id: Some(id) }
+    }
+}
+
+/// What the keeper answers. Replies with a number go only to a server that sent one.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
     /// A pane; its descriptors come along.
-    Pane { pane: String },
+    Pane {
+        pane: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<u64>,
+    },
     /// The program could not be started.
     Failed(SpawnError),
     /// Done, or the end of a list.
     Done,
+    /// `Failed` with a number.
+    Refused { id: u64, error: SpawnError },
+    /// `Done` with a number.
+    Completed { id: u64 },
+    /// Everything was ended except this.
+    Ended { id: u64, left: Vec<Survivor> },
+}
+
+impl Reply {
+    /// The number of the request that it answers, where it says.
+    pub(crate) fn id(&self) -> Option<u64> {
+        match self {
+            Self::Pane { id, .. } => *id,
+            Self::Refused { id, .. } | Self::Completed { id } | Self::Ended { id, .. } => Some(*id),
+            Self::Failed(_) | Self::Done => None,
+        }
+    }
+
+    /// The reply to a request that succeeded and returns nothing.
+    pub(crate) fn done(id: Option<u64>) -> Self {
+        id.map_or(Self::Done, |id| Self::Completed { id })
+    }
+
+    /// The reply to a request that failed.
+    pub(crate) fn failed(id: Option<u64>, error: SpawnError) -> Self {
+        match id {
+            Some(id) => Self::Refused { id, error },
+            None => Self::Failed(error),
+        }
+    }
+}
+
+/// A process that could not be ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Survivor {
+    /// Its process id.
+    pub pid: i32,
+    /// Its program's name, as the kernel has it.
+    pub name: String,
+}
+
+/// What came from the other side.
+#[derive(Debug)]
+pub(crate) enum Received<T> {
+    /// A message, and the descriptors that came with it.
+    Message(T, Vec<OwnedFd>),
+    /// A message of this many bytes, which is too long and was skipped.
+    TooLong(usize),
+    /// The end of the stream.
+    End,
 }
 
 /// Sends a message with some descriptors.
@@ -52,6 +135,14 @@ pub(crate) fn send<T: Serialize>(
     descriptors: &[BorrowedFd<'_>],
 ) -> io::Result<()> {
     let body = serde_json::to_vec(message)?;
+    if body.len() > MESSAGE_BYTES {
+        // Nothing was written: the connection stays as good as it was.
+        let message = format!(
+            "a message of {} bytes is too long for the keeper, which takes {MESSAGE_BYTES}",
+            body.len()
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+    }
     let length = u32::try_from(body.len()).map_err(io::Error::other)?.to_ne_bytes();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(Pane::DESCRIPTORS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -66,10 +157,8 @@ pub(crate) fn send<T: Serialize>(
     stream.write_all(&body)
 }
 
-/// Receives a message and the descriptors that came with it; `None` at the end of the stream.
-pub(crate) fn receive<T: DeserializeOwned>(
-    stream: &UnixStream,
-) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+/// Receives a message and the descriptors that came with it. One that is too long is skipped.
+pub(crate) fn receive<T: DeserializeOwned>(stream: &UnixStream) -> io::Result<Received<T>> {
     let mut length = [0; 4];
     let mut descriptors = Vec::new();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(Pane::DESCRIPTORS))];
@@ -83,7 +172,7 @@ pub(crate) fn receive<T: DeserializeOwned>(
         }
     };
     if got == 0 {
-        return Ok(None);
+        return Ok(Received::End);
     }
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(received) = message {
@@ -94,9 +183,60 @@ pub(crate) fn receive<T: DeserializeOwned>(
     stream.read_exact(&mut length[got..])?;
     let length = usize::try_from(u32::from_ne_bytes(length)).map_err(io::Error::other)?;
     if length > MESSAGE_BYTES {
-        return Err(io::Error::other(format!("a message of {length} bytes")));
+        let skipped = io::copy(&mut stream.take(length as u64), &mut io::sink())?;
+        return match skipped == length as u64 {
+            true => Ok(Received::TooLong(length)),
+            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        };
     }
     let mut body = vec![0; length];
     stream.read_exact(&mut body)?;
-    Ok(Some((serde_json::from_slice(&body)?, descriptors)))
+    Ok(Received::Message(serde_json::from_slice(&body)?, descriptors))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spawn::SpawnFault;
+
+    /// What 0.1.0 sends and expects, as it stands on the wire.
+    #[test]
+    fn a_server_or_keeper_of_version_0_1_0_understands_and_is_understood() {
+        let json = |request: &Request| serde_json::to_string(request).unwrap();
+        let forget = |id| Request::Forget { pane: "p1.1".into(), id };
+        assert_eq!(json(&forget(None)), r#"{"Forget":{"pane":"p1.1"}}"#);
+        assert_eq!(json(&forget(Some(7))), r#"{"Forget":{"pane":"p1.1","id":7}}"#);
+        assert_eq!(json(&Request::List), r#""List""#);
+        let parsed = serde_json::from_str::<Request>(r#"{"Forget":{"pane":"p1.1"}}"#).unwrap();
+        assert!(matches!(parsed, Request::Forget { id: None, .. }));
+        let text = |reply: &Reply| serde_json::to_string(reply).unwrap();
+        assert_eq!(text(&Reply::Pane { pane: "p".into(), id: None }), r#"{"Pane":{"pane":"p"}}"#);
+        assert_eq!(text(&Reply::done(None)), r#""Done""#);
+        let failed = Reply::failed(None, SpawnError::new(SpawnFault::System, "no"));
+        assert_eq!(text(&failed), r#"{"Failed":{"fault":"System","message":"no"}}"#);
+    }
+
+    #[test]
+    fn a_message_that_is_too_long_is_refused_before_it_is_sent_and_skipped_when_it_comes() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let long = "x".repeat(MESSAGE_BYTES);
+        let refused = send(&ours, &long, &[]).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::InvalidInput, "{refused}");
+        send(&ours, &"first", &[]).unwrap();
+        let Received::Message(first, _) = receive::<String>(&theirs).unwrap() else {
+            panic!("nothing was written before")
+        };
+        assert_eq!(first, "first");
+        let sender = std::thread::spawn(move || {
+            let length = u32::try_from(MESSAGE_BYTES + 1).unwrap().to_ne_bytes();
+            (&ours).write_all(&length).unwrap();
+            (&ours).write_all(&vec![b'x'; MESSAGE_BYTES + 1]).unwrap();
+            send(&ours, &"next", &[]).unwrap();
+        });
+        let skipped = receive::<String>(&theirs).unwrap();
+        assert!(matches!(skipped, Received::TooLong(bytes) if bytes == MESSAGE_BYTES + 1));
+        let next = receive::<String>(&theirs).unwrap();
+        assert!(matches!(next, Received::Message(next, _) if next == "next"));
+        sender.join().unwrap();
+    }
 }

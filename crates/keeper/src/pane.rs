@@ -3,7 +3,9 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvFlags, recv};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer};
 
 use crate::control::Command;
@@ -51,10 +53,6 @@ impl Pane {
         self.control.as_fd()
     }
 
-    pub(crate) fn control(&self) -> &OwnedFd {
-        &self.control
-    }
-
     /// Takes one event; never waits.
     pub fn next_event(&self) -> PaneEvent {
         let mut packet = [0; 1];
@@ -71,20 +69,64 @@ impl Pane {
         Status::read(&self.status)
     }
 
+    /// Continues the init, should the program or anybody else have stopped it: a stopped one reads
+    /// no command. Never hits another process: the descriptor is opened first, and whoever holds
+    /// the other end of the socket afterwards had that id when it was opened.
+    pub(crate) fn continue_init(&self) {
+        let init = self.status().ok().flatten().and_then(|status| Pid::from_raw(status.init));
+        let Some(Ok(init)) = init.map(|init| pidfd_open(init, PidfdFlags::empty())) else { return };
+        if !self.is_abandoned() {
+            let _ = pidfd_send_signal(&init, Signal::CONT);
+        }
+    }
+
+    /// Whether the init is gone.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        let mut watched = [PollFd::new(&self.control, PollFlags::empty())];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let gone = PollFlags::HUP | PollFlags::ERR;
+        poll(&mut watched, Some(&now)).is_ok() && watched[0].revents().intersects(gone)
+    }
+
+    /// Whether nothing is left in the pane: its init says so, or is gone itself.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.is_abandoned() || self.status().ok().flatten().is_some_and(|status| status.empty)
+    }
+
     /// Sends a signal to the program's process group.
     pub fn signal(&self, signal: i32) -> rustix::io::Result<()> {
-        Command::Signal(signal).send(&self.control)
+        self.command(Command::Signal(signal))
     }
 
     /// Ends the program: the signal to its group, the grace time, then SIGKILL to everything
     /// it ever started.
     pub fn stop(&self, signal: i32, grace: Duration) -> rustix::io::Result<()> {
-        Command::Stop { signal, grace }.send(&self.control)
+        self.command(Command::Stop { signal, grace })
+    }
+
+    /// Ends the program as a service manager does: SIGTERM, the grace time, then SIGKILL to the
+    /// rest. A program that ignores SIGTERM, as interactive shells do, gets SIGHUP before it, as
+    /// from a terminal that is closed. Others do not: a program that catches SIGTERM to clean up
+    /// would be killed by the SIGHUP.
+    pub fn end(&self, grace: Duration) -> rustix::io::Result<()> {
+        let status = self.status().ok().flatten();
+        if status.is_some_and(|status| status.exit.is_none() && ignores_term(status.program)) {
+            self.signal(libc::SIGHUP)?;
+        }
+        self.stop(libc::SIGTERM, grace)?;
+        // An init of 0.1.0 leaves a suspended program suspended, and its signals pending.
+        self.signal(libc::SIGCONT)
     }
 
     /// Ends everything now.
     pub fn kill(&self) -> rustix::io::Result<()> {
-        Command::Kill.send(&self.control)
+        self.command(Command::Kill)
+    }
+
+    fn command(&self, command: Command) -> rustix::io::Result<()> {
+        let sent = command.send(&self.control);
+        self.continue_init();
+        sent
     }
 
     /// Bytes that were typed and that the program has not read.
@@ -97,4 +139,12 @@ impl Pane {
     pub fn resize(&self, size: Size) -> rustix::io::Result<()> {
         rustix::termios::tcsetwinsize(&self.master, size.into())
     }
+}
+
+/// Whether a process ignores SIGTERM.
+fn ignores_term(pid: i32) -> bool {
+    let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { return false };
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & (1 << (libc::SIGTERM - 1)) != 0)
 }

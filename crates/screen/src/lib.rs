@@ -10,6 +10,7 @@ mod escape;
 mod history;
 #[cfg(test)]
 mod history_tests;
+pub mod input;
 mod keyboard;
 pub mod keys;
 #[cfg(test)]

@@ -97,6 +97,11 @@ impl Screen {
         self.version
     }
 
+    /// Has versions go on from a higher number: what an earlier screen of the same program was at.
+    pub fn raise_version(&mut self, version: u64) {
+        self.version = self.version.max(version);
+    }
+
     /// How often the engine failed and the screen had to start empty.
     #[must_use]
     pub fn failures(&self) -> u64 {
@@ -114,6 +119,15 @@ impl Screen {
     pub fn set_offset(&mut self, offset: u64) {
         self.engine.base_offset = offset;
         self.engine.offset = offset;
+    }
+
+    /// Goes on at a later offset: what the program printed up to there is lost. A sequence that was
+    /// begun before is given up, so that it does not swallow what comes next.
+    pub fn skip_to(&mut self, offset: u64) {
+        if offset > self.offset() {
+            self.parser = Parser::new();
+            self.set_offset(offset);
+        }
     }
 
     /// Reads an old log from now on: no query is answered and nothing is noticed.

@@ -18,6 +18,7 @@ pub(crate) enum Action {
     Tree,
     Scrollback,
     Attention,
+    Marked,
     Messages,
     Timers,
     Pads,
@@ -60,7 +61,7 @@ const fn entry(
 
 /// All of them, in the order in which they are shown.
 #[rustfmt::skip]
-pub(crate) const ACTIONS: [Entry; 28] = [
+pub(crate) const ACTIONS: [Entry; 29] = [
     entry(Action::Shell, "new-shell", &["c"], "new shell", "start a shell"),
     entry(Action::Agent, "new-agent", &["a"], "new agent", "start an agent"),
     entry(Action::Next, "next-process", &["n", "down"], "next", "show the next process"),
@@ -75,6 +76,7 @@ pub(crate) const ACTIONS: [Entry; 28] = [
     entry(Action::Tree, "tree", &["b"], "tree", "hide or show the tree"),
     entry(Action::Scrollback, "scroll", &["[", "page-up"], "scroll", "scroll back, search, copy"),
     entry(Action::Attention, "attention", &["!"], "attention", "who asks for you"),
+    entry(Action::Marked, "marked", &["g", "end"], "marked", "go to the process that an agent wants you to see"),
     entry(Action::Messages, "messages", &["m"], "messages", "what agents told each other"),
     entry(Action::Timers, "timers", &["t"], "timers", "what will wake whom, and when"),
     entry(Action::Pads, "scratchpads", &["s"], "scratchpads", "notes that agents and people share"),

@@ -1,6 +1,7 @@
 //! A picture of cells: what a frame is before it is bytes.
 
 use patterm_screen::{CursorShape, Run, Style};
+use patterm_wire::printable::is_active;
 use unicode_width::UnicodeWidthChar;
 
 /// A rectangle of cells.
@@ -86,7 +87,7 @@ pub(crate) struct Canvas {
 
 /// Columns that a character takes.
 pub(crate) fn width_of(character: char) -> u16 {
-    character.width().map_or(0, |width| width as u16)
+    if is_active(character) { 0 } else { character.width().map_or(0, |width| width as u16) }
 }
 
 /// Columns that a text takes.
@@ -156,7 +157,8 @@ impl Canvas {
         let mut at = x;
         for character in text.chars() {
             match width_of(character) {
-                0 if character.is_control() => {}
+                // It would act on more than its own cell.
+                _ if is_active(character) => {}
                 0 => self.combine(x, at, y, character),
                 width if at + width > edge => break,
                 1 => {

@@ -4,10 +4,6 @@
 
 mod action;
 mod canvas;
-#[cfg(test)]
-#[path = "../../../fuzz/checks/input.rs"]
-mod checks;
-mod input;
 mod kept;
 mod layout;
 mod link;
@@ -16,9 +12,6 @@ mod markdown;
 mod model;
 mod outer;
 mod paint;
-#[cfg(test)]
-#[path = "../../../fuzz/replay.rs"]
-mod replay;
 mod run;
 #[cfg(test)]
 mod sample;

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
 use patterm_screen::Size;
-use patterm_wire::follow::{self, Seen};
+use patterm_wire::follow::{self, Seen, SelectionAnswer};
 use patterm_wire::view::{self, FromView, ToView, ViewDecoder, ViewSize};
 use patterm_wire::{Decoder, Frame, Framing, Id, Incoming, Message, reply};
 use serde::Deserialize;
@@ -121,7 +121,7 @@ pub(crate) struct Follow {
 impl Follow {
     pub(crate) fn begin(stream: UnixStream) -> Result<Self, Broken> {
         let mut pipe = Pipe::new(stream)?;
-        pipe.request(1, follow::METHOD, &json!({"version": follow::VERSION}))?;
+        pipe.request(1, follow::METHOD, &json!({"version": follow::VERSION, "answers": true}))?;
         Ok(Self { pipe, decoder: Decoder::new(MESSAGE_BYTES) })
     }
 
@@ -129,8 +129,22 @@ impl Follow {
         self.pipe.stream.as_fd()
     }
 
+    pub(crate) fn wants_to_write(&self) -> bool {
+        !self.pipe.outbox.is_empty()
+    }
+
+    /// Says what was done about a call of `select_process`.
+    pub(crate) fn answer_selection(&mut self, answer: SelectionAnswer) -> Result<(), Broken> {
+        let params = serde_json::to_string(&answer).map_err(|_| Broken)?;
+        let mut line = Vec::new();
+        let body = reply::notification(follow::SELECTION_ANSWER, Some(&params));
+        Framing::Newline.encode(&body, &mut line);
+        self.pipe.push(&line)
+    }
+
     /// The newest that came.
     pub(crate) fn read(&mut self) -> Result<Option<Told>, Broken> {
+        self.pipe.flush()?;
         let mut buffer = vec![0; READ_BYTES];
         self.decoder.feed(self.pipe.read(&mut buffer)?);
         let mut newest = None;
@@ -253,11 +267,13 @@ impl PaneLink {
         process: &str,
         size: Size,
         sizes: Sizes,
+        attends: bool,
     ) -> Result<Self, Broken> {
         let mut pipe = Pipe::new(stream)?;
         let params = json!({
             "version": view::VERSION, "process_id": process,
             "rows": size.rows, "columns": size.columns, "sizes": sizes.name(), "pictures": true,
+            "attends": attends,
         });
         pipe.request(1, view::METHOD, &params)?;
         Ok(Self { pipe, decoder: ViewDecoder::default(), answer: Some(Vec::new()) })
@@ -327,7 +343,7 @@ mod tests {
     fn what_was_said_before_the_end_is_read_though_keys_were_on_their_way() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let size = Size::new(24, 80);
-        let mut pane = PaneLink::begin(ours, "p1", size, Sizes::default()).unwrap();
+        let mut pane = PaneLink::begin(ours, "p1", size, Sizes::default(), false).unwrap();
         let refusal = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"no folder"}}"#;
         (&theirs).write_all(format!("{refusal}\n").as_bytes()).unwrap();
         drop(theirs);

@@ -1,6 +1,7 @@
 //! What stands in a list, and what choosing it does.
 
 use patterm_wire::follow::{SeenMessage, SeenTimer};
+use patterm_wire::printable::is_active;
 use patterm_wire::servers::Server;
 
 use crate::action::{ACTIONS, Action};
@@ -213,5 +214,5 @@ fn name_of(model: &Model, id: &str) -> String {
 }
 
 pub(crate) fn one_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars().map(|c| if is_active(c) { ' ' } else { c }).collect()
 }

@@ -121,6 +121,8 @@ pub(crate) enum Mode {
     BringBack { chosen: usize, left_out: BTreeSet<String> },
     /// What the project file would run, to be trusted or not.
     Trust(Sheet),
+    /// The process that was typed into is gone; keys wait until the person has seen it.
+    Interrupted { name: String },
 }
 
 /// What the mouse holds.
@@ -184,6 +186,17 @@ pub(crate) struct Model {
     pub(crate) ours: Vec<KeyCode>,
     /// Processes whose bell rang while another pane had the focus.
     pub(crate) bells: BTreeSet<String>,
+    /// Processes that somebody wants seen, the newest last.
+    pub(crate) marked: Vec<String>,
+    /// The last call of `select_process` that was answered.
+    pub(crate) answered: u64,
+    /// When the person last typed anything, and anything that went to a pane.
+    pub(crate) typed_at: Option<u64>,
+    pub(crate) sent_at: Option<u64>,
+    /// When the person last asked for something that takes a while.
+    pub(crate) asked_at: Option<u64>,
+    /// Processes that the person closes.
+    pub(crate) closing: BTreeSet<String>,
     /// When the bell was last rung.
     pub(crate) rang: u64,
     /// When a program's notification was last passed on.
@@ -222,6 +235,12 @@ impl Model {
             put_off: Vec::new(),
             ours: Vec::new(),
             bells: BTreeSet::new(),
+            marked: Vec::new(),
+            answered: 0,
+            typed_at: None,
+            sent_at: None,
+            asked_at: None,
+            closing: BTreeSet::new(),
             rang: 0,
             notified: 0,
             now: 0,

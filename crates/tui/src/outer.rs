@@ -3,6 +3,7 @@
 
 use patterm_screen::Mouse;
 use patterm_wire::base64;
+use patterm_wire::printable::is_active;
 
 use crate::model::{Mode, Model};
 
@@ -71,7 +72,7 @@ const NOTICE_LETTERS: usize = 200;
 
 /// Free of anything that could end a sequence early, and not too long.
 fn plain(text: &str, most: usize) -> String {
-    text.chars().filter(|c| !c.is_control()).take(most).collect()
+    text.chars().filter(|c| !is_active(*c)).take(most).collect()
 }
 
 /// What the terminal is called while we are on it: the process with the focus, and the project.

@@ -4,7 +4,7 @@
 use patterm_screen::keys::KeyCode;
 use patterm_screen::{Modes, Mouse, MouseEncoding};
 
-use crate::input::{Form, MouseEvent, Stroke};
+use patterm_screen::input::{Form, MouseEvent, Stroke};
 
 /// The kitty keyboard's flags that change how a press is written.
 const KITTY_FORMS: u8 = 1 | 8;
@@ -103,7 +103,7 @@ mod tests {
     use patterm_screen::{Screen, Size};
 
     use super::*;
-    use crate::input::{Parser, Token};
+    use patterm_screen::input::{Parser, Token};
 
     fn modes(set: &str) -> Modes {
         let mut screen = Screen::new(Size::DEFAULT);
@@ -115,7 +115,7 @@ mod tests {
         let mut parser = Parser::default();
         parser.feed(typed.as_bytes());
         let mut out = Vec::new();
-        let all = std::iter::from_fn(|| parser.next()).collect::<Vec<_>>();
+        let all = std::iter::from_fn(|| parser.next_token()).collect::<Vec<_>>();
         for token in all.into_iter().chain(std::iter::from_fn(|| parser.settle())) {
             let Token::Key(stroke) = token else { panic!("{token:?}") };
             out.extend(key(&stroke, &modes(set)));

@@ -19,6 +19,8 @@ pub(crate) struct Sheet {
     /// It was not asked for: it came by itself, and so may stand under a finger that meant
     /// something else. Nothing is trusted before this time, in milliseconds since 1970.
     pub(crate) not_before: u64,
+    /// The person has trusted it here, and the server has not said so yet.
+    pub(crate) decided: bool,
 }
 
 /// One row.

@@ -17,6 +17,33 @@ pub const CHANGED: &str = "patterm/changed";
 /// The notification that the server was ended for good. One that dies, or is replaced, says nothing.
 pub const ENDED: &str = "patterm/ended";
 
+/// The notification by which a follower says what it did about a [`Selection`]: a [`SelectionAnswer`].
+pub const SELECTION_ANSWER: &str = "patterm/selection-answer";
+
+/// A call of `select_process`: a view shows the process where no person is typing, else marks it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Selection {
+    /// Its number; they only grow as long as a server runs.
+    pub number: u64,
+    /// The process to show.
+    pub process: String,
+    /// It is to be marked and not shown.
+    #[serde(default)]
+    pub mark_only: bool,
+    /// The processes in whose prompt an unfinished text stands.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drafts: Vec<String>,
+}
+
+/// What a follower did about a [`Selection`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SelectionAnswer {
+    /// Its number.
+    pub number: u64,
+    /// The process is shown; else it is marked.
+    pub shown: bool,
+}
+
 /// A project as it is at a moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
@@ -24,11 +51,14 @@ pub struct Seen {
     pub project: String,
     /// Which patterm serves it.
     pub server: String,
-    /// The process that was last brought to the front.
+    /// The process that was last brought to the front, for followers that do not answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selected: Option<String>,
     /// How often one was brought to the front since this follower began.
     pub selections: u64,
+    /// Calls of `select_process` that this follower has not answered, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub to_select: Vec<Selection>,
     /// The process that somebody last began to look at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub looked_at: Option<String>,
@@ -44,6 +74,9 @@ pub struct Seen {
     /// The project file.
     #[serde(default)]
     pub project_file: SeenFile,
+    /// What is wrong with the disk that its state is on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_problem: Option<String>,
 }
 
 /// How the project file stands. What it would run is asked for by who wants to read it.
@@ -148,6 +181,9 @@ pub struct SeenProcess {
     /// Why a person should look at it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attention: Option<String>,
+    /// Why its output cannot be kept as it should be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_problem: Option<String>,
     /// It printed something since it was last looked at.
     #[serde(default)]
     pub unread: bool,

@@ -5,7 +5,7 @@
 use crate::error::{ErrorObject, PARSE_ERROR};
 use crate::id::Id;
 use crate::message::Malformed;
-use crate::nesting;
+use crate::{line, nesting};
 
 /// A header block longer than this is garbage: real ones are under 100 bytes.
 const MAX_HEADER_BLOCK: usize = 8 << 10;
@@ -34,12 +34,12 @@ pub enum Framing {
 }
 
 impl Framing {
-    /// Appends one frame to `out`. A body for [`Framing::Newline`] must hold no line feed.
+    /// Appends one frame to `out`. A JSON text in [`Framing::Newline`] is one line, whatever line
+    /// ends it holds.
     pub fn encode(self, body: &[u8], out: &mut Vec<u8>) {
         match self {
             Self::Newline => {
-                out.reserve(body.len() + 1);
-                out.extend_from_slice(body);
+                line::append(body, out);
                 out.push(b'\n');
             }
             Self::Headers => {

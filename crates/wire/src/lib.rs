@@ -7,8 +7,10 @@ pub mod error;
 pub mod follow;
 pub mod frame;
 pub mod id;
+pub mod line;
 pub mod message;
 mod nesting;
+pub mod printable;
 pub mod reply;
 pub mod servers;
 pub mod view;
@@ -17,6 +19,7 @@ pub use error::ErrorObject;
 pub use frame::{BadFrame, Decoder, Frame, Framing};
 pub use id::Id;
 pub use message::{Incoming, Malformed, Message};
+pub use nesting::id_in_prefix;
 
 /// The largest message taken unless the caller sets another limit. It leaves room for a
 /// pasted log or a screenshot and keeps a hostile sender from filling the memory.

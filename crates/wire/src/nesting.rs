@@ -28,7 +28,7 @@ pub(crate) fn too_deep(text: &[u8]) -> bool {
 }
 
 /// The top-level `id` of a JSON object of which only the beginning is known.
-pub(crate) fn id_in_prefix(prefix: &[u8]) -> Option<Id> {
+pub fn id_in_prefix(prefix: &[u8]) -> Option<Id> {
     let mut depth = 0usize;
     let mut key: Option<&[u8]> = None;
     let mut tokens = Tokens { text: prefix, at: 0 };

@@ -296,7 +296,7 @@ impl Spawner for Keeps {
         };
         let streams = [streams[0].as_fd(), streams[1].as_fd(), streams[2].as_fd()];
         let started = self.keeper.lock().unwrap().spawn(&name, &program, Some(streams));
-        Box::pin(std::future::ready(started.map(|pane| Spawned { name, pane })))
+        Box::pin(std::future::ready(started.map(|pane| Spawned { name, pane: Arc::new(pane) })))
     }
 
     fn forget(&self, name: String) -> Later<()> {

@@ -207,6 +207,7 @@ impl Exchange {
             }
             // Every event is a chunk of its own; lines with their sizes stand between.
             if let Some(text) = line.strip_prefix("data: ") {
+                assert!(!text.contains('\r'), "it would end the event: {text:?}");
                 return Some((id, serde_json::from_str(text).unwrap()));
             }
         }

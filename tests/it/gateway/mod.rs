@@ -6,4 +6,6 @@ mod clients;
 mod conformance;
 mod faults;
 mod gate;
+mod limits;
 mod probe;
+mod smuggling;

@@ -41,3 +41,46 @@ fn who_may_not_come_in_reaches_no_tool() {
     assert_eq!(client.send("POST", "/mcp", &[], &body).status, 200);
     assert_ne!(place.run(&["ps", "--json"]), "[]\n");
 }
+
+/// Values that two readers could take for two hosts.
+#[test]
+fn a_host_or_an_origin_that_is_not_well_formed_is_refused() {
+    let place = Place::new();
+    let (_server, client) = open(&place);
+    let body = request(1, "tools/list", json!({})).to_string();
+    let sent = |headers: &[(&str, &str)]| client.send("POST", "/mcp", headers, &body).status;
+    for host in [
+        "[::1]evil.com",
+        "[::1]:80evil",
+        "localhost:80:evil",
+        "localhost:",
+        "localhost:evil",
+        "localhost.",
+        "evil.com@localhost",
+        "localhost@evil.com",
+        "localhost, evil.com",
+    ] {
+        assert_eq!(sent(&[("Host", host)]), 403, "{host}");
+        assert_eq!(sent(&[("Origin", &format!("http://{host}"))]), 403, "{host}");
+    }
+    assert_eq!(sent(&[("Host", "localhost"), ("Host", "evil.com")]), 400);
+    assert_eq!(sent(&[("Host", "localhost"), ("Host", "localhost")]), 400);
+    let local = ("Origin", "http://localhost");
+    assert_eq!((sent(&[local]), sent(&[local, local])), (200, 400));
+    let bearer = format!("Bearer {}", client.token);
+    let bearer = ("Authorization", bearer.as_str());
+    assert_eq!((sent(&[bearer]), sent(&[bearer, bearer])), (200, 401));
+    // A target that names another host than the header.
+    let target =
+        |target: &str, host: &str| client.send("POST", target, &[("Host", host)], &body).status;
+    assert_eq!(target("http://localhost/mcp", "localhost"), 200);
+    assert_eq!(target("http://evil.com/mcp", "localhost"), 403);
+    assert_eq!(target("http://localhost:81/mcp", "localhost:80"), 403);
+    for host in ["localhost:80", "LOCALHOST", "127.0.0.1:7711", "[::1]:80"] {
+        assert_eq!(sent(&[("Host", host)]), 200, "{host}");
+    }
+    for path in ["/servers", "/metrics"] {
+        let twice = [("Host", "localhost"), ("Host", "localhost")];
+        assert_eq!(client.send("GET", path, &twice, "").status, 400, "{path}");
+    }
+}

@@ -127,6 +127,27 @@ fn no_agent_makes_itself_a_token() {
     assert_eq!(place.run(&["token", "ls", "--json"]), "[]\n");
 }
 
+/// What a client starts over HTTP is no person's, whoever has its token.
+#[test]
+fn a_pane_that_was_started_over_http_makes_no_token() {
+    let place = Place::new();
+    let (_server, client) = open(&place);
+    let env = json!({
+        "HOME": place.path("home"), "XDG_RUNTIME_DIR": place.path("run"),
+        "XDG_STATE_HOME": place.path("state"),
+    });
+    let inner = "\"$0\" token new own; echo said $?; sleep 1000";
+    let script = format!("\"$0\" run --name inner -- sh -c '{inner}' \"$0\"; {inner}");
+    let argv = json!(["sh", "-c", script, place.binary()]);
+    let arguments = json!({"argv": argv, "env": env, "name": "outer"});
+    client.own(&call(1, "spawn_process", arguments));
+    for name in ["outer", "inner"] {
+        place.run(&["wait", name, "only a person"]);
+        place.run(&["wait", name, "said 1"]);
+    }
+    assert!(!place.run(&["token", "ls"]).contains("own"));
+}
+
 #[test]
 fn no_token_stands_where_others_read() {
     let place = Place::new();

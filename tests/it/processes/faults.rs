@@ -1,17 +1,16 @@
 //! Faults: cycles without a trace, and machines that have run out of something. An error says so
 //! at once, and service goes on when there is more.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use patterm_host::registry::Entry;
-use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use serde_json::json;
 
 use super::desk::{Desk, long, until};
-use crate::support::{Place, Running, Vitals, running_in};
+use crate::support::{Baseline, Place, Running, Vitals, running_in};
 
-fn start(command: &mut Command) -> Entry {
+pub(super) fn start(command: &mut Command) -> Entry {
     let output = command.output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("no server: {errors}"))
@@ -32,16 +31,6 @@ pub(super) fn keeper(place: &Place) -> u32 {
     found.expect("a keeper")
 }
 
-fn entries(folder: &str) -> usize {
-    std::fs::read_dir(folder).unwrap().count()
-}
-
-/// What a process has that could leak: descriptors, threads, children (zombies among them).
-fn census(pid: u32) -> (usize, usize, String) {
-    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
-    (Vitals::of(pid).descriptors(), entries(&format!("/proc/{pid}/task")), children)
-}
-
 #[test]
 fn many_processes_come_and_go_without_a_trace() {
     let place = Place::new();
@@ -53,19 +42,16 @@ fn many_processes_come_and_go_without_a_trace() {
         assert_eq!(desk.close(&id), [id]);
     };
     // The first ones bring up threads that stay, and fill what is kept for the next ones.
-    (0..50).for_each(|_| cycle());
-    let keeper = keeper(&place);
-    let look = || (census(server.pid()), census(keeper));
-    let (before, memory) = (look(), Vitals::of(server.pid()).resident());
+    cycle();
+    let both = [Vitals::of(server.pid()), Vitals::of(keeper(&place))];
+    let at_rest = Baseline::of_each_after(&both, || (0..50).for_each(|_| cycle()));
     let times = if long() { 100_000 } else { 2_000 };
     (0..times).for_each(|_| cycle());
     // Idle threads of a pool end by themselves, and inits as soon as they are let go.
     until("as before", || {
-        let ((server_now, keeper_now), (server_then, keeper_then)) = (look(), &before);
-        let same = server_now.0 == server_then.0 && server_now.1 <= server_then.1;
-        (same && keeper_now == *keeper_then).then_some(())
+        at_rest.iter().all(|process| process.more_of_anything().is_none()).then_some(())
     });
-    let grown = Vitals::of(server.pid()).resident().saturating_sub(memory);
+    let grown = at_rest[0].more_resident();
     assert!(grown <= 2 << 20, "{grown} bytes more after {times} processes");
     assert_eq!(std::fs::read_dir(place.state().file("output")).unwrap().count(), 0);
 }
@@ -190,93 +176,4 @@ fn no_terminal_left() {
     assert_eq!(refusal.kind, "limit", "{refusal:?}");
     assert!(refusal.message.contains("terminal"), "{refusal:?}");
     check_goes_on(&mut desk, ids);
-}
-
-/// A small disk, gone with this value.
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    fn at(path: PathBuf, bytes: usize) -> Self {
-        let options = std::ffi::CString::new(format!("size={bytes},mode=0700")).unwrap();
-        mount("tmpfs", &path, "tmpfs", MountFlags::empty(), &*options).unwrap();
-        Self(path)
-    }
-
-    /// Takes all that is left; gone with the file.
-    fn fill(&self) -> PathBuf {
-        let path = self.0.join("ballast");
-        let mut file = std::fs::File::create(&path).unwrap();
-        let zeros = [0; 4096];
-        while std::io::Write::write_all(&mut file, &zeros).is_ok() {}
-        path
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        // Whoever had files there is gone, or about to be.
-        let _ = unmount(&self.0, UnmountFlags::DETACH);
-    }
-}
-
-#[test]
-fn no_disk_space_left() {
-    let place = Place::new();
-    let disk = SmallDisk::at(place.path("state"), 8 << 20);
-    let entry = start(&mut place.patterm(&["serve", "--json"]));
-    let mut desk = Desk::at(&entry.socket);
-    let counter = "stty -echo; echo up; read x; seq 1 100000; echo end; read x; exit 3";
-    let id = desk.sh(counter);
-    let quiet = desk.sh("stty -echo; echo up; read x; exit 4");
-    desk.wait(&id, "up");
-    desk.wait(&quiet, "up");
-    let ballast = disk.fill();
-    let refusal = desk.call("spawn_process", json!({"argv": ["cat"]})).unwrap_err();
-    assert_eq!(refusal.kind, "unavailable", "{refusal:?}");
-    assert_eq!(desk.ids(), [&*id, &*quiet], "no entry is left behind");
-    // What comes now waits in the kernel, and its program with it.
-    desk.line(&id, "");
-    // What happens meanwhile is known, though it cannot be written down.
-    desk.line(&quiet, "");
-    let status = desk.ended(&quiet);
-    assert_eq!((&status["status"], &status["exit"]), (&json!("exited"), &json!({"code": 4})));
-    // The log's first file takes this much; for a second one there is no room.
-    until("the log is full", || (desk.status(&id)["output_offset"] == 60 << 10).then_some(()));
-    assert_eq!(desk.status(&id)["status"], "running");
-    std::fs::remove_file(ballast).unwrap();
-    desk.wait(&id, "^end$");
-    let numbers: String = (1..=100_000).map(|n| format!("{n}\r\n")).collect();
-    assert!(desk.raw(&id) == format!("up\r\n{numbers}end\r\n"), "no byte is lost");
-    desk.run(&["cat"]);
-    // What could not be written then is written by now.
-    let process = Running::of(entry.pid);
-    process.signal(rustix::process::Signal::KILL);
-    process.wait();
-    let entry = start(&mut place.patterm(&["serve", "--json"]));
-    let mut desk = Desk::at(&entry.socket);
-    assert_eq!(desk.status(&quiet)["exit"], json!({"code": 4}));
-    desk.line(&id, "");
-    assert_eq!(desk.ended(&id)["exit"], json!({"code": 3}));
-    place.run(&["kill"]);
-}
-
-#[test]
-fn a_full_disk_can_be_emptied_by_closing() {
-    let place = Place::new();
-    let disk = SmallDisk::at(place.path("state"), 4 << 20);
-    let entry = start(&mut place.patterm(&["serve", "--json"]));
-    let mut desk = Desk::at(&entry.socket);
-    let id = desk.sh("yes; exec cat");
-    let other = desk.sh("echo up; exec cat");
-    desk.wait(&other, "up");
-    until("the disk is full", || {
-        let log = std::fs::read_to_string(place.state().file("server.log")).unwrap_or_default();
-        log.contains("cannot be kept").then_some(())
-    });
-    let _ballast = disk.fill();
-    assert_eq!(desk.close(&id), [id]);
-    desk.line(&other, "goes on");
-    desk.wait(&other, "goes on");
-    desk.run(&["cat"]);
-    place.run(&["kill"]);
 }

@@ -217,7 +217,10 @@ fn a_stubborn_tree_is_gone_when_stop_and_close_answer() {
 fn selecting_changes_nothing_about_the_process() {
     let (_place, _server, mut desk) = desk();
     let id = desk.run(&["cat"]);
-    assert_eq!(desk.ok("select_process", json!({"process_id": id})), json!({"ok": true}));
+    assert_eq!(
+        desk.ok("select_process", json!({"process_id": id})),
+        json!({"outcome": "nobody_watching"})
+    );
     desk.refused("not_found", "select_process", json!({"process_id": "p9"}));
     assert_eq!(desk.status(&id)["status"], "running");
 }

@@ -394,18 +394,30 @@ fn kill_ends_the_programs_of_a_dead_server_too() {
 }
 
 #[test]
-fn a_damaged_table_is_set_aside_and_the_server_serves() {
+fn a_damaged_table_is_set_aside_and_what_runs_goes_on_in_a_new_entry() {
     let place = Place::new();
     let (mut desk, process) = desk_of(&place);
+    let closed = desk.run(&["cat"]);
     let id = desk.run(&["cat"]);
+    desk.close(&closed);
+    desk.line(&id, "typed before");
+    desk.wait(&id, "^typed before$");
+    until("the echo and the line", || (desk.rows(&id).len() == 2).then_some(()));
     let program = Running::of(desk.status(&id)["pid"].as_u64().unwrap().try_into().unwrap());
     let table = place.state().file("processes.json");
     process.signal(Signal::STOP);
     std::fs::write(&table, "{\"version\":1,\"proc").unwrap();
     kill(&process);
     let (mut desk, _) = desk_of(&place);
-    assert_eq!(desk.ids(), Vec::<String>::new());
-    program.wait();
+    // Nobody knows its entry any more; the program goes on in one made from what runs.
+    assert_eq!(desk.ids(), [id.as_str()]);
+    let status = desk.status(&id);
+    assert_eq!((&status["status"], &status["name"]), (&json!("running"), &json!("cat")));
+    assert_eq!(status["argv"], json!(["cat"]));
+    assert_eq!(desk.rows(&id), ["typed before", "typed before"], "with its output");
+    desk.line(&id, "typed after");
+    desk.wait(&id, "^typed after$");
+    assert!(!program.is_gone());
     let kept = std::fs::read_dir(table.parent().unwrap())
         .unwrap()
         .flatten()
@@ -413,5 +425,8 @@ fn a_damaged_table_is_set_aside_and_the_server_serves() {
     assert_eq!(std::fs::read(kept.unwrap().path()).unwrap(), b"{\"version\":1,\"proc");
     let log = std::fs::read_to_string(place.state().file("server.log")).unwrap();
     assert!(log.contains("damaged"), "{log}");
-    assert_ne!(desk.run(&["cat"]), id, "an id is never used again");
+    let next = desk.run(&["cat"]);
+    assert!(next != id && next != closed, "an id is never used again");
+    assert_eq!(desk.close(&id), [id]);
+    program.wait();
 }

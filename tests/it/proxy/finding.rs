@@ -1,5 +1,6 @@
 //! Which server is meant, who calls it, and where it is found.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -47,6 +48,9 @@ fn variables_say_which_server_and_who_calls_and_flags_win_over_them() {
     let [file_two, file_three] = ["two", "three"].map(|name| place.path(name));
     std::fs::write(&file_two, format!("{TWO}\n")).unwrap();
     std::fs::write(&file_three, THREE).unwrap();
+    for file in [&file_two, &file_three] {
+        std::fs::set_permissions(file, PermissionsExt::from_mode(0o600)).unwrap();
+    }
     let [two, three] = [&file_two, &file_three].map(|path| path.to_str().unwrap());
     let socket = right.socket().to_str().unwrap();
     let other_socket = wrong.socket().to_str().unwrap();

@@ -1,13 +1,14 @@
 //! A caller whose identity does not hold is told so at each request, and never served as a
 //! stranger.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use patterm_wire::Framing;
 use serde_json::{Value, json};
 
 use super::{NOTHING, client};
-use crate::support::{FakeServer, Peer, Place};
+use crate::support::{FakeServer, Peer, Place, User};
 
 /// Asks three things. Each must be answered with an error that holds these words, a notification
 /// with nothing, and the proxy must exit with 1.
@@ -34,8 +35,10 @@ fn an_identity_that_cannot_be_read_is_told_at_each_request() {
     let place = Place::new();
     let server = FakeServer::at(&place.path("fake.sock"));
     let write = |name: &str, text: &[u8]| {
-        std::fs::write(place.path(name), text).unwrap();
-        place.path(name)
+        let path = place.path(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+        path
     };
     let (none, garbage) = ("cannot read the identity file", "holds no identity token");
     let token = "0".repeat(64);
@@ -58,6 +61,37 @@ fn an_identity_that_cannot_be_read_is_told_at_each_request() {
     check_refused(client(&place, &variables), "PATTERM_IDENTITY holds no identity token");
     assert_eq!(server.accept().try_hear(), None);
     assert!(server.nobody_came());
+}
+
+#[test]
+fn an_identity_file_that_others_can_read_or_own_is_refused_and_nothing_is_sent() {
+    let place = Place::new();
+    let server = FakeServer::at(&place.path("fake.sock"));
+    let file = place.path("token");
+    std::fs::write(&file, "0".repeat(64)).unwrap();
+    let check = |words: &str| {
+        let variables = [("PATTERM_SOCKET", server.socket()), ("PATTERM_IDENTITY_FILE", &file)];
+        check_refused(client(&place, &variables), words);
+        assert_eq!(server.accept().try_hear(), None, "nothing was sent");
+    };
+    // A verb in an agent's shell says so, and does not go on as a person.
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).unwrap();
+    let key = place.project().key().to_owned();
+    let mut verb = place.patterm(&["ps"]);
+    let output = verb.env("PATTERM_PROJECT_KEY", key).env("PATTERM_IDENTITY_FILE", &file).output();
+    let output = output.unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("has mode 0644"), "{said}");
+    for mode in [0o644, 0o640, 0o606] {
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
+        check(&format!(
+            "has mode {mode:04o}: others may read the token in it; close it with `chmod"
+        ));
+    }
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
+    std::os::unix::fs::chown(&file, Some(User::reserve().uid), None).unwrap();
+    check("another user owns it");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! the definitions.
 
 mod doctor;
+mod hostile;
 mod init;
 mod papers;
 mod setup;

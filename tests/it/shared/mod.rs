@@ -1,6 +1,7 @@
 //! Shared servers as agents meet them: on their own connection, beside patterm's tools.
 
 mod elsewhere;
+mod known;
 
 use patterm_wire::Framing;
 use serde_json::{Value, json};

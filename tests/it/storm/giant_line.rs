@@ -4,7 +4,7 @@
 use patterm_wire::{DEFAULT_MESSAGE_LIMIT, Framing};
 
 use super::{MIB, ping};
-use crate::support::{Door, Peer, Place, Vitals, account};
+use crate::support::{Baseline, Door, Peer, Place, Vitals, account};
 
 const LINE: usize = 1 << 30;
 
@@ -43,12 +43,14 @@ fn check(door: Door, expected: &str) {
     let server = place.serve();
     let mut other = Peer::connect(Door::Socket(Framing::Newline), &server.socket());
     let mut peer = Peer::connect(door, &server.socket());
-    ping(&mut other, 1);
-    ping(&mut peer, 1);
     // The server, and the proxy where there is one.
     let readers: Vec<_> =
         [Some(server.pid()), peer.pid()].into_iter().flatten().map(Vitals::of).collect();
-    let before: Vec<_> = readers.iter().map(Vitals::resident).collect();
+    let at_rest = Baseline::of_each_after(&readers, || {
+        ping(&mut other, 1);
+        ping(&mut peer, 1);
+    });
+    readers.iter().for_each(Vitals::forget_peak);
     let sender = std::thread::spawn(move || {
         send_line(&mut peer, door.framing());
         peer
@@ -65,8 +67,8 @@ fn check(door: Door, expected: &str) {
         let heard = peer.try_receive_raw().map(|body| account(&body));
         assert_eq!(heard.as_deref(), Some(answer), "{door:?}");
     }
-    for (reader, before) in readers.iter().zip(before) {
-        let (peak, left) = (reader.peak() - before, reader.resident().saturating_sub(before));
+    for reader in &at_rest {
+        let (peak, left) = (reader.higher_peak(), reader.more_resident());
         assert!(peak <= LINE_MEMORY, "{door:?} {reader:?}: {} MiB at most", peak / MIB);
         assert!(left <= LEFT_MEMORY, "{door:?} {reader:?}: {} MiB left", left / MIB);
     }

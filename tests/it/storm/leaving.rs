@@ -5,7 +5,7 @@ use patterm_wire::Framing;
 use serde_json::json;
 
 use super::MIB;
-use crate::support::{Door, Peer, Place, Vitals};
+use crate::support::{Baseline, Door, Peer, Place, Vitals};
 
 /// What each left behind once was nearly a kilobyte.
 const CLIENTS: usize = 2_000;
@@ -14,7 +14,6 @@ const CLIENTS: usize = 2_000;
 fn clients_that_listed_the_tools_and_left_are_forgotten() {
     let place = Place::new();
     let server = place.serve();
-    let vitals = Vitals::of(server.pid());
     let come_and_go = |clients| {
         for _ in 0..clients {
             let list = Peer::connect(Door::Socket(Framing::Newline), &server.socket()).answer(
@@ -26,9 +25,8 @@ fn clients_that_listed_the_tools_and_left_are_forgotten() {
         }
     };
     // What there is only once, however many come.
-    come_and_go(CLIENTS / 4);
-    let before = vitals.resident();
+    let at_rest = Baseline::after(&Vitals::of(server.pid()), || come_and_go(CLIENTS / 4));
     come_and_go(CLIENTS);
-    let left = vitals.resident().saturating_sub(before);
+    let left = at_rest.more_resident();
     assert!(left <= MIB, "{} KiB are left", left / 1024);
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{MIB, scaled};
 use crate::processes::desk::Desk;
-use crate::support::{Door, Peer, Place, Spawned, Vitals};
+use crate::support::{Baseline, Door, Peer, Place, Spawned, Vitals};
 use crate::view::View;
 
 /// What one that does not read may cost (design/bars.md).
@@ -37,30 +37,30 @@ impl Flood {
         let mut desk = Desk::at(&server.socket());
         let id = desk.sh(FLOOD);
         desk.wait(&id, "much");
-        // So that the first answer of its size, which brings up buffers that stay, is not counted.
-        for _ in 0..4 {
-            desk.ok("get_process_raw_output", large(&id));
-        }
         Self { place, server, desk, id }
     }
 
     /// For as long as they do not read: what they cost at most, with others served all the while.
-    fn watch(&mut self, before: u64) {
+    fn watch(&mut self, at_rest: &Baseline) {
         let span = Duration::from_secs(scaled(2, 60) as u64);
-        let vitals = Vitals::of(self.server.pid());
-        let (begun, mut served, mut most) = (Instant::now(), 0, 0);
+        let (begun, mut served, mut cost) = (Instant::now(), 0, 0);
         while begun.elapsed() < span {
             assert_eq!(self.desk.status(&self.id)["status"], "running");
             served += 1;
-            most = most.max(vitals.anonymous());
+            cost = cost.max(at_rest.more_anonymous());
         }
-        let cost = most.saturating_sub(before);
         assert!(cost <= MEMORY, "{} KiB", cost / 1024);
         assert!(served > 10, "only {served} calls in {span:?}");
     }
 
-    fn memory(&self) -> u64 {
-        Vitals::of(self.server.pid()).anonymous()
+    /// What the server uses while it serves the flood to clients that read: the first answer of its
+    /// size brings up buffers that stay.
+    fn baseline(&mut self, mut read: impl FnMut()) -> Baseline {
+        let (desk, id) = (&mut self.desk, &self.id);
+        Baseline::after(&Vitals::of(self.server.pid()), || {
+            desk.ok("get_process_raw_output", large(id));
+            read();
+        })
     }
 
     /// Asks for much, again and again.
@@ -80,9 +80,15 @@ fn large(id: &str) -> Value {
 #[test]
 fn a_view_of_a_flood() {
     let mut flood = Flood::begin();
-    let mut view = View::attach_at(&flood.server.socket(), &flood.id, 24, 80);
-    view.until(|view| view.shows("much"));
-    flood.watch(flood.memory());
+    let (socket, id) = (flood.server.socket(), flood.id.clone());
+    let attach = || {
+        let mut view = View::attach_at(&socket, &id, 24, 80);
+        view.until(|view| view.shows("much"));
+        view
+    };
+    let at_rest = flood.baseline(|| drop(attach()));
+    let mut view = attach();
+    flood.watch(&at_rest);
     flood.desk.key(&flood.id, "ctrl+c");
     view.until(|view| view.shows("the end"));
     let shown: Vec<String> = view.screen.rows().iter().map(|row| row.trim_end().into()).collect();
@@ -93,10 +99,10 @@ fn a_view_of_a_flood() {
 fn a_client_of_the_socket() {
     let mut flood = Flood::begin();
     let mut unread = Peer::connect(Door::Socket(Framing::Newline), &flood.server.socket());
-    let before = flood.memory();
+    let at_rest = flood.baseline(|| {});
     let requests: String = flood.requests().map(|request| format!("{request}\n")).collect();
     unread.send(requests.as_bytes());
-    flood.watch(before);
+    flood.watch(&at_rest);
     // It is not given up: what it asked first is answered first.
     assert_eq!(unread.receive()["id"], 0);
 }
@@ -105,17 +111,26 @@ fn a_client_of_the_socket() {
 fn a_client_over_http() {
     let mut flood = Flood::begin();
     let token = flood.place.run(&["token", "new", "lazy"]);
-    let mut stream = TcpStream::connect(flood.server.entry.http.unwrap()).unwrap();
-    let before = flood.memory();
-    for request in flood.requests() {
+    let address = flood.server.entry.http.unwrap();
+    let post = |stream: &mut TcpStream, request: &Value, connection: &str| {
         let (token, body) = (token.trim(), request.to_string());
         let head = format!(
             "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
              Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
-             Content-Length: {}\r\n\r\n",
+             Connection: {connection}\r\nContent-Length: {}\r\n\r\n",
             body.len()
         );
         stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+    };
+    let requests: Vec<_> = flood.requests().collect();
+    let at_rest = flood.baseline(|| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        post(&mut stream, &requests[0], "close");
+        std::io::copy(&mut stream, &mut std::io::sink()).unwrap();
+    });
+    let mut stream = TcpStream::connect(address).unwrap();
+    for request in &requests {
+        post(&mut stream, request, "keep-alive");
     }
-    flood.watch(before);
+    flood.watch(&at_rest);
 }

@@ -5,7 +5,7 @@ use patterm_wire::Framing;
 use serde_json::json;
 
 use super::{MIB, ping, turns_until};
-use crate::support::{Door, Peer, Place, Vitals};
+use crate::support::{Baseline, Door, Peer, Place, Vitals};
 
 const SOCKET: Door = Door::Socket(Framing::Newline);
 
@@ -38,14 +38,16 @@ fn clients_that_never_read_cost_a_bounded_amount_and_others_nothing() {
     let server = place.serve_in_process();
     let mut other = server.connect(SOCKET);
     // Once through, so that what the first answer of its size costs for good is not counted.
-    other.answer(1, "test_large", json!({"bytes": LARGEST}));
-    ping(&mut other, 2);
-    let (descriptors, resident) = (Vitals::own().descriptors(), Vitals::own().resident());
+    let at_rest = Baseline::after(&Vitals::own(), || {
+        other.answer(1, "test_large", json!({"bytes": LARGEST}));
+        ping(&mut other, 2);
+    });
     // Small answers that just fill what is kept for a client, or not, or nearly, before large ones.
     for small in [0, 50, 100, 110, 120, 130, 140, 400, 600] {
         let mut unread: Vec<_> = (0..CLIENTS).map(|_| server.connect(SOCKET)).collect();
-        unread.iter_mut().for_each(|peer| ping(peer, 0));
-        let before = Vitals::own().resident();
+        let connected = Baseline::after(&Vitals::own(), || {
+            unread.iter_mut().for_each(|peer| ping(peer, 0));
+        });
         for peer in &mut unread {
             peer.send(&requests(&[(small, 2000), (400, LARGEST)]));
             peer.until_readable();
@@ -53,17 +55,17 @@ fn clients_that_never_read_cost_a_bounded_amount_and_others_nothing() {
         for n in 0..200 {
             ping(&mut other, n);
         }
-        let cost = Vitals::own().resident().saturating_sub(before);
+        let cost = connected.more_resident();
         assert!(
             cost <= CLIENTS * UNREAD_MEMORY + PROCESS_SLACK,
             "{small} small answers: each client costs {} KiB",
             cost / CLIENTS / 1024
         );
         drop(unread);
-        turns_until(&mut other, "they are gone", || Vitals::own().descriptors() == descriptors);
+        turns_until(&mut other, "they are gone", || at_rest.more_descriptors().is_none());
         // A connection's memory is given back a moment after its descriptor.
         turns_until(&mut other, "their memory is back", || {
-            Vitals::own().resident().saturating_sub(resident) <= PROCESS_SLACK
+            at_rest.more_resident() <= PROCESS_SLACK
         });
     }
 }
@@ -74,9 +76,11 @@ fn a_client_that_never_reads_lists_costs_no_more_than_it_may() {
     let place = Place::new();
     let server = place.serve();
     let mut other = Peer::connect(SOCKET, &server.socket());
-    other.answer(1, "tools/list", json!({}));
     let vitals = Vitals::of(server.pid());
-    let before = vitals.resident();
+    let at_rest = Baseline::after(&vitals, || {
+        other.answer(1, "tools/list", json!({}));
+    });
+    vitals.forget_peak();
     let mut unread = Peer::connect(SOCKET, &server.socket());
     let list = |id| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/list\"}}\n");
     unread.send((0..2000).map(list).collect::<String>().as_bytes());
@@ -84,7 +88,7 @@ fn a_client_that_never_reads_lists_costs_no_more_than_it_may() {
     for n in 0..1000 {
         ping(&mut other, n);
     }
-    let cost = vitals.peak().saturating_sub(before);
+    let cost = at_rest.higher_peak();
     assert!(cost <= UNREAD_MEMORY, "{} KiB", cost / 1024);
     // It is not given up: once it reads, everything is answered.
     for id in 0..2000 {
@@ -104,10 +108,12 @@ fn what_a_slow_client_has_read_is_not_kept() {
     for door in [SOCKET, Door::Proxy(Framing::Newline)] {
         let mut other = server.connect(SOCKET);
         let mut slow = server.connect(door);
-        slow.answer("first", "test_large", json!({"bytes": ANSWER}));
         let processes: Vec<_> =
             slow.pid().map(Vitals::of).into_iter().chain([Vitals::own()]).collect();
-        let before: Vec<_> = processes.iter().map(Vitals::resident).collect();
+        let answer = || {
+            slow.answer("first", "test_large", json!({"bytes": ANSWER}));
+        };
+        let at_rest = Baseline::of_each_after(&processes, answer);
         processes.iter().for_each(Vitals::forget_peak);
         slow.send(&requests(&[(ANSWERS, ANSWER)]));
         let mut read = 0;
@@ -121,8 +127,8 @@ fn what_a_slow_client_has_read_is_not_kept() {
                 read += 1;
             }
         }
-        for (process, before) in processes.iter().zip(before) {
-            let cost = process.peak().saturating_sub(before);
+        for process in &at_rest {
+            let cost = process.higher_peak();
             assert!(cost <= UNDER_WAY, "{door:?} {process:?}: {} MiB", cost / MIB);
         }
     }

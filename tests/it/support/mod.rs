@@ -1,6 +1,7 @@
 //! What the tests share: a place of its own for each test, servers, clients, tools to test with.
 
 mod account;
+mod baseline;
 mod chance;
 mod fake;
 mod peer;
@@ -12,6 +13,7 @@ mod user;
 mod vitals;
 
 pub(crate) use account::account;
+pub(crate) use baseline::Baseline;
 pub(crate) use chance::Chance;
 pub(crate) use fake::{Conversation, FakeServer};
 pub(crate) use peer::{Door, Peer};

@@ -164,7 +164,8 @@ impl Place {
 /// directory here, be it a server that the registry does not know or one that is being started.
 impl Drop for Place {
     fn drop(&mut self) {
-        let all = if self.user.is_some() { &["kill", "--all"][..] } else { &["kill"] };
+        let all =
+            if self.user.is_some() { &["kill", "--now", "--all"][..] } else { &["kill", "--now"] };
         let _ = self.patterm(all).output();
         while let Some(left) = running_in(self.top.path()).into_iter().find_map(Running::find) {
             left.signal(Signal::KILL);

@@ -2,6 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -28,6 +29,14 @@ impl Running {
     /// Waits until the process has ended.
     pub(crate) fn wait(&self) {
         poll(&mut [PollFd::new(&self.0, PollFlags::IN)], None).unwrap();
+    }
+
+    /// Waits until the process has ended, or this moment; says whether it has.
+    pub(crate) fn wait_until(&self, deadline: Instant) -> bool {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let left =
+            Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
+        poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&left)).unwrap() > 0
     }
 
     pub(crate) fn is_gone(&self) -> bool {

@@ -1,4 +1,4 @@
-//! What the kernel says of a process: its memory and its descriptors.
+//! What the kernel says of a process: its memory, descriptors, threads and children.
 
 use std::path::PathBuf;
 
@@ -38,9 +38,32 @@ impl Vitals {
         self.status("RssAnon:")
     }
 
-    /// How many descriptors are open.
-    pub(crate) fn descriptors(&self) -> usize {
-        std::fs::read_dir(self.folder.join("fd")).unwrap().count()
+    /// What each open descriptor leads to.
+    pub(super) fn open_files(&self) -> Vec<String> {
+        let descriptors = std::fs::read_dir(self.folder.join("fd")).unwrap().flatten();
+        let target = |path: PathBuf| std::fs::read_link(path).ok();
+        let targets = descriptors.filter_map(|descriptor| target(descriptor.path()));
+        let mut targets: Vec<_> = targets.map(|path| path.display().to_string()).collect();
+        targets.sort();
+        targets
+    }
+
+    /// How many threads there are.
+    pub(super) fn threads(&self) -> usize {
+        self.tasks().count()
+    }
+
+    /// The children of all threads, zombies among them.
+    pub(super) fn children(&self) -> Vec<u32> {
+        let lists =
+            self.tasks().filter_map(|task| std::fs::read_to_string(task.join("children")).ok());
+        let parse =
+            |list: String| list.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
+        lists.flat_map(|list| -> Vec<u32> { parse(list) }).collect()
+    }
+
+    fn tasks(&self) -> impl Iterator<Item = PathBuf> {
+        std::fs::read_dir(self.folder.join("task")).unwrap().flatten().map(|task| task.path())
     }
 
     fn status(&self, name: &str) -> u64 {

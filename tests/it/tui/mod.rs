@@ -2,6 +2,7 @@
 
 mod attach;
 mod bring_back;
+mod focus;
 mod hostile;
 mod keys;
 mod leaving;

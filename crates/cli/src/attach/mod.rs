@@ -16,7 +16,8 @@ use serde_json::json;
 
 use crate::args::Attach;
 use crate::client::Client;
-use crate::{say, tui};
+use crate::said::say;
+use crate::tui;
 use filter::Filter;
 use leader::{Leader, Typed};
 use terminal::Terminal;
@@ -58,6 +59,7 @@ fn attach(stream: &mut UnixStream, id: &str, terminal: &Terminal) -> anyhow::Res
     let size = terminal.size();
     let params = json!({
         "version": view::VERSION, "process_id": id, "rows": size.rows, "columns": size.columns,
+        "attends": true,
     });
     let request = reply::request(&Id::from_number(1), view::METHOD, Some(&params.to_string()));
     let mut line = Vec::new();

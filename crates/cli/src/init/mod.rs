@@ -10,8 +10,9 @@ use anyhow::Context;
 use patterm_host::project::PROJECT_FILE;
 use patterm_host::project_file::ProjectFile;
 
+use crate::said::{one_line, say, shown_path};
 use crate::servers::in_mcp_json;
-use crate::{say, start};
+use crate::start;
 
 pub(crate) use write::quoted;
 
@@ -31,8 +32,10 @@ pub(crate) fn run() -> anyhow::Result<()> {
         file => file.with_context(|| format!("cannot write {}", path.display()))?,
     };
     file.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
-    let from: Vec<_> =
-        suggestions.iter().map(|one| format!("  {}: {}", one.name, one.command)).collect();
+    let from: Vec<_> = suggestions
+        .iter()
+        .map(|one| format!("  {}: {}", one_line(&one.name), one_line(&one.command)))
+        .collect();
     let servers = servers.iter().map(|(name, _)| format!("  {name}: a shared MCP server"));
     let from: Vec<_> = from.into_iter().chain(servers).collect();
     let found = match from.is_empty() {
@@ -41,7 +44,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
     };
     say(&format!(
         "wrote {}\n{found}\nLook at it, change it, then `patterm trust` it.",
-        path.display()
+        shown_path(&path)
     ));
     Ok(())
 }

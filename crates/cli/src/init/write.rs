@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use patterm_wire::printable::is_active;
+
 use super::found::Suggestion;
 
 const HEAD: &str = "\
@@ -75,7 +77,7 @@ pub(crate) fn quoted(text: &str) -> String {
         match c {
             '"' => quoted.push_str("\\\""),
             '\\' => quoted.push_str("\\\\"),
-            c if c.is_control() => {
+            c if is_active(c) => {
                 let _ = write!(quoted, "\\u{:04X}", u32::from(c));
             }
             c => quoted.push(c),

@@ -10,7 +10,7 @@ use patterm_host::Project;
 use patterm_host::registry;
 use patterm_host::runtime::RuntimeDir;
 use patterm_host::state::StateDir;
-use patterm_wire::{Decoder, Id};
+use patterm_wire::{Decoder, Framing, Id};
 
 use super::Wanted;
 use crate::start;
@@ -79,9 +79,10 @@ impl Connection {
         self.stream.as_fd()
     }
 
-    /// Puts a line before all of the client's.
-    pub(super) fn open_with(&mut self, mut line: Vec<u8>) {
-        line.push(b'\n');
+    /// Puts a message before all of the client's.
+    pub(super) fn open_with(&mut self, message: &[u8]) {
+        let mut line = Vec::new();
+        Framing::Newline.encode(message, &mut line);
         self.opening.push_back(line);
     }
 

@@ -17,8 +17,8 @@ use std::process::ExitCode;
 use patterm_host::Project;
 
 use crate::args::{McpStdio, project_key};
-use crate::complain;
 use crate::identity::Identity;
+use crate::said::complain;
 use output::Output;
 
 /// Which server is meant, and who calls it.

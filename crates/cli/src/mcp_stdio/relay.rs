@@ -284,7 +284,7 @@ impl Relay {
     fn open(&mut self, stream: std::os::unix::net::UnixStream) -> anyhow::Result<()> {
         let mut connection = Connection::new(stream)?;
         match self.wanted.identity.greeting(self.wanted.project_key.as_deref()) {
-            Ok(greeting) => greeting.into_iter().for_each(|g| connection.open_with(g.into_bytes())),
+            Ok(greeting) => greeting.into_iter().for_each(|g| connection.open_with(g.as_bytes())),
             Err(why) => {
                 self.link = Link::Refused(why);
                 return Ok(());
@@ -293,10 +293,10 @@ impl Relay {
         self.replayed = None;
         if let Some((params, initialized)) = self.ledger.handshake() {
             let id = self.ledger.free_id(&mut self.own_ids);
-            connection.open_with(reply::request(&id, "initialize", Some(params)));
+            connection.open_with(&reply::request(&id, "initialize", Some(params)));
             // Unless the client's own word has not been sent yet.
             if initialized && !self.queue.iter().any(|message| message.is_initialized) {
-                connection.open_with(reply::notification(INITIALIZED, None));
+                connection.open_with(&reply::notification(INITIALIZED, None));
             }
             self.replayed = Some(id);
         }
@@ -407,17 +407,9 @@ fn refusal(Malformed { id, error }: Malformed) -> Vec<u8> {
     reply::error(id.as_ref(), &error)
 }
 
-/// A message as one line. Line feeds in it can only stand between tokens: in a string JSON
-/// escapes them.
 fn as_line(body: &[u8]) -> Vec<u8> {
     let mut line = Vec::new();
     Framing::Newline.encode(body, &mut line);
-    let end = line.len() - 1;
-    for byte in &mut line[..end] {
-        if matches!(byte, b'\n' | b'\r') {
-            *byte = b' ';
-        }
-    }
     line
 }
 

@@ -10,7 +10,8 @@ use patterm_host::project_file::ProjectFile;
 use serde_json::{Map, Value};
 
 use crate::init::quoted;
-use crate::{say, start};
+use crate::said::{one_line, say, shown_path};
+use crate::start;
 
 /// The file that many clients read.
 const MCP_JSON: &str = ".mcp.json";
@@ -65,7 +66,7 @@ pub(super) fn run(file: Option<&Path>) -> anyhow::Result<()> {
         written.with_context(|| format!("cannot write {}", path.display()))?;
     }
     for line in &found.left {
-        say(&format!("left out  {line}"));
+        say(&one_line(&format!("left out  {line}")));
     }
     for (name, _) in &found.tables {
         say(&format!("added     {name}"));
@@ -75,8 +76,8 @@ pub(super) fn run(file: Option<&Path>) -> anyhow::Result<()> {
         false => say(&format!(
             "{} has them; `patterm trust` lets them run. Clients that read {} themselves start their \
              own as well, until it is gone.",
-            path.display(),
-            from.display()
+            shown_path(&path),
+            shown_path(&from)
         )),
     }
     Ok(())

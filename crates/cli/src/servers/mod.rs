@@ -6,7 +6,7 @@ use patterm_wire::servers::{Answer, METHOD, Server, Wish};
 
 use crate::args::{Servers, ServersVerb};
 use crate::client::Client;
-use crate::said::say;
+use crate::said::{one_line, say, say_json};
 use crate::timers::duration;
 
 pub(crate) use import::in_mcp_json;
@@ -28,7 +28,7 @@ fn look(as_json: bool) -> anyhow::Result<()> {
     let answer = Client::connect()?.look(METHOD, &serde_json::to_value(Wish::default())?)?;
     let Answer { servers } = serde_json::from_value(answer.clone())?;
     match (as_json, servers.is_empty()) {
-        (true, _) => say(&answer["servers"].to_string()),
+        (true, _) => say_json(&answer["servers"])?,
         (false, true) => {
             say("no shared servers; `[servers.NAME]` in patterm.toml names one, `patterm servers \
              import` takes them from an .mcp.json")
@@ -48,10 +48,10 @@ fn table(servers: &[Server]) -> String {
         rows.push(format!(
             "{:<wide$}  {:<8}  {up:<8}  {:<9}  {:<8}  {tools:<5}  {}",
             named(server),
-            server.state,
+            one_line(&server.state),
             server.in_flight,
             server.restarts,
-            server.place
+            one_line(&server.place)
         ));
         if server.noise > 0 {
             rows.push(format!(
@@ -62,16 +62,17 @@ fn table(servers: &[Server]) -> String {
         // Of one that runs, what is said of it is over.
         let mark = if server.state == "running" { "its last error:" } else { "!" };
         for line in server.last_error.iter().flat_map(|error| error.lines()) {
-            rows.push(format!("{:wide$}  {mark} {line}", ""));
+            rows.push(format!("{:wide$}  {mark} {}", "", one_line(line)));
         }
     }
     rows.join("\n")
 }
 
 fn named(server: &Server) -> String {
+    let name = one_line(&server.name);
     match &server.owner {
-        Some(owner) => format!("{} ({owner})", server.name),
-        None => server.name.clone(),
+        Some(owner) => format!("{name} ({})", one_line(owner)),
+        None => name,
     }
 }
 

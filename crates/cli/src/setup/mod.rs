@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use crate::args::Setup;
-use crate::say;
+use crate::said::{say, shown_path};
 use crate::trust::confirmed;
 use clients::Form;
 
@@ -35,7 +35,7 @@ pub(crate) fn run(options: &Setup) -> anyhow::Result<()> {
     };
     let path = client.path.canonicalize().unwrap_or_else(|_| client.path.clone());
     if options.print {
-        say(&format!("{}:\n\n{shown}", path.display()));
+        say(&format!("{}:\n\n{shown}", shown_path(&path)));
         return Ok(());
     }
     let before = match std::fs::read_to_string(&path) {
@@ -49,10 +49,10 @@ pub(crate) fn run(options: &Setup) -> anyhow::Result<()> {
     };
     let by_hand = || format!("{} is left as it is; add this by hand:\n\n{shown}", path.display());
     let Change::To(after) = changed.with_context(by_hand)? else {
-        say(&format!("{} knows patterm already", path.display()));
+        say(&format!("{} knows patterm already", shown_path(&path)));
         return Ok(());
     };
-    say(&format!("{} gets:\n\n{shown}", path.display()));
+    say(&format!("{} gets:\n\n{shown}", shown_path(&path)));
     if !options.yes && !confirmed("\nChange it?")? {
         anyhow::bail!("nothing was changed");
     }

@@ -39,7 +39,7 @@ pub struct Spawned {
     /// The name of its pane.
     pub name: String,
     /// Its pane.
-    pub pane: Pane,
+    pub pane: Arc<Pane>,
 }
 
 /// A server that is a program here.

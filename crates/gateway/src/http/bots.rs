@@ -52,7 +52,7 @@ async fn serve(
     note: &mut Note,
 ) -> Result<Response, Refused> {
     let (parts, body) = request.into_parts();
-    let principal = shared.admit(&parts.headers)?;
+    let principal = shared.admit(&parts.uri, &parts.headers)?;
     note.by(&principal.name);
     let (bot, container) = address(parts.uri.path())?;
     note.at(format!("{DOOR}/{bot}/{container}"));

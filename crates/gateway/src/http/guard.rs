@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::{HeaderMap, Request, StatusCode, header};
+use axum::http::{HeaderMap, Request, header};
 use futures_util::future::Either;
 use hyper::body::Incoming;
 use hyper::service::{Service, service_fn};
@@ -15,7 +15,6 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 
-use super::answer::Refused;
 use super::head_timer::HeadTimer;
 use super::mcp;
 use super::state::Shared;
@@ -117,86 +116,10 @@ pub(super) async fn accept(
     let _ = tokio::time::timeout(END_PATIENCE, room.acquire_many(all.saturating_sub(1))).await;
 }
 
-/// Where a request may come from.
-#[derive(Debug)]
-pub(super) struct Bounds {
-    pub(super) hosts: Vec<String>,
-    pub(super) origins: Vec<String>,
-}
-
-impl Bounds {
-    /// Refuses what asks for another host, or comes from a foreign site: a page in a browser can
-    /// reach the loopback, and a name that it made up.
-    pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), Refused> {
-        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-        let host = host.unwrap_or_default();
-        if !self.is_host(host) {
-            let why = format!("`Host: {host}` is not a name of this server");
-            return Err(Refused::new(StatusCode::FORBIDDEN, why));
-        }
-        for origin in headers.get_all(header::ORIGIN) {
-            let origin = origin.to_str().unwrap_or("?");
-            if !self.is_origin(origin) {
-                let why = format!("`Origin: {origin}` may not call this server");
-                return Err(Refused::new(StatusCode::FORBIDDEN, why));
-            }
-        }
-        Ok(())
-    }
-
-    fn is_host(&self, host: &str) -> bool {
-        let name = without_port(host);
-        let local = ["localhost", "127.0.0.1", "[::1]"].contains(&name);
-        local || self.hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
-    }
-
-    fn is_origin(&self, origin: &str) -> bool {
-        let local = origin
-            .strip_prefix("http://")
-            .or_else(|| origin.strip_prefix("https://"))
-            .is_some_and(|host| self.is_host(host) && !host.contains('/'));
-        local || self.origins.iter().any(|known| known.eq_ignore_ascii_case(origin))
-    }
-}
-
-/// A host without its port, an address of six bytes in its brackets.
-fn without_port(host: &str) -> &str {
-    let end = match host.find(']') {
-        Some(bracket) => bracket + 1,
-        None => host.find(':').unwrap_or(host.len()),
-    };
-    &host[..end]
-}
-
-/// The token of a request.
+/// The token of a request; none where there are two to choose from.
 pub(super) fn token(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let mut all = headers.get_all(header::AUTHORIZATION).iter();
+    let value = all.next().filter(|_| all.next().is_none())?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hosts_and_origins() {
-        let bounds = Bounds {
-            hosts: vec!["box.example".into()],
-            origins: vec!["https://app.example".into()],
-        };
-        for host in ["localhost", "127.0.0.1:8080", "[::1]:9", "box.example:1", "BOX.example"] {
-            assert!(bounds.is_host(host), "{host}");
-        }
-        for host in ["", "evil.example", "localhost.evil.example", "127.0.0.1.nip.io", "[::2]"] {
-            assert!(!bounds.is_host(host), "{host}");
-        }
-        for origin in ["http://localhost:3000", "https://127.0.0.1", "https://app.example"] {
-            assert!(bounds.is_origin(origin), "{origin}");
-        }
-        for origin in ["null", "http://evil.example", "http://localhost/x", "file://", "localhost"]
-        {
-            assert!(!bounds.is_origin(origin), "{origin}");
-        }
-    }
 }

@@ -70,6 +70,10 @@ impl Marked {
         for argument in arguments.into_iter().flatten() {
             let mut path = vec!["params", "arguments"];
             path.extend(argument.path.iter().map(String::as_str));
+            if raw::is_ambiguous(text, &path) {
+                let why = format!("`{}` stands twice in the body", path.join("."));
+                return Err(mismatch(why));
+            }
             let body = raw::at_path(text, &path).map(|span| &text[span]);
             let body = body.filter(|body| *body != "null");
             let header = text_of(headers, &argument.header)?.map(decoded).transpose()?;
@@ -147,6 +151,7 @@ mod tests {
         check(r#"{"a":"H\u0065llo"}"#, &[("mcp-param-region", "=?base64?SGVsbG8=?=")], true);
         check(r#"{"b":{"c":42}}"#, &[("mcp-param-count", "42.0")], true);
         check(r#"{"a":"x"}"#, &[], false);
+        check(r#"{"a":"x","a":"y"}"#, &[("mcp-param-region", "x")], false);
         check(r#"{"a":"x"}"#, &[("mcp-param-region", "y")], false);
         check("{}", &[("mcp-param-region", "x")], false);
         check(r#"{"a":"Hello"}"#, &[("mcp-param-region", "=?base64?SGVsbG8?=")], false);

@@ -96,7 +96,7 @@ async fn serve_noted<B: Readable>(
     note: &mut Note,
 ) -> Result<Response, Refused> {
     let (parts, body) = request.into_parts();
-    let principal = shared.admit(&parts.headers)?;
+    let principal = shared.admit(&parts.uri, &parts.headers)?;
     note.by(&principal.name);
     let response = match parts.method {
         Method::POST => {

@@ -2,6 +2,7 @@
 //! eras. Nobody is served without a token, from another site, or under another host's name.
 
 mod answer;
+mod authority;
 mod bot_servers;
 mod bots;
 mod guard;
@@ -93,6 +94,9 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Sessions of all clients together.
     pub sessions: usize,
+    /// Sessions of one token, so that no token takes what others need. One more takes the place of
+    /// the one of them that was not used for the longest time.
+    pub sessions_per_token: usize,
     /// Connections at the same time.
     pub connections: usize,
     /// How long headers may take to come.
@@ -101,11 +105,22 @@ pub struct Limits {
     pub session_idle: std::time::Duration,
 }
 
+/// A hundred agents with ten servers each.
+const DEFAULT_SESSIONS: usize = 1_024;
+
+/// The sessions that one token has of so many, unless settings say otherwise: an eighth, so that eight
+/// tokens that take all they can leave nobody out.
+#[must_use]
+pub fn per_token(sessions: usize) -> usize {
+    (sessions / 8).max(1)
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
             body_bytes: patterm_wire::DEFAULT_MESSAGE_LIMIT,
-            sessions: 1_024,
+            sessions: DEFAULT_SESSIONS,
+            sessions_per_token: per_token(DEFAULT_SESSIONS),
             connections: 1_024,
             header_patience: std::time::Duration::from_secs(10),
             session_idle: std::time::Duration::from_secs(3_600),

@@ -18,6 +18,9 @@ use crate::{Gateway, fits, raw};
 /// The code of refusals that JSON-RPC has no code for.
 const FORBIDDEN: i64 = -32000;
 
+/// The request that calls a tool.
+const CALL: &str = "tools/call";
+
 /// How long what a server says of its tools is taken as it was.
 const KNOWN_FOR: Duration = Duration::from_secs(10);
 
@@ -123,8 +126,15 @@ impl Scoped {
         if self.scope.is_narrow() && !METHODS.contains(&method) {
             return Err(forbidden(format!("this token is not good for `{method}`")));
         }
-        if method != "tools/call" || self.is_whole() {
+        if self.is_whole() {
             return Ok(());
+        }
+        if method != CALL {
+            // A server that does not care for case or blanks would take it for a call.
+            return match method.trim().eq_ignore_ascii_case(CALL) {
+                true => Err(ErrorObject::method_not_found(method)),
+                false => Ok(()),
+            };
         }
         /// A member that stands twice is an error: who knows which one the server takes.
         #[derive(Deserialize)]

@@ -112,15 +112,22 @@ impl Session {
     }
 
     pub(super) fn note_use(&self) {
-        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        // Fine enough to tell which of two sessions was used last.
+        let now = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.used.store(now, Ordering::Relaxed);
     }
 
+    /// Whether a call of it is in flight.
+    pub(super) fn is_busy(&self) -> bool {
+        !self.lock().requests.is_empty()
+    }
+
+    /// How long nobody used it.
     pub(super) fn idle(&self) -> Duration {
-        let used = Duration::from_millis(self.used.load(Ordering::Relaxed));
-        match self.lock().requests.is_empty() {
-            true => self.began.elapsed().saturating_sub(used),
-            false => Duration::ZERO,
+        let used = Duration::from_nanos(self.used.load(Ordering::Relaxed));
+        match self.is_busy() {
+            false => self.began.elapsed().saturating_sub(used),
+            true => Duration::ZERO,
         }
     }
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
+use patterm_wire::line;
 use tokio::sync::Notify;
 
 /// Events of one stream that are kept for a client that broke off.
@@ -34,12 +35,15 @@ struct Held {
 }
 
 impl Stream {
-    /// Adds an event.
-    pub(super) fn push(&self, number: u64, text: &str) {
+    /// Adds an event that says a JSON text: a line end in it would end the event.
+    pub(super) fn push(&self, number: u64, json: &str) {
         let mut held = self.lock();
         let id = held.next;
         held.next += 1;
-        let event = Bytes::from(format!("id: {number}-{id}\ndata: {text}\n\n"));
+        let mut event = format!("id: {number}-{id}\ndata: ").into_bytes();
+        line::append(json.as_bytes(), &mut event);
+        event.extend_from_slice(b"\n\n");
+        let event = Bytes::from(event);
         held.bytes += event.len();
         held.events.push_back((id, event));
         while held.events.len() > KEPT_EVENTS || (held.bytes > KEPT_BYTES && held.events.len() > 1)

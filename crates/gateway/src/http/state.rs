@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
@@ -14,8 +14,9 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::answer::{Refused, json};
+use super::authority::Bounds;
 use super::bot_servers::BotServers;
-use super::guard::{Bounds, Principal, token};
+use super::guard::{Principal, token};
 use super::marked::Marked;
 use super::note::Counts;
 use super::scope::{ReadOnly, Scoped};
@@ -48,7 +49,7 @@ struct Inner {
 
 impl Shared {
     pub(super) fn new(doors: Doors) -> Self {
-        let bounds = Bounds { hosts: doors.hosts.clone(), origins: doors.origins.clone() };
+        let bounds = Bounds::new(&doors.hosts, &doors.origins);
         let bots = doors.bots.clone().map(BotServers::new);
         let (sessions, read_only, counts, marked, body_timers) = Default::default();
         Self(Arc::new(Inner {
@@ -93,8 +94,8 @@ impl Shared {
     }
 
     /// Lets a request in, or not.
-    pub(super) fn admit(&self, headers: &HeaderMap) -> Result<Principal, Refused> {
-        self.0.bounds.check(headers)?;
+    pub(super) fn admit(&self, uri: &Uri, headers: &HeaderMap) -> Result<Principal, Refused> {
+        self.0.bounds.check(uri, headers)?;
         let token = token(headers);
         let admitted = token.and_then(|token| self.0.doors.gatekeeper.admit(token));
         admitted.ok_or_else(|| {
@@ -127,7 +128,14 @@ impl Shared {
                 line.map(|(line, told)| (Arc::new(line) as Arc<dyn Talk>, told))
             }
         };
-        let (talk, told) = begun.map_err(|refusal| refused(&refusal))?;
+        let (talk, told) = begun.map_err(|refusal| match refusal.kind {
+            // It names those that there are, which is not for a token of some servers.
+            RefusalKind::Unknown if principal.scope.servers.is_some() => {
+                let why = format!("there is no server `{server}`");
+                refused(&Refusal::new(RefusalKind::Unknown, why))
+            }
+            _ => refused(&refusal),
+        })?;
         let gateway = &self.0.doors.gateway;
         // What a server shows may change while a session lasts.
         let is_whole =
@@ -155,14 +163,33 @@ impl Shared {
         })
     }
 
+    /// Keeps a session. A token that has as many as it may loses the one that it used least lately.
     pub(super) fn keep(&self, session: Arc<Session>) -> Result<(), Refused> {
+        let limits = &self.0.doors.limits;
         let mut sessions = self.sessions();
-        let most = self.0.doors.limits.sessions;
-        if sessions.len() >= most {
-            let why = format!("there are {most} sessions already, which is the bound");
+        let own = || sessions.values().filter(|other| other.principal == session.principal);
+        let mut idlest = None;
+        if own().count() >= limits.sessions_per_token {
+            let unused = own().filter(|other| !other.is_busy());
+            idlest = unused.max_by_key(|other| other.idle()).cloned();
+            if idlest.is_none() {
+                let why = format!(
+                    "this token has {} sessions with calls in flight, which is its bound \
+                     (sessions_per_token); end one, or wait for an answer",
+                    limits.sessions_per_token
+                );
+                return Err(Refused::new(StatusCode::TOO_MANY_REQUESTS, why));
+            }
+        }
+        if sessions.len() - usize::from(idlest.is_some()) >= limits.sessions {
+            let why = format!("there are {} sessions already, which is the bound", limits.sessions);
             return Err(Refused::new(StatusCode::TOO_MANY_REQUESTS, why));
         }
         sessions.insert(session.id.clone(), session);
+        drop(sessions);
+        if let Some(idlest) = idlest {
+            self.end_session(&idlest);
+        }
         Ok(())
     }
 
@@ -263,8 +290,12 @@ pub(super) async fn healthz() -> Response {
 }
 
 /// `GET /servers`.
-pub(super) async fn servers(State(shared): State<Shared>, headers: HeaderMap) -> Response {
-    let scope = match shared.admit(&headers) {
+pub(super) async fn servers(
+    State(shared): State<Shared>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
+    let scope = match shared.admit(&uri, &headers) {
         Ok(principal) => principal.scope,
         Err(refused) => return refused.into_response(),
     };
@@ -290,12 +321,20 @@ pub(super) async fn servers(State(shared): State<Shared>, headers: HeaderMap) ->
     json(StatusCode::OK, json!({ "servers": all }).to_string())
 }
 
-/// `GET /metrics`, as Prometheus reads it.
-pub(super) async fn metrics(State(shared): State<Shared>, headers: HeaderMap) -> Response {
-    if let Err(refused) = shared.admit(&headers) {
-        return refused.into_response();
-    }
-    let all = shared.doors().gateway.status();
+/// `GET /metrics`, as Prometheus reads it: what the token is good for. Counts of the whole endpoint are
+/// for tokens that are good for all servers.
+pub(super) async fn metrics(
+    State(shared): State<Shared>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
+    let principal = match shared.admit(&uri, &headers) {
+        Ok(principal) => principal,
+        Err(refused) => return refused.into_response(),
+    };
+    let scope = &principal.scope;
+    let mut all = shared.doors().gateway.status();
+    all.retain(|(server, ..)| scope.has_server(server));
     let mut text = String::new();
     let mut family = |name: &str, kind: &str, of: &dyn Fn(&crate::ServerStatus) -> u64| {
         let _ = writeln!(text, "# TYPE patterm_server_{name} {kind}");
@@ -314,9 +353,13 @@ pub(super) async fn metrics(State(shared): State<Shared>, headers: HeaderMap) ->
     family("in_flight", "gauge", &|status| u64::try_from(status.in_flight).unwrap_or(u64::MAX));
     family("restarts_total", "counter", &|status| status.restarts);
     family("noise_total", "counter", &|status| status.noise);
-    let sessions = shared.sessions().len();
+    let whole = scope.servers.is_none();
+    let counts = |session: &&Arc<Session>| whole || session.principal == principal.name;
+    let sessions = shared.sessions().values().filter(counts).count();
     let _ = writeln!(text, "# TYPE patterm_http_sessions gauge\npatterm_http_sessions {sessions}");
-    shared.counts().write(&mut text);
+    if whole {
+        shared.counts().write(&mut text);
+    }
     let mut response = text.into_response();
     let kind = HeaderValue::from_static("text/plain; version=0.0.4");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);

@@ -1,11 +1,12 @@
 //! What callers send.
 
-use patterm_wire::error::METHOD_NOT_FOUND;
+use patterm_wire::error::{INVALID_REQUEST, METHOD_NOT_FOUND};
 use patterm_wire::{ErrorObject, Id, reply};
 
 use super::era::{self, Crossing, Era, Filter};
 use super::stage::{Need, Stage};
 use super::{Ask, LineId, Listener, Output, Pending, Relay};
+use crate::ambiguous::ambiguity;
 use crate::raw;
 use crate::refusal::{Refusal, RefusalKind};
 
@@ -13,6 +14,10 @@ impl<R> Relay<R> {
     /// A caller asks something.
     pub(crate) fn ask(&mut self, ask: Ask<R>) {
         let all = self.in_flight();
+        if let Some(why) = ambiguity(&ask.text) {
+            let error = ErrorObject::new(INVALID_REQUEST, why);
+            return self.out.push(Output::Answer(ask.reply, reply::error(Some(&ask.id), &error)));
+        }
         let line = self.lines.entry(ask.line).or_default();
         if line.calls.contains_key(&ask.id) {
             let body = reply::error(Some(&ask.id), &ErrorObject::duplicate_id());
@@ -166,8 +171,11 @@ impl<R> Relay<R> {
                     self.cancel(line, &id, &why);
                 }
             }
-            _ if self.terms.exclusive => self.out.push(Output::Write(text.to_owned())),
-            // What one caller says of itself is not so for the others.
+            // What one caller says of itself is not so for the others. And nothing but what MCP knows
+            // as a notification: some servers do what a request without an id says.
+            _ if self.terms.exclusive && method.starts_with("notifications/") => {
+                self.pass_on(text);
+            }
             _ => {}
         }
     }
@@ -176,6 +184,13 @@ impl<R> Relay<R> {
     pub(crate) fn respond(&mut self, line: LineId, id: &Id, text: &str) {
         let asked = self.lines.get_mut(&line).is_some_and(|line| line.asked.remove(id));
         if asked {
+            self.pass_on(text);
+        }
+    }
+
+    /// Writes what expects no answer, unless it could be read as something else.
+    fn pass_on(&mut self, text: &str) {
+        if ambiguity(text).is_none() {
             self.out.push(Output::Write(text.to_owned()));
         }
     }

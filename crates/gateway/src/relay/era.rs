@@ -174,6 +174,16 @@ pub(super) fn to_listener(text: &str, id: &str) -> String {
     }
 }
 
+/// Whether the result of `server/discover` names the stateless revision.
+pub(super) fn is_modern(discover: &str) -> bool {
+    raw::member(discover, "supportedVersions").is_some_and(|versions| versions.contains(MODERN))
+}
+
+/// What a stateless server says of itself.
+pub(super) fn server_info(discover: &str) -> Option<&str> {
+    raw::at_path(discover, &["_meta", META_SERVER]).map(|span| &discover[span])
+}
+
 /// What `server/discover` is answered with for a server that has only a handshake.
 pub(super) fn discovered(initialize: &str) -> String {
     let part = |name: &str| raw::member(initialize, name);
@@ -192,7 +202,7 @@ pub(super) fn initialized(discover: &str) -> String {
     let part = |name: &str| raw::member(discover, name);
     let instructions =
         part("instructions").map(|text| format!(",\"instructions\":{text}")).unwrap_or_default();
-    let info = raw::at_path(discover, &["_meta", META_SERVER]).map(|span| &discover[span]);
+    let info = server_info(discover);
     format!(
         "{{\"protocolVersion\":\"{LEGACY}\",\"capabilities\":{},\"serverInfo\":{}{instructions}}}",
         part("capabilities").unwrap_or("{}"),

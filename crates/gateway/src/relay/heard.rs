@@ -1,7 +1,7 @@
 //! What the server prints.
 
 use patterm_wire::error::{INTERNAL_ERROR, METHOD_NOT_FOUND};
-use patterm_wire::{ErrorObject, Id, Incoming, Message, reply};
+use patterm_wire::{ErrorObject, Id, Incoming, Malformed, Message, reply};
 
 use super::era::{self, Crossing};
 use super::{LineId, Output, Relay};
@@ -19,21 +19,38 @@ impl<R> Relay<R> {
         if line.trim_ascii().is_empty() {
             return;
         }
-        let Ok(text) = std::str::from_utf8(line) else {
-            self.noise += 1;
-            return;
-        };
-        match Incoming::parse(line) {
-            Ok(Incoming::One(message)) => self.hear_message(message, text),
-            Ok(Incoming::Batch(elements)) => {
+        match (Incoming::parse(line), std::str::from_utf8(line)) {
+            (Ok(Incoming::One(message)), Ok(text)) => self.hear_message(message, text),
+            (Ok(Incoming::Batch(elements)), _) => {
                 for element in elements {
                     match Message::from_raw(element) {
                         Ok(message) => self.hear_message(message, element.get()),
-                        Err(_) => self.noise += 1,
+                        Err(malformed) => self.hear_malformed(element.get().as_bytes(), &malformed),
                     }
                 }
             }
-            Err(_) => self.noise += 1,
+            (Err(malformed), _) => self.hear_malformed(line, &malformed),
+            // Only text is a message.
+            (Ok(_), Err(_)) => {}
+        }
+    }
+
+    /// Takes what is no message. Where it stands in the place of an answer, its caller need not wait
+    /// for another one.
+    fn hear_malformed(&mut self, line: &[u8], malformed: &Malformed) {
+        self.noise += 1;
+        let id = patterm_wire::id_in_prefix(line);
+        let own = id.and_then(|id| id.as_json().parse().ok());
+        let Some(own) = own else { return };
+        let why = &malformed.error.message;
+        let message = format!("the server's answer cannot be read: {why}");
+        if self.greeted(own, Err(&message)) {
+            return;
+        }
+        if let Some(pending) = self.forget(own) {
+            let error = ErrorObject::new(INTERNAL_ERROR, message);
+            let body = reply::error(Some(&pending.id), &error);
+            self.out.push(Output::Answer(pending.reply, body));
         }
     }
 

@@ -4,6 +4,7 @@
 mod asked;
 mod era;
 mod heard;
+mod ids;
 mod stage;
 #[cfg(test)]
 mod tests;
@@ -17,8 +18,9 @@ use crate::raw;
 use crate::refusal::Refusal;
 use era::Crossing;
 pub(crate) use era::{Era, MODERN, REVISIONS};
-use stage::Stage;
+pub(crate) use ids::Ids;
 pub(crate) use stage::{Eras, Hello};
+use stage::{Probe, Stage};
 
 /// A caller's line to a session.
 pub(crate) type LineId = u64;
@@ -56,6 +58,8 @@ pub(crate) enum Output<R> {
     WriteInitialized(String),
     /// Answer a caller.
     Answer(R, Vec<u8>),
+    /// Give a caller its request back: the server never saw it, and another may.
+    GiveBack(R, String),
     /// Tell a caller something, if it can be told: about this request of his.
     Tell { line: LineId, about: Option<Id>, text: String },
 }
@@ -103,7 +107,8 @@ pub(crate) struct Relay<R> {
     stage: Stage,
     eras: Eras,
     hello: Hello,
-    next: u64,
+    probe: Probe,
+    ids: Ids,
     pending: HashMap<u64, Pending<R>>,
     waiting: Vec<Ask<R>>,
     listeners: Vec<Listener<R>>,
@@ -117,13 +122,14 @@ pub(crate) struct Relay<R> {
 
 impl<R> Relay<R> {
     /// A session whose server was just started; `eras` is what is known from an earlier one.
-    pub(crate) fn new(terms: Terms, eras: Eras) -> Self {
+    pub(crate) fn new(terms: Terms, eras: Eras, ids: Ids) -> Self {
         Self {
             terms,
             stage: Stage::Silent,
             eras,
             hello: Hello::default(),
-            next: 1,
+            probe: Probe::default(),
+            ids,
             pending: HashMap::new(),
             waiting: Vec::new(),
             listeners: Vec::new(),
@@ -191,9 +197,15 @@ impl<R> Relay<R> {
         }
     }
 
-    /// The session is over: whoever waits hears why.
-    pub(crate) fn close(&mut self, refusal: &Refusal) {
+    /// The session is over: whoever waits hears why. Where the server died of the probe, who waited
+    /// for the handshake may ask another one.
+    pub(crate) fn close(&mut self, refusal: &Refusal, of_probe: bool) {
         let error = refusal.to_error();
+        if of_probe {
+            for ask in std::mem::take(&mut self.waiting) {
+                self.out.push(Output::GiveBack(ask.reply, ask.text));
+            }
+        }
         let mut pending: Vec<_> = std::mem::take(&mut self.pending).into_iter().collect();
         pending.sort_by_key(|(own, _)| *own);
         let pending = pending.into_iter().map(|(_, p)| (p.id, p.reply));
@@ -249,8 +261,8 @@ impl<R> Relay<R> {
     }
 
     fn own_id(&mut self) -> u64 {
-        let own = self.next;
-        self.next += 1;
-        own
+        let (pending, listening) = (&self.pending, self.own_listening);
+        let greeting = self.greeting().map(|(own, _)| own);
+        self.ids.next(|id| pending.contains_key(&id) || [listening, greeting].contains(&Some(id)))
     }
 }

@@ -22,6 +22,17 @@ pub(crate) struct Hello {
     pub(crate) initialize: Option<String>,
 }
 
+/// What became of the question whether a server is of the stateless era.
+#[derive(Debug, Default)]
+pub(super) struct Probe {
+    /// It is not asked, whatever comes: it ended the server before.
+    pub(super) forbidden: bool,
+    /// It was asked in this session.
+    asked: bool,
+    /// It was not answered in time under this id; a server that was slow to start may yet.
+    late: Option<u64>,
+}
+
 /// What the session waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Stage {
@@ -61,8 +72,39 @@ impl<R> Relay<R> {
     /// The server has had its time to answer the probe: it is of the older era.
     pub(crate) fn probe_is_over(&mut self, own: u64) {
         if self.stage == Stage::Discovering(own) {
+            self.probe.late = Some(own);
             self.discovered(None);
         }
+    }
+
+    /// The server is not probed: that ended it before.
+    pub(crate) fn forbid_probe(&mut self) {
+        self.probe.forbidden = true;
+        self.eras.modern = Some(false);
+    }
+
+    /// Whether it was seen in this session, or in the one before, what the server makes of the probe.
+    pub(crate) fn was_probed(&self) -> bool {
+        self.probe.asked || self.probe.forbidden
+    }
+
+    /// Whether the server was probed and has answered no handshake: if it ends now, then of that.
+    pub(crate) fn dies_of_probe(&self) -> bool {
+        self.probe.asked && self.hello == Hello::default() && self.stage != Stage::Closed
+    }
+
+    /// The version that the server says it has; `None` before it was greeted.
+    pub(crate) fn version(&self) -> Option<String> {
+        let info = match (&self.hello.initialize, &self.hello.discover) {
+            (Some(initialize), _) => crate::raw::member(initialize, "serverInfo"),
+            (None, discover) => discover.as_deref().and_then(era::server_info),
+        };
+        serde_json::from_str(crate::raw::member(info?, "version")?).ok()
+    }
+
+    /// Whether the server has answered a handshake.
+    pub(crate) fn is_greeted(&self) -> bool {
+        self.hello != Hello::default()
     }
 
     /// How writing `notifications/initialized` went: if it failed, only that is repeated.
@@ -109,6 +151,7 @@ impl<R> Relay<R> {
 
     fn discover(&mut self) {
         let own = self.own_id();
+        self.probe.asked = true;
         self.stage = Stage::Discovering(own);
         let params = format!("{{\"_meta\":{{{}}}}}", era::stateless_meta(None));
         let id = Id::from_number(own);
@@ -153,14 +196,25 @@ impl<R> Relay<R> {
                 }
                 Err(error) => self.not_greeted(error),
             },
+            _ if self.probe.late == Some(own) => {
+                self.probe.late = None;
+                self.discovered_late(outcome.ok());
+            }
             _ => return false,
         }
         true
     }
 
+    /// The answer to the probe comes after the handshake of the older era was begun: it has both.
+    fn discovered_late(&mut self, result: Option<&str>) {
+        if let Some(result) = result.filter(|result| era::is_modern(result)) {
+            self.eras.modern = Some(true);
+            self.hello.discover = Some(result.to_owned());
+        }
+    }
+
     fn discovered(&mut self, result: Option<&str>) {
-        let versions = result.and_then(|result| crate::raw::member(result, "supportedVersions"));
-        let modern = versions.is_some_and(|versions| versions.contains(era::MODERN));
+        let modern = result.is_some_and(era::is_modern);
         self.eras.modern = Some(modern);
         self.stage = Stage::Ready;
         if modern {
@@ -181,6 +235,11 @@ impl<R> Relay<R> {
             if self.eras.legacy == Some(false) && self.hello.discover.is_some() {
                 self.listen_for_all();
             }
+            return self.flush();
+        }
+        if !self.probe.asked && !self.probe.forbidden {
+            // An earlier one was of the older era; this one is another.
+            self.eras.modern = None;
             return self.flush();
         }
         // The next call tries again.

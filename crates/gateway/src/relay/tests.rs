@@ -13,7 +13,9 @@ const DISCOVER_META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion
 
 impl Talk {
     fn new(terms: Terms, modern: Option<bool>) -> Self {
-        Self(Relay::new(terms, Eras { modern, legacy: None }))
+        let mut count = 1..;
+        let ids = Ids::of(move || count.next().unwrap());
+        Self(Relay::new(terms, Eras { modern, legacy: None }, ids))
     }
 
     /// A shared session with a server that is known to be of the older era, and greeted.
@@ -54,6 +56,7 @@ impl Talk {
                 Output::Write(text) => writeln!(said, "to server: {text}"),
                 Output::WriteInitialized(text) => writeln!(said, "to server, told: {text}"),
                 Output::Answer(to, body) => writeln!(said, "to {to}: {}", text(body)),
+                Output::GiveBack(to, text) => writeln!(said, "back to {to}: {text}"),
                 Output::Tell { line, about, text } => {
                     let about = about.map_or("-".into(), |id| id.as_json().to_owned());
                     writeln!(said, "tell {line} of {about}: {text}")
@@ -141,11 +144,70 @@ fn a_refused_handshake_is_told_to_each_and_tried_again_by_the_next() {
     talk.ask(2, "1", "tools/list", "{}");
     talk.said();
     talk.hear(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}"#);
+    // What an earlier one was like may be so no more.
+    let said = talk.said();
+    assert!(said.starts_with(r#"to server: {"id":2,"method":"server/discover""#), "{said}");
+    talk.hear(r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"what?"}}"#);
     let said = talk.said();
     assert_eq!(said.matches("refuses the handshake").count(), 2, "{said}");
     assert!(said.contains(r#""kind":"unavailable""#), "{said}");
     talk.ask(2, "1", "tools/list", "{}");
     assert!(talk.said().contains("server/discover"));
+}
+
+#[test]
+fn a_server_that_dies_of_the_probe_gives_back_what_it_never_saw() {
+    let ended = Refusal::new(crate::RefusalKind::Ended, "it exited");
+    let mut talk = Talk::new(Terms::default(), None);
+    talk.ask(1, "1", "tools/list", "{}");
+    talk.said();
+    assert!(talk.0.dies_of_probe());
+    talk.0.close(&ended, true);
+    talk.check(r#"back to 1: {"id":1,"method":"tools/list","params":{}}"#);
+    // The next one is not asked, and dies of something else.
+    let mut talk = Talk::new(Terms::default(), None);
+    talk.0.forbid_probe();
+    talk.ask(1, "1", "tools/list", "{}");
+    assert!(talk.said().contains("initialize"));
+    assert!(!talk.0.dies_of_probe());
+    talk.hear(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}"#);
+    assert!(talk.said().contains("refuses the handshake"), "it is not asked after that either");
+}
+
+#[test]
+fn a_late_answer_to_the_probe_counts() {
+    let mut talk = Talk::new(Terms::default(), None);
+    talk.ask(1, "1", "tools/list", "{}");
+    talk.0.probe_is_over(1);
+    assert!(talk.said().contains(r#"{"id":2,"method":"initialize""#));
+    talk.hear(r#"{"jsonrpc":"2.0","id":1,"result":{"supportedVersions":["2026-07-28"]}}"#);
+    talk.hear(r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"no handshake"}}"#);
+    let said = talk.said();
+    assert!(said.contains(r#""method":"tools/list""#), "{said}");
+    assert_eq!(talk.0.eras(), Eras { modern: Some(true), legacy: Some(false) });
+}
+
+#[test]
+fn an_answer_that_cannot_be_read_fails_its_call_alone() {
+    let mut talk = Talk::shared();
+    talk.ask(1, "1", "tools/call", "{}");
+    talk.ask(2, "1", "tools/call", "{}");
+    talk.ask(3, "1", "tools/call", "{}");
+    talk.ask(3, "2", "tools/call", "{}");
+    talk.said();
+    let deep = "[".repeat(200_000) + &"]".repeat(200_000);
+    talk.hear(&format!(r#"{{"jsonrpc":"2.0","id":3,"result":{deep}}}"#));
+    let said = talk.said();
+    assert!(said.starts_with(r#"to 1: {"id":1,"error":{"code":-32603"#), "{said}");
+    assert!(said.contains("nested deeper than 127 levels"), "{said}");
+    // The id may stand behind it, and other things may be wrong.
+    talk.hear(&format!(r#"{{"jsonrpc":"2.0","result":{deep},"id":4}}"#));
+    assert!(talk.said().starts_with("to 2: "));
+    talk.0.hear(b"{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":\"\xff\"}");
+    assert!(talk.said().starts_with("to 3: "));
+    talk.hear(r#"[{"jsonrpc":"2.0","id":6,"result":{},"result":{}}]"#);
+    assert!(talk.said().starts_with("to 3: "));
+    assert_eq!((talk.0.in_flight(), talk.0.noise()), (0, 4));
 }
 
 #[test]
@@ -398,7 +460,7 @@ fn everybody_hears_why_it_ended() {
     talk.ask(1, "1", "tools/list", "{}");
     talk.ask(2, "2", "tools/list", "{}");
     talk.said();
-    talk.0.close(&Refusal::new(crate::RefusalKind::Ended, "it exited with code 3: boom"));
+    talk.0.close(&Refusal::new(crate::RefusalKind::Ended, "it exited with code 3: boom"), false);
     let said = talk.said();
     assert_eq!(said.matches("exited with code 3: boom").count(), 2, "{said}");
     talk.ask(1, "9", "tools/list", "{}");

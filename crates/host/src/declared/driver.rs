@@ -163,7 +163,9 @@ fn note_concerned(host: &Host, names: &[&str]) {
     for name in names {
         let ward = state.wards.of(name);
         let first = ward.changed.map_or(now, |(_, first)| first);
-        ward.changed = Some(((now + QUIET).min(first + LATEST), first));
+        let at = (now + QUIET).min(first + LATEST);
+        let not_before = ward.watch_restarts.not_before();
+        ward.changed = Some((not_before.map_or(at, |not_before| at.max(not_before)), first));
     }
 }
 
@@ -243,10 +245,11 @@ fn deed(host: &Host, file: &ProjectFile, name: &str, process: &Process) -> Deed 
     let now = Instant::now();
     let mut state = host.declared.state();
     let ward = state.wards.of(name);
-    if ward.changed.is_some_and(|(at, _)| at <= now) {
+    if let Some((_, first)) = ward.changed.filter(|(at, _)| *at <= now) {
         ward.changed = None;
         // One that was stopped on request stays so.
         if !matches!(process.status, Status::Stopped | Status::Lost) {
+            ward.watch_restarts.note(first, now);
             ward.again_at = None;
             return Deed::Restart;
         }

@@ -9,6 +9,7 @@ mod sources;
 mod standing;
 mod start;
 mod wards;
+mod watching;
 
 pub(crate) use driver::Driver;
 pub(crate) use standing::{Declared, Standing};

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::watching::WatchRestarts;
 use crate::process::{Process, Status};
 use crate::project_file::{ProjectFile, ReadyWhen};
 
@@ -18,6 +19,8 @@ pub(super) struct Ward {
     pub(super) again_at: Option<Instant>,
     /// It is restarted then, since files changed; and when the first of them did.
     pub(super) changed: Option<(Instant, Instant)>,
+    /// How often that was so.
+    pub(super) watch_restarts: WatchRestarts,
     /// The last life whose end was taken notice of.
     pub(super) seen: u64,
     /// The life whose readiness is looked for.
@@ -196,7 +199,7 @@ impl Wards {
             ready: self.is_ready(name, process, file),
             again_in: ward.again_at.map(|at| at.saturating_duration_since(Instant::now())),
             waits_for,
-            problem: ward.problem.clone(),
+            problem: ward.problem.clone().or_else(|| ward.watch_restarts.problem(Instant::now())),
         }
     }
 }

@@ -163,7 +163,7 @@ impl Deliveries {
             delivery.stage = Stage::Begun;
             delivery.receipt.evidence = "it is being put in".into();
         }
-        state::write(&self.file, VERSION, &next)?;
+        state::write_reserved(&self.file, VERSION, &next)?;
         *table = next;
         drop(table);
         self.ring();
@@ -207,7 +207,7 @@ impl Deliveries {
         });
         // What has happened cannot be undone by a full disk; a server that dies before the next
         // write calls it stalled.
-        if let Err(error) = state::write(&self.file, VERSION, &*table) {
+        if let Err(error) = state::write_reserved(&self.file, VERSION, &*table) {
             tracing::error!(%error, "the end of a delivery is not written down yet");
         }
         drop(table);

@@ -232,7 +232,8 @@ impl Pads {
     /// An edit from outside is there whether or not we can write down that we saw it: a full disk must
     /// not keep anybody from reading. Its revision names its content, so that nothing is confused.
     fn save_what_was_noticed(&self) {
-        if let Err(error) = self.save() {
+        let saved = state::write_reserved(&self.index_file, VERSION, &self.index);
+        if let Err(error) = saved {
             tracing::error!(%error, "an edit of a scratchpad is not written down yet");
         }
     }

@@ -1,5 +1,9 @@
-//! A person's hand on a keyboard: when it last typed, and whether it left something unfinished.
+//! A person's hand on a keyboard: when it last typed, and whether it left something unfinished. Only
+//! keys and pastes count; what a terminal sends by itself does not
+//! ([`patterm_screen::input`] tells them apart).
 
+use patterm_screen::input::{Parser, Stroke, Token};
+use patterm_screen::keys::KeyCode;
 use tokio::time::Instant;
 
 /// What is known of the person who types into a process.
@@ -13,23 +17,89 @@ pub(crate) struct Hand {
 
 impl Hand {
     /// Notes what was typed.
-    pub(super) fn type_in(&mut self, bytes: &[u8]) {
-        if is_report(bytes) {
-            return;
+    pub(super) fn note(&mut self, typed: Typed) {
+        if typed.any {
+            self.typed = Some(Instant::now());
         }
-        self.typed = Some(Instant::now());
-        match bytes {
-            // A key that is no text, and the end of a line, of a thought, of a program.
-            [b'\r' | b'\n' | 0x03 | 0x04 | 0x15 | 0x1b] => self.draft = false,
-            [0x1b, ..] if !bytes.starts_with(b"\x1b[200~") => {}
-            _ => self.draft = !matches!(bytes.last(), Some(b'\r' | b'\n')),
-        }
+        self.draft = typed.draft.unwrap_or(self.draft);
     }
 }
 
-/// Whether bytes from a view are what its terminal reports by itself: focus and mouse.
-fn is_report(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"\x1b[<") || matches!(bytes, b"\x1b[I" | b"\x1b[O")
+/// What a person typed among the bytes of a view.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Typed {
+    /// There was a key or a paste.
+    pub(crate) any: bool,
+    /// Whether an unfinished text is left; `None` where that is as it was before.
+    pub(super) draft: Option<bool>,
+}
+
+impl Typed {
+    fn add(&mut self, token: &Token) {
+        self.any |= token.is_typed();
+        self.draft = leaves_draft(token).or(self.draft);
+    }
+}
+
+/// Finds what a person typed in the input of one view, however it is cut.
+#[derive(Debug, Default)]
+pub(crate) struct Typist {
+    parser: Parser,
+}
+
+impl Typist {
+    /// Takes bytes in.
+    pub(crate) fn read(&mut self, bytes: &[u8]) -> Typed {
+        let is_plain = !self.is_waiting() && !self.parser.is_pasting() && !bytes.contains(&0x1b);
+        if is_plain {
+            return plain(bytes);
+        }
+        self.parser.feed(bytes);
+        let mut typed = Typed::default();
+        while let Some(token) = self.parser.next_token() {
+            typed.add(&token);
+        }
+        // The text of a paste comes when it is whole.
+        typed.any |= self.parser.is_pasting();
+        typed
+    }
+
+    /// Whether an escape waits for what may follow it.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.parser.is_waiting()
+    }
+
+    /// Nothing followed: it was the key.
+    pub(crate) fn settle(&mut self) -> Typed {
+        let mut typed = Typed::default();
+        while let Some(token) = self.parser.settle() {
+            typed.add(&token);
+        }
+        typed
+    }
+}
+
+/// The same for bytes without a sequence, of which there may be many.
+fn plain(bytes: &[u8]) -> Typed {
+    let ends = |byte: &u8| matches!(byte, b'\r' | b'\n' | 0x03 | 0x04 | 0x15);
+    let is_text = |byte: &u8| !byte.is_ascii_control();
+    let draft = bytes.iter().rev().find(|byte| ends(byte) || is_text(byte)).map(is_text);
+    Typed { any: !bytes.is_empty(), draft }
+}
+
+/// Whether there is an unfinished text after this; `None` where it says nothing about that.
+fn leaves_draft(token: &Token) -> Option<bool> {
+    match token {
+        Token::Paste(text) => (!text.is_empty()).then_some(true),
+        Token::Key(Stroke { key: Some(key), released: false, .. }) => match key.code {
+            // The end of a line, of a thought, of a program.
+            KeyCode::Enter | KeyCode::Escape => (!key.shift && !key.alt).then_some(false),
+            KeyCode::Char('c' | 'd' | 'u' | 'j') if key.ctrl => Some(false),
+            KeyCode::Char(_) if !key.ctrl && !key.alt && !key.logo => Some(true),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -38,29 +108,43 @@ mod tests {
 
     #[test]
     fn a_draft_is_what_was_typed_and_not_entered() {
-        let mut hand = Hand::default();
+        let (mut hand, mut typist) = (Hand::default(), Typist::default());
         for (typed, draft) in [
             ("h", true),
             ("\x1b[D", true),
             ("\r", false),
             ("\x1b[A", false),
             ("ls\r", false),
+            ("ls\rl\x01", true),
             ("\x1b[200~two\rlines\x1b[201~", true),
             ("\x03", false),
             ("\x1b[<0;1;1M", false),
             ("é", true),
+            ("\x1b[13;2u", true),
+            ("\x1b[13u", false),
+            ("\x1b[97u", true),
+            ("\x1b[99;5u", false),
+            ("\x1b]11;rgb:00/00/00\x1b\\", false),
         ] {
-            hand.type_in(typed.as_bytes());
+            hand.note(typist.read(typed.as_bytes()));
             assert_eq!(hand.draft, draft, "{typed:?}");
         }
+        hand.note(typist.read(b"x"));
+        hand.note(typist.read(b"\x1b"));
+        assert!(hand.draft && typist.is_waiting(), "it may be the beginning of a report");
+        hand.note(typist.settle());
+        assert!(!hand.draft, "it was the key");
     }
 
     #[test]
-    fn focus_and_mouse_are_no_typing() {
-        let mut hand = Hand::default();
-        for report in ["\x1b[I", "\x1b[O", "\x1b[<35;10;3M"] {
-            hand.type_in(report.as_bytes());
+    fn focus_mouse_and_replies_are_no_typing_however_they_are_cut() {
+        for report in ["\x1b[I", "\x1b[O", "\x1b[<35;10;3M", "\x1b[?1;2c", "\x1bP>|t\x1b\\"] {
+            for step in [1, 2, report.len()] {
+                let mut typist = Typist::default();
+                let read = report.as_bytes().chunks(step).map(|piece| typist.read(piece));
+                assert!(read.into_iter().all(|typed| typed == Typed::default()), "{report:?}");
+                assert!(!typist.is_waiting());
+            }
         }
-        assert!(hand.typed.is_none());
     }
 }

@@ -9,9 +9,10 @@ use patterm_keeper::log;
 use patterm_screen::{Screen, Size};
 use tokio::sync::watch;
 
-use super::hand::Hand;
+use super::hand::{Hand, Typed};
 use super::input::{Input, InputFull};
 use super::matcher::Waiters;
+use super::trouble::Trouble;
 use super::views::Views;
 use crate::ports::Ports;
 use crate::process::{Exit, ProcessId};
@@ -19,6 +20,11 @@ use crate::tree::{self, Usage};
 
 /// Memory of parsed output is given back in steps of this.
 const RELEASE_BYTES: u64 = 64 << 10;
+
+/// How far ahead of its output an offset is noted for a process. Should the end of its log be lost
+/// together with the server, it goes on from there, so that no offset is ever told twice. A write of
+/// the table for each half of it costs a flood nothing.
+pub(crate) const MARK_BYTES: u64 = 256 << 20;
 
 /// What it uses is not looked at again before this: to ask the kernel takes longer than all else that
 /// is told of it.
@@ -64,6 +70,8 @@ pub(crate) struct Live {
     ports: Mutex<Ports>,
     /// Who looks at it.
     views: Mutex<Views>,
+    /// Why its output cannot be kept as it should be.
+    trouble: Mutex<Option<Trouble>>,
     /// What it used when somebody last asked.
     usage: Mutex<Option<(Instant, Usage)>>,
     /// In the matcher's line already.
@@ -73,6 +81,8 @@ pub(crate) struct Live {
     pub(super) parsed: AtomicU64,
     /// The offset up to which memory of the log was given back.
     pub(super) released: AtomicU64,
+    /// The offset that is noted for it: it has printed less.
+    pub(crate) mark: AtomicU64,
     /// The reader's number for it; 0 as long as it has none.
     pub(super) token: AtomicU64,
     /// A person typed into it and waits for what it prints.
@@ -110,11 +120,13 @@ impl Live {
             waiters: Mutex::default(),
             ports: Mutex::default(),
             views: Mutex::new(Views::new(parsed)),
+            trouble: Mutex::default(),
             usage: Mutex::default(),
             matching: AtomicBool::new(false),
             progress: watch::Sender::new(Progress { parsed, ..Progress::default() }),
             parsed: AtomicU64::new(parsed),
             released: AtomicU64::new(parsed),
+            mark: AtomicU64::new(0),
             token: AtomicU64::new(0),
             awaited: AtomicBool::new(false),
             echoes: AtomicBool::new(false),
@@ -141,6 +153,16 @@ impl Live {
     /// Who looks at it.
     pub(crate) fn views(&self) -> MutexGuard<'_, Views> {
         lock(&self.views)
+    }
+
+    /// Why its output cannot be kept as it should be.
+    pub(crate) fn trouble(&self) -> Option<Trouble> {
+        lock(&self.trouble).clone()
+    }
+
+    /// Notes that it cannot, or can again; `true` if that is news.
+    pub(super) fn set_trouble(&self, trouble: Option<Trouble>) -> bool {
+        std::mem::replace(&mut *lock(&self.trouble), trouble.clone()) != trouble
     }
 
     /// What everything below its init uses, or used a moment ago.
@@ -218,9 +240,13 @@ impl Live {
         lock(&self.input).push_now(pieces)
     }
 
-    /// What a person types.
+    /// Notes what a person typed.
+    pub(crate) fn note_typed(&self, typed: Typed) {
+        lock(&self.hand).note(typed);
+    }
+
+    /// What comes from a view: what a person types, and what the terminal sends by itself.
     pub(crate) fn type_in(&self, bytes: Vec<u8>) -> Result<(), InputFull> {
-        lock(&self.hand).type_in(&bytes);
         self.awaited.store(true, Ordering::Release);
         self.push(vec![bytes])
     }
@@ -265,6 +291,13 @@ impl Live {
             self.log.release(released, parsed);
             self.released.fetch_max(parsed, Ordering::Relaxed);
         }
+    }
+
+    /// The offset from which output is still needed: it is not parsed, or not yet looked at by whom it
+    /// is waited for.
+    pub(super) fn needed(&self) -> u64 {
+        let looked = lock(&self.waiters).looked();
+        self.parsed.load(Ordering::Acquire).min(looked.unwrap_or(u64::MAX))
     }
 
     /// Bytes that are read but not parsed.

@@ -82,6 +82,11 @@ impl Waiters {
         self.waiters.len()
     }
 
+    /// The offset up to which was looked, if anybody waits.
+    pub(super) fn looked(&self) -> Option<u64> {
+        (!self.waiters.is_empty()).then_some(self.looked)
+    }
+
     fn add(&mut self, log: &Reader, pattern: Regex, from: u64) -> (u64, oneshot::Receiver<Found>) {
         if self.waiters.is_empty() {
             // Nobody looked for a while: begin where the newest waiter does, with the line that
@@ -250,7 +255,12 @@ impl Matcher {
 /// What was printed of the line that is not ended at an offset.
 fn begun_line(log: &Reader, offset: u64) -> Vec<u8> {
     let from = offset.saturating_sub(LINE_BYTES as u64).max(log.start());
-    let before = log.copy(from, usize::try_from(offset.saturating_sub(from)).unwrap_or(0)).bytes;
+    let copied = log.copy(from, usize::try_from(offset.saturating_sub(from)).unwrap_or(0));
+    if copied.end() != offset {
+        // Some of what was printed before it is gone.
+        return Vec::new();
+    }
+    let before = copied.bytes;
     match before.iter().rposition(|byte| *byte == b'\n') {
         Some(end) => before[end + 1..].to_vec(),
         None if from == 0 => before,
@@ -294,7 +304,12 @@ fn turn(live: &Arc<Live>) -> bool {
     let most = usize::try_from(to.saturating_sub(waiters.looked)).unwrap_or(usize::MAX);
     let began = waiters.looked;
     let copied = live.log.copy(began, most.min(TURN_BYTES));
-    waiters.looked = (copied.offset + copied.bytes.len() as u64).max(began);
+    if copied.offset > began {
+        // What was between is gone: what was begun before it does not go on here.
+        waiters.stripper = Stripper::default();
+        waiters.line.clear();
+    }
+    waiters.looked = copied.end().max(began);
     live.log.release(began, waiters.looked);
     let text = waiters.stripper.feed(&copied.bytes);
     let printed = waiters.looked;

@@ -10,6 +10,8 @@ mod live;
 mod matcher;
 mod parser;
 mod reader;
+mod reading;
+mod trouble;
 mod turns;
 mod views;
 
@@ -21,12 +23,14 @@ use patterm_keeper::log::Log;
 use regex::Regex;
 use tokio::sync::mpsc;
 
+pub(crate) use hand::{Typed, Typist};
 pub(crate) use input::{INPUT_BYTES, InputFull};
-pub(crate) use live::{Live, Progress};
+pub(crate) use live::{Live, MARK_BYTES, Progress};
 use matcher::Matcher;
 pub(crate) use matcher::{Found, Waiting, visible_lines};
 use parser::Parser;
 use reader::Reader;
+pub(crate) use trouble::Trouble;
 
 use crate::process::{Exit, ProcessId};
 
@@ -44,6 +48,10 @@ pub(crate) enum Event {
     Ended { id: ProcessId, run: u64, exit: Exit },
     /// What watched over the program was killed.
     Lost { id: ProcessId, run: u64 },
+    /// Somebody's output cannot be kept as it should be, or can again.
+    Trouble,
+    /// What a process prints comes near the offset that is noted for it; this is the next to note.
+    Mark { id: ProcessId, run: u64, offset: u64 },
 }
 
 /// The threads, and the way to them.

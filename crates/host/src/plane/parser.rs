@@ -60,10 +60,15 @@ impl Parser {
     }
 
     /// Notes bytes that were read; `true` if the pane is to wait for the parser.
-    pub(super) fn is_behind(&self, live: &Live, read: usize) -> bool {
+    pub(super) fn is_behind(&self, live: &Live, read: u64) -> bool {
         let all = self.unparsed.fetch_add(read as i64, Ordering::Relaxed);
         let lag = live.lag();
         lag > LAG_MOST_BYTES || (lag > LAG_LEAST_BYTES && all > LAG_ALL_BYTES)
+    }
+
+    /// Tells the control plane something that can wait; `false` if it has too much to do.
+    pub(super) fn tell(&self, event: Event) -> bool {
+        self.events.try_send(event).is_ok()
     }
 
     /// Notes bytes that were parsed; `true` if the pane may be read again.
@@ -96,7 +101,8 @@ impl Parser {
         let mut replies = Vec::new();
         let mut histories = lock(&self.histories);
         live.screen().history_mut().set_stamp(histories.next_stamp());
-        let parsed = live.log.visit(from, TURN_BYTES, |bytes| {
+        let parsed = live.log.visit(from, TURN_BYTES, |at, bytes| {
+            live.screen().skip_to(at);
             for piece in bytes.chunks(PIECE_BYTES) {
                 let mut screen = live.screen();
                 screen.feed(piece);
@@ -104,6 +110,7 @@ impl Parser {
             }
             true
         });
+        live.screen().skip_to(parsed);
         live.parsed.store(parsed, Ordering::Release);
         histories.count(live);
         drop(histories);

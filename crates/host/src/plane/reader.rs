@@ -19,6 +19,7 @@ use super::Event;
 use super::echoes::Echoes;
 use super::live::{Live, lock};
 use super::parser::Parser;
+use super::reading::{Reading, Room};
 
 /// Bytes read from one pane before the next has its turn: what keeps 200 floods from starving a
 /// shell.
@@ -27,8 +28,11 @@ const TURN_BYTES: u64 = 16 << 10;
 /// Bytes asked for at once: more than a terminal ever gives.
 const READ_BYTES: usize = 16 << 10;
 
-/// How soon a log that could not be written, for want of disk space, is tried again.
-const STALLED_AGAIN: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+/// How soon a pane is read again whose oldest output is still looked at, where it must go to make room.
+const STALLED_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+
+/// How often it is seen whether there is room on the disk again.
+const TROUBLE_AGAIN: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// The event of our own bell.
 const BELL: u64 = u64::MAX;
@@ -48,28 +52,6 @@ pub(super) struct Reader {
     commands: Mutex<Vec<Command>>,
 }
 
-/// A pane as this thread knows it.
-#[derive(Debug)]
-struct Reading {
-    live: Arc<Live>,
-    pane: Arc<Pane>,
-    log: Log,
-    /// The terminal is closed.
-    over: bool,
-    /// The log could not be written.
-    stalled: bool,
-    /// The end of the program was seen.
-    ended: bool,
-    writing: bool,
-}
-
-impl Reading {
-    /// Whether the parser must come after first.
-    fn is_held(&self) -> bool {
-        self.live.held.load(Ordering::Acquire)
-    }
-}
-
 type Panes = HashMap<u64, Reading>;
 
 impl Reader {
@@ -85,15 +67,7 @@ impl Reader {
         if let Err(error) = unblock(&pane) {
             tracing::error!(%error, id = %live.id, "a pane's terminal may block");
         }
-        self.tell(Command::Add(Box::new(Reading {
-            live,
-            pane,
-            log,
-            over: false,
-            stalled: false,
-            ended: false,
-            writing: false,
-        })));
+        self.tell(Command::Add(Box::new(Reading::new(live, pane, log))));
     }
 
     pub(super) fn remove(&self, live: &Arc<Live>) {
@@ -131,7 +105,12 @@ impl Reader {
                 continue;
             }
             let stalled = panes.values().any(|reading| reading.stalled);
-            let pause = stalled.then_some(&STALLED_AGAIN);
+            let troubled = panes.values().any(|reading| reading.troubled);
+            let pause = match (stalled, troubled) {
+                (true, _) => Some(&STALLED_AGAIN),
+                (false, true) => Some(&TROUBLE_AGAIN),
+                (false, false) => None,
+            };
             ready.clear();
             match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut ready), pause) {
                 Ok(_) | Err(Errno::INTR) => {}
@@ -156,7 +135,10 @@ impl Reader {
                 }
             }
             if stalled {
-                self.retry(&mut panes);
+                self.retry(&mut panes, parser);
+            }
+            if troubled {
+                look_for_room(&mut panes, parser);
             }
         }
     }
@@ -198,6 +180,10 @@ impl Reader {
                     reading.live.token.store(*last, Ordering::Release);
                     if let Err(error) = self.watch(*last, &reading) {
                         tracing::error!(%error, id = %reading.live.id, "cannot watch a pane");
+                    }
+                    if !reading.log.is_open() {
+                        let room = reading.make_room(Instant::now(), parser);
+                        tracing::error!(id = %reading.live.id, ?room, "its log was not opened");
                     }
                     // Its end may have been told to a server that died before it wrote it down.
                     self.hear_init(&mut reading, parser);
@@ -256,16 +242,23 @@ impl Reader {
             {}
             if reading.log.end() > before {
                 parser.push(&reading.live);
+                reading.keep_mark(parser);
             }
         }
     }
 
-    /// Reads one turn's worth. Returns whether there may be more.
+    /// Reads what there is. Returns whether there may be more.
     fn read(&self, token: u64, reading: &mut Reading, parser: &Parser) -> bool {
+        if !reading.log.has_room() && reading.make_room(Instant::now(), parser) == Room::Soon {
+            self.stall(reading);
+            return false;
+        }
+        let before = reading.log.end();
         match reading.log.read_from(reading.pane.master(), READ_BYTES) {
-            Ok(chunk) if !chunk.bytes().is_empty() => {
+            Ok(read) if read > 0 => {
                 reading.live.release_parsed();
-                if parser.is_behind(&reading.live, chunk.bytes().len()) {
+                let read = reading.log.end() - before;
+                if parser.is_behind(&reading.live, read) {
                     reading.live.held.store(true, Ordering::Release);
                     self.arm(token, reading);
                 }
@@ -273,18 +266,27 @@ impl Reader {
             }
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
             Err(e) if e.kind() == io::ErrorKind::Interrupted => return true,
+            // Somebody truncated the file that was read into: it goes on in another.
+            Err(e) if e.raw_os_error() == Some(Errno::FAULT.raw_os_error()) => {
+                tracing::error!(id = %reading.live.id, "a file of its log was damaged; it is left");
+                return true;
+            }
             // The end of a terminal reads as this error.
             Err(e) if e.raw_os_error() == Some(Errno::IO.raw_os_error()) => self.end(reading),
             Ok(_) => self.end(reading),
-            // No disk space, no descriptor: nothing is read that could not be kept.
             Err(error) => {
-                // Out of the kernel's sight: a terminal that hung up would ring without end.
-                let _ = epoll::delete(&self.epoll, reading.pane.master());
-                reading.stalled = true;
-                tracing::error!(id = %reading.live.id, %error, "output cannot be kept; waiting");
+                tracing::error!(id = %reading.live.id, %error, "a terminal cannot be read now");
+                self.stall(reading);
             }
         }
         false
+    }
+
+    /// Leaves a pane alone for a moment; what it prints waits in the kernel.
+    fn stall(&self, reading: &mut Reading) {
+        // Out of the kernel's sight: a terminal that hung up would ring without end.
+        let _ = epoll::delete(&self.epoll, reading.pane.master());
+        reading.stalled = true;
     }
 
     /// The terminal is closed.
@@ -309,8 +311,21 @@ impl Reader {
             return;
         }
         reading.ended = true;
+        reading.exit = Some(exit.map(Into::into));
+        self.read_rest(reading, parser);
+    }
+
+    /// Reads what a program that ended has printed, and then tells its end.
+    fn read_rest(&self, reading: &mut Reading, parser: &Parser) {
         while !reading.over && !reading.stalled && self.read(0, reading, parser) {}
-        *lock(&reading.live.ending) = Some((exit.map(Into::into), reading.log.end()));
+        if reading.stalled {
+            // The rest of it comes first.
+            parser.push(&reading.live);
+            return;
+        }
+        if let Some(exit) = reading.exit.take() {
+            *lock(&reading.live.ending) = Some((exit, reading.log.end()));
+        }
         parser.push(&reading.live);
     }
 
@@ -338,13 +353,25 @@ impl Reader {
         let _ = epoll::modify(&self.epoll, reading.pane.master().as_fd(), data, flags);
     }
 
-    fn retry(&self, panes: &mut Panes) {
+    fn retry(&self, panes: &mut Panes, parser: &Parser) {
         for (token, reading) in panes.iter_mut().filter(|(_, reading)| reading.stalled) {
             reading.stalled = false;
             let data = EventData::new_u64(*token * 2);
             let _ = epoll::add(&self.epoll, reading.pane.master(), data, EventFlags::IN);
             self.arm(*token, reading);
+            if reading.exit.is_some() {
+                self.read_rest(reading, parser);
+            }
         }
+    }
+}
+
+/// Sees whether what keeps output from being kept is over; where nothing is printed, nobody else would.
+fn look_for_room(panes: &mut Panes, parser: &Parser) {
+    let now = Instant::now();
+    let mut full = false;
+    for reading in panes.values_mut().filter(|reading| reading.troubled) {
+        full = reading.look_for_room(now, full, parser);
     }
 }
 

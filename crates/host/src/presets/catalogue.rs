@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 use super::preset::Preset;
+use crate::private;
 
 /// The presets that come with patterm, as they would stand in a file.
 pub(crate) const BUILT_IN: [(&str, &str); 5] = [
@@ -115,9 +116,9 @@ impl Catalogue {
 
 /// The presets in a settings file; none where there is no file.
 fn agents_in(path: &Path) -> Result<Vec<(String, Table)>, String> {
-    let text = match std::fs::read_to_string(path) {
+    let text = match private::read_settings(path) {
         Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(refusal) if refusal.is_absence() => return Ok(Vec::new()),
         Err(e) => return Err(format!("{}: {e}", path.display())),
     };
     let wrong = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());

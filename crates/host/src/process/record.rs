@@ -194,6 +194,9 @@ pub struct Process {
     /// Who started it; `None` at the top.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_id: Option<ProcessId>,
+    /// It was started over HTTP, or by somebody of whom nothing says that he is a person.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub not_a_persons: bool,
     /// How to start it; `None` for one that was never started here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipe: Option<Recipe>,
@@ -218,6 +221,9 @@ pub struct Process {
     /// Where in its output the present life began.
     #[serde(default)]
     pub run_offset: u64,
+    /// An offset that its output has not reached: where its log goes on if the end of that is lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_mark: Option<u64>,
     /// When it was last started, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<u64>,
@@ -227,9 +233,36 @@ pub struct Process {
     /// It ran when everything was ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupted: Option<Interruption>,
+    /// Its entry was lost and made again from what runs: nobody knows who started it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub adopted: bool,
 }
 
 impl Process {
+    /// An entry without a name of which nothing is known yet.
+    pub(crate) fn unstarted(id: ProcessId) -> Self {
+        Self {
+            id,
+            name: String::new(),
+            kind: Kind::Command,
+            parent_id: None,
+            not_a_persons: false,
+            recipe: None,
+            agent: None,
+            declared: None,
+            attention: None,
+            status: Status::Starting,
+            exit: None,
+            runs: 0,
+            run_offset: 0,
+            output_mark: None,
+            started_at: None,
+            ended_at: None,
+            interrupted: None,
+            adopted: false,
+        }
+    }
+
     /// The name of its present pane at the keeper.
     pub fn pane(&self) -> String {
         format!("{}.{}", self.id, self.runs)

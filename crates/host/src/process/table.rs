@@ -1,12 +1,13 @@
 //! The process table, as the state folder holds it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use super::record::{Cause, Kind, Process, ProcessId, Status};
+use super::record::{Cause, Kind, Process, ProcessId};
 use crate::state::{self, StateDir, StateError};
 
 const FILE: &str = "processes.json";
@@ -19,8 +20,14 @@ struct Table {
     /// The boot of the machine in which it was written; empty where nobody knew.
     #[serde(default)]
     boot: String,
+    /// What screens' versions begin above while this server serves; those of the next begin further on.
+    #[serde(default)]
+    version_base: u64,
     processes: Vec<Process>,
 }
+
+/// How much further on they begin at the least, whatever the clock says: more changes than a server sees.
+const VERSION_STEP: u64 = 1 << 32;
 
 /// The table of a project. What it says is on the disk before it says it.
 #[derive(Debug)]
@@ -43,6 +50,7 @@ impl Processes {
         table.last = table.last.max(highest_output(state));
         let rebooted = !table.boot.is_empty() && !boot.is_empty() && table.boot != boot;
         table.boot = boot.to_owned();
+        table.version_base = next_version_base(table.version_base);
         if rebooted {
             // A machine that goes down tells everybody to end.
             let interrupted = table.processes.iter_mut().filter_map(|p| p.interrupted.as_mut());
@@ -71,29 +79,28 @@ impl Processes {
         parent_id: Option<ProcessId>,
         more: impl FnOnce(&mut Process),
     ) -> Result<Process, StateError> {
-        self.change(|table| {
+        self.change(state::write, |table| {
             table.last += 1;
             let mut process = Process {
-                id: ProcessId::new(table.last),
                 name: free_name(name, table, None),
                 kind,
                 parent_id,
-                recipe: None,
-                agent: None,
-                declared: None,
-                attention: None,
-                status: Status::Starting,
-                exit: None,
-                runs: 0,
-                run_offset: 0,
-                started_at: None,
-                ended_at: None,
-                interrupted: None,
+                ..Process::unstarted(ProcessId::new(table.last))
             };
             more(&mut process);
             table.processes.push(process.clone());
             process
         })
+    }
+
+    /// Makes an entry again that a damaged table does not have any more, in the same way as `note`:
+    /// what runs, runs. The number of its id counts as given out.
+    pub(crate) fn restore(&self, number: u64, process: Process) {
+        self.note_all(|table| {
+            table.last = table.last.max(number);
+            let name = free_name(&process.name, table, None);
+            table.processes.push(Process { name, ..process });
+        });
     }
 
     /// Changes an entry; `None` if there is none with this id.
@@ -102,7 +109,7 @@ impl Processes {
         id: &ProcessId,
         change: impl FnOnce(&mut Process),
     ) -> Result<Option<Process>, StateError> {
-        self.change(|table| {
+        self.change(state::write_reserved, |table| {
             let process = table.processes.iter_mut().find(|process| process.id == *id)?;
             change(process);
             Some(process.clone())
@@ -111,7 +118,7 @@ impl Processes {
 
     /// Gives an entry another label, with a number if that is taken.
     pub fn rename(&self, id: &ProcessId, name: &str) -> Result<Option<Process>, StateError> {
-        self.change(|table| {
+        self.change(state::write_reserved, |table| {
             let name = free_name(name, table, Some(id));
             let process = table.processes.iter_mut().find(|process| process.id == *id)?;
             process.name = name;
@@ -152,6 +159,11 @@ impl Processes {
     /// Whether the machine was started again since the last server of this project wrote.
     pub(crate) fn rebooted(&self) -> bool {
         self.rebooted
+    }
+
+    /// What screens' versions begin above: higher than any that an earlier server told.
+    pub(crate) fn version_base(&self) -> u64 {
+        self.table().version_base
     }
 
     /// Rung at every change.
@@ -196,11 +208,17 @@ impl Processes {
         above
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut Table) -> T) -> Result<T, StateError> {
+    /// Changes the table if that can be written: something new only where there is room for it,
+    /// everything else in the room that is kept as well.
+    fn change<T>(
+        &self,
+        write: fn(&Path, u32, &Table) -> Result<(), StateError>,
+        change: impl FnOnce(&mut Table) -> T,
+    ) -> Result<T, StateError> {
         let mut table = self.table();
         let mut next = table.clone();
         let answer = change(&mut next);
-        state::write(&self.file, VERSION, &next)?;
+        write(&self.file, VERSION, &next)?;
         *table = next;
         drop(table);
         self.ring();
@@ -210,7 +228,7 @@ impl Processes {
     fn note_all(&self, change: impl FnOnce(&mut Table)) {
         let mut table = self.table();
         change(&mut table);
-        if let Err(error) = state::write(&self.file, VERSION, &*table) {
+        if let Err(error) = state::write_reserved(&self.file, VERSION, &*table) {
             tracing::error!(%error, "what happened to a process is not written down yet");
         }
         drop(table);
@@ -225,6 +243,15 @@ impl Processes {
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A number that no screen's version has reached under an earlier server: microseconds since 1970, and
+/// no screen changes more than once in each. Until the year 2255 that is below 2^53, as a JSON number
+/// must be; what is not is no number of ours.
+fn next_version_base(before: u64) -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let before = if before < 1 << 53 { before + VERSION_STEP } else { 0 };
+    u64::try_from(now.as_micros()).unwrap_or(0).max(before)
 }
 
 /// The highest number among the ids that have output.
@@ -271,6 +298,18 @@ mod tests {
         assert_eq!((load("one").rebooted(), cause(&load("one"))), (false, Cause::Signal));
         assert_eq!((load("two").rebooted(), cause(&load("two"))), (true, Cause::Reboot));
         assert!(!load("").rebooted(), "nobody knows");
+    }
+
+    #[test]
+    fn versions_of_screens_begin_further_on_with_every_server_even_if_the_clock_is_set_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let before = processes(&dir);
+        before.add("a", Kind::Command, None).unwrap();
+        let after = processes(&dir);
+        assert!(after.version_base() > before.version_base());
+        assert!(after.version_base() < 1 << 53);
+        let far = 1 << 52;
+        assert!(next_version_base(far) > far, "a clock that is behind");
     }
 
     #[test]

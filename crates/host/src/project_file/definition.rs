@@ -15,6 +15,7 @@ use super::limits::{DELAY, LONGEST_DELAY, PROCESSES, READY, RESTARTS, WATCH_PATT
 use super::servers::{
     self, BotsDefinition, HttpDefinition, ServerDefinition, WrittenBots, WrittenHttp, WrittenServer,
 };
+use crate::private;
 
 /// Bytes that a pattern may take when compiled: what waits for a line takes no more.
 const PATTERN_BYTES: usize = 1 << 20;
@@ -209,11 +210,9 @@ impl ProjectFile {
     /// The shared servers and doors in the user's own settings: the same tables, which need no trust;
     /// a file that is not there has none. Other tables of it are others' to read.
     pub fn of_the_user(path: &Path) -> Result<Self, Vec<String>> {
-        let text = match std::fs::read_to_string(path) {
+        let text = match private::read_settings(path) {
             Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(Self::default());
-            }
+            Err(refusal) if refusal.is_absence() => return Ok(Self::default()),
             Err(error) => return Err(vec![format!("{}: {error}", path.display())]),
         };
         let place = |faults: Vec<Fault>| {

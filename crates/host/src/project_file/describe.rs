@@ -2,20 +2,21 @@
 
 use std::fmt::Write;
 
+use patterm_wire::printable::is_active;
 use unicode_width::UnicodeWidthChar;
 
 use super::definition::{Definition, Policy, ProjectFile, ReadyWhen};
 use super::servers::{Engine, Place, ServerDefinition};
 
 /// A text in which nothing hides: what a terminal would act on, not show, or show in another order
-/// is written as an escape.
+/// is written as an escape. Stricter than [`patterm_wire::printable`]: this is what a person trusts.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             '\n' => shown.push_str("\\n"),
             '\t' => shown.push_str("\\t"),
-            c if c.is_control() || is_hidden(c) || turns(c) => {
+            c if is_active(c) || is_hidden(c) || turns(c) => {
                 let _ = write!(shown, "\\u{{{:x}}}", u32::from(c));
             }
             c => shown.push(c),

@@ -94,6 +94,7 @@ pub(super) const HTTP: Shape = Shape::Table(&[
     key("origins", WORDS, "Web sites that may call it, as in `https://app.example`."),
     key("audit_arguments", Shape::Flag, "Whether the audit log holds arguments; false by default."),
     key("sessions", COUNT, "Sessions of all clients; 1024 by default."),
+    key("sessions_per_token", COUNT, "Sessions of one token; an eighth of all by default."),
     key("connections", COUNT, "Connections at once; 1024 by default."),
     key("body_bytes", COUNT, "Bytes of one request; 64 MiB by default."),
 ]);

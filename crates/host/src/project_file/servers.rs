@@ -150,6 +150,8 @@ pub struct HttpDefinition {
     pub audit_arguments: bool,
     /// Sessions of all clients.
     pub sessions: Option<usize>,
+    /// Sessions of one token.
+    pub sessions_per_token: Option<usize>,
     /// Connections at once.
     pub connections: Option<usize>,
     /// Bytes of one request.
@@ -214,6 +216,7 @@ struct HttpRest {
     origins: Vec<String>,
     audit_arguments: bool,
     sessions: Option<usize>,
+    sessions_per_token: Option<usize>,
     connections: Option<usize>,
     body_bytes: Option<usize>,
 }
@@ -416,6 +419,7 @@ pub(super) fn http(checked: &mut Checked<'_>, written: WrittenHttp) -> HttpDefin
         origins: rest.origins,
         audit_arguments: rest.audit_arguments,
         sessions: rest.sessions,
+        sessions_per_token: rest.sessions_per_token,
         connections: rest.connections,
         body_bytes: rest.body_bytes,
     }

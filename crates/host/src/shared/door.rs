@@ -17,9 +17,9 @@ use tokio::task::JoinHandle;
 use crate::caller::Caller;
 use crate::host::Host;
 
-/// How long a list of tools waits for servers that were never asked for theirs; those that take
-/// longer are told of when they are there.
-const LIST_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a list of tools waits for servers whose tools are not known from an earlier life either;
+/// those that take longer are told of when they are there.
+const LIST_PATIENCE: Duration = Duration::from_secs(3);
 
 /// What stands between a server's name and its tool's.
 const BETWEEN: &str = "__";

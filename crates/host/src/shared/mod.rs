@@ -2,6 +2,7 @@
 //! thread of its own, so that a busy server delays nobody's keys.
 
 mod door;
+mod known;
 mod made;
 mod spawner;
 
@@ -18,13 +19,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::host::Host;
 use crate::project_file::{ServerDefinition, ToolFilter};
+use crate::state::StateDir;
 
 pub(crate) use door::Door;
+use known::KnownServers;
 
 /// The shared servers of a project.
 pub(crate) struct Shared {
     gateway: Gateway,
     catalogue: Catalogue,
+    known: Arc<KnownServers>,
     runtime: Handle,
     /// Ends the thread.
     end: CancellationToken,
@@ -49,16 +53,17 @@ impl fmt::Debug for Shared {
 
 impl Shared {
     /// Starts the thread; no server runs before one is needed.
-    pub(crate) fn start() -> std::io::Result<Self> {
+    pub(crate) fn start(state: &StateDir) -> std::io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (handle, end) = (runtime.handle().clone(), CancellationToken::new());
         let until = end.clone();
         let body = move || runtime.block_on(until.cancelled());
         std::thread::Builder::new().name("patterm-gateway".into()).spawn(body)?;
-        let gateway = Gateway::default();
+        let known = Arc::new(KnownServers::load(state.file(known::FILE), handle.clone()));
+        let gateway = Gateway::remembering(known.clone());
         let catalogue = Catalogue::new(gateway.clone());
         let (named, containers) = Default::default();
-        Ok(Self { gateway, catalogue, runtime: handle, end, named, containers })
+        Ok(Self { gateway, catalogue, known, runtime: handle, end, named, containers })
     }
 
     /// The gateway itself; what it does, it does on this runtime.
@@ -144,6 +149,8 @@ impl Shared {
     pub(crate) async fn end(&self) {
         let gateway = self.gateway.clone();
         let _ = self.runtime.spawn(async move { gateway.end().await }).await;
+        let known = self.known.clone();
+        let _ = self.runtime.spawn_blocking(move || known.flush()).await;
         self.end.cancel();
     }
 

@@ -1,6 +1,6 @@
 //! Shared servers on this machine are the keeper's to start, as everything that runs.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Weak;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -35,15 +35,7 @@ impl Spawner for HostSpawner {
                 let message = "the server ends".into();
                 return Err(SpawnError { fault: SpawnFault::System, message });
             };
-            let (keeping, lives) = (host.keeping.clone(), host.lives());
-            let pane = name.clone();
-            let work = tokio::task::spawn_blocking(move || {
-                let streams = [streams[0].as_fd(), streams[1].as_fd(), streams[2].as_fd()];
-                keeping.spawn_with(&pane, &program, streams, &lives)
-            });
-            let pane = work.await.unwrap_or_else(|error| {
-                Err(SpawnError { fault: SpawnFault::System, message: error.to_string() })
-            })?;
+            let pane = host.keeping.spawn(name.clone(), program, Some(streams)).await?;
             Ok(Spawned { name, pane })
         })
     }
@@ -52,7 +44,7 @@ impl Spawner for HostSpawner {
         let host = self.host.upgrade();
         Box::pin(async move {
             if let Some(host) = host {
-                host.keeping.forget(name).await;
+                host.let_go(name).await;
             }
         })
     }

@@ -15,11 +15,12 @@ use super::dispatch::Dispatch;
 use super::wish::Wish as Wanted;
 use super::{follow, view};
 use crate::caller::Caller;
-use crate::greeting::{self, FirstLine};
+use crate::greeting::{self, FirstLine, GREETING_REFUSED};
 use crate::host::Host;
 use crate::limits::{
     ENDING_GRACE, FAIR_TURN, NOTICES, OUTBOX_BYTES, READ_BYTES, SHUTDOWN_GRACE, UNREAD_PATIENCE,
 };
+use crate::standpoint::{Peer, Place};
 use crate::tools::{ErrorKind, ToolError};
 
 /// How long the last answers of a connection that ends may take to be read.
@@ -29,6 +30,8 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 pub(super) struct Connection {
     host: Arc<Host>,
     stream: UnixStream,
+    /// Where the client speaks from.
+    place: Place,
     decoder: Decoder,
     /// The decoder may hold a whole message that was not served yet.
     waiting: bool,
@@ -70,6 +73,9 @@ struct Outbox {
 impl Connection {
     pub(super) async fn serve(stream: UnixStream, host: Arc<Host>) {
         let (notices, mut incoming) = mpsc::channel(NOTICES);
+        // At once: a process that connects and ends must not be forgotten before it is looked at.
+        let peer = Peer::of(stream.peer_cred().ok().and_then(|peer| peer.pid()));
+        let place = host.place(peer).await;
         let mut connection = Self {
             decoder: Decoder::new(host.limits.message_bytes),
             waiting: false,
@@ -81,13 +87,14 @@ impl Connection {
             leaving: false,
             wish: None,
             stream,
+            place,
             host,
         };
         let mut served = connection.run(&mut incoming).await;
-        let Self { wish, stream, mut decoder, host, .. } = connection;
+        let Self { wish, stream, place, mut decoder, host, .. } = connection;
         match wish {
             Some(Wish::View(wish)) if served.is_ok() => {
-                served = wish.serve(stream, decoder.take_rest(), host).await;
+                served = wish.serve(stream, decoder.take_rest(), host, &place).await;
             }
             Some(Wish::Follow(wish)) if served.is_ok() => served = wish.serve(stream, host).await,
             _ => {}
@@ -201,20 +208,23 @@ impl Connection {
 
     /// Serves the first message, which may be a greeting.
     fn first(&mut self, body: &[u8]) {
-        let caller = match greeting::read(body, &self.host) {
+        let first = greeting::read(body, &self.host);
+        let is_proven = matches!(first, FirstLine::From(Caller::Process(_)));
+        if self.place == Place::Nowhere && !is_proven {
+            let message = "it cannot be told where this connection comes from: its process ended \
+                           before it was served, or runs in a pane that is not known; connect again";
+            return self.refuse(&ErrorObject::new(GREETING_REFUSED, message));
+        }
+        let caller = match first {
             FirstLine::From(caller) => {
+                let caller = if is_proven { caller } else { self.placed(caller) };
                 self.decoder.forget_framing();
                 self.dispatch = Some(self.dispatch_for(caller));
                 return;
             }
-            FirstLine::Refused(error) => {
-                tracing::warn!(error = error.message, "a connection was refused");
-                self.write(&reply::error(None, &error));
-                self.ending = Some(Instant::now() + LAST_WORDS);
-                return;
-            }
+            FirstLine::Refused(error) => return self.refuse(&error),
             FirstLine::Message => match Wish::read(body) {
-                None => Caller::External,
+                None => self.placed(Caller::External),
                 wish => {
                     self.wish = wish;
                     return;
@@ -229,9 +239,20 @@ impl Connection {
         }
     }
 
+    /// Says why nothing is served here, and ends.
+    fn refuse(&mut self, error: &ErrorObject) {
+        tracing::warn!(error = error.message, "a connection was refused");
+        self.write(&reply::error(None, error));
+        self.ending = Some(Instant::now() + LAST_WORDS);
+    }
+
+    /// Who somebody without a token is, whatever he says.
+    fn placed(&self, says: Caller) -> Caller {
+        self.place.caller(says).unwrap_or(Caller::Elsewhere)
+    }
+
     fn dispatch_for(&self, caller: Caller) -> Dispatch {
-        let pid = self.stream.peer_cred().ok().and_then(|peer| peer.pid());
-        Dispatch::new(self.host.clone(), caller, pid, self.notices.clone())
+        Dispatch::new(self.host.clone(), caller, self.place.clone(), self.notices.clone())
     }
 
     /// Reads no more; what is in flight has `grace` to finish, and what only waits is told so.

@@ -23,11 +23,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::calls::{Calls, Work};
 use crate::caller::Caller;
+use crate::elsewhere::{START_METHOD, StartWish};
 use crate::greeting::GREETING_REFUSED;
 use crate::host::Host;
 use crate::mcp::{self, McpService, Notices, Params};
 use crate::process::Cause;
 use crate::shared::Door;
+use crate::shutdown::{ShutdownBegun, ShutdownRequest};
+use crate::standpoint::{Asked, PLACE_METHOD, Place, Placed};
 use crate::tools::{Call, ErrorKind, Progress, ToolError};
 use crate::web::{HttpFlags, TokenError, TokenWish};
 
@@ -54,8 +57,8 @@ pub const HTTP_METHOD: &str = "patterm/http";
 pub(crate) struct Dispatch {
     host: Arc<Host>,
     caller: Caller,
-    /// The operating system's process id of who connected.
-    pid: Option<i32>,
+    /// Where who connected speaks from.
+    place: Place,
     service: Arc<McpService>,
     /// The shared servers, for this caller.
     door: Arc<Door>,
@@ -70,7 +73,7 @@ impl Dispatch {
     pub(crate) fn new(
         host: Arc<Host>,
         caller: Caller,
-        pid: Option<i32>,
+        place: Place,
         notices: mpsc::Sender<Vec<u8>>,
     ) -> Self {
         let door = Door::new(host.clone(), caller.clone(), notices.clone());
@@ -86,7 +89,7 @@ impl Dispatch {
         let peer =
             serve_directly(service.clone(), Notices(notices.clone()), Some(before_handshake));
         let ending = CancellationToken::new();
-        Self { host, caller, pid, service, door, peer, notices, ending }
+        Self { host, caller, place, service, door, peer, notices, ending }
     }
 
     /// Tells calls that wait that their client ended its side.
@@ -253,7 +256,7 @@ impl Dispatch {
         if !self.door.may_have(&name) {
             return None;
         }
-        if let Some(process) = self.caller.process() {
+        if let Some(process) = self.caller.agent() {
             let meta = raw::member(&params, "_meta").unwrap_or("{}");
             let text = |name: &str| serde_json::from_str(raw::member(meta, name)?).ok();
             self.host.hear_call(process, text);
@@ -277,7 +280,7 @@ impl Dispatch {
         cancel: &CancellationToken,
     ) -> Result<Answer, ErrorObject> {
         if method == SHUTDOWN_METHOD || method == HANDOVER_METHOD {
-            return Ok(self.shutdown(method == HANDOVER_METHOD));
+            return Ok(self.shutdown(method == HANDOVER_METHOD, params));
         }
         if method == TRUST_METHOD {
             return Ok(self.trust(params));
@@ -297,13 +300,19 @@ impl Dispatch {
         if method == HOOK_METHOD {
             return Ok(self.hook(params));
         }
+        if method == PLACE_METHOD {
+            return Ok(self.tell_place(params));
+        }
+        if method == START_METHOD {
+            return Ok(self.start(params));
+        }
         if method == "tools/list"
-            && let Some(id) = self.caller.process()
+            && let Some(id) = self.caller.agent()
         {
             self.host.activities.facts(id).note_tools();
         }
         let mut params = Params::read(params)?;
-        if let Some(id) = self.caller.process() {
+        if let Some(id) = self.caller.agent() {
             self.host.hear_call(id, |name| params.meta_text(name).map(str::to_owned));
         }
         // Taken, as the contract asks, though this server sends no log messages. The stateless
@@ -374,7 +383,7 @@ impl Dispatch {
             given: serde_json::Value,
         }
         let told = serde_json::from_str::<Told>(params.map_or("{}", |params| params.get()));
-        let answer = match (self.caller.process(), told) {
+        let answer = match (self.caller.agent(), told) {
             (Some(id), Ok(told)) => {
                 self.host.hear_hook(id, &told.event, &told.given);
                 let facts = self.host.activities.facts(id);
@@ -390,6 +399,31 @@ impl Dispatch {
             (_, Err(error)) => {
                 Err(ErrorObject::invalid_params(format!("`event` is a string: {error}")))
             }
+        };
+        Box::pin(std::future::ready(answer))
+    }
+
+    /// Starts another project's server for somebody in a pane.
+    fn start(&self, params: Option<&RawValue>) -> Answer {
+        let wish = serde_json::from_str::<StartWish>(params.map_or("{}", |params| params.get()));
+        let host = self.host.clone();
+        Box::pin(async move {
+            let wish =
+                wish.map_err(|e| ErrorObject::invalid_params(format!("`folder` is a path: {e}")))?;
+            let work = tokio::task::spawn_blocking(move || host.start_elsewhere(&wish));
+            let entry = work.await.map_err(broken)?;
+            to_json(&entry.map_err(|e| ToolError::new(ErrorKind::Unavailable, e).into_rpc())?)
+        })
+    }
+
+    /// Tells another project's server whether a process runs in a person's pane here.
+    fn tell_place(&self, params: Option<&RawValue>) -> Answer {
+        let asked = serde_json::from_str::<Asked>(params.map_or("{}", |params| params.get()));
+        let answer = match asked {
+            Ok(Asked { line }) => {
+                to_json(&Placed { person: self.host.is_in_a_persons_pane(&line) })
+            }
+            Err(e) => Err(ErrorObject::invalid_params(format!("`line` is a list of ids: {e}"))),
         };
         Box::pin(std::future::ready(answer))
     }
@@ -451,18 +485,29 @@ impl Dispatch {
     }
 
     /// Ends the server; only people may.
-    fn shutdown(&self, handover: bool) -> Answer {
+    fn shutdown(&self, handover: bool, params: Option<&RawValue>) -> Answer {
+        let request = serde_json::from_str(params.map_or("{}", |params| params.get()));
         let host = self.host.clone();
-        let work = move || {
-            tracing::info!(handover, "asked to end");
-            host.handover.store(handover, Ordering::Release);
-            if !handover {
-                host.note_interruption(Cause::Kill);
-            }
-            host.shutdown.cancel();
-            Ok(())
+        let work = async move {
+            let request: ShutdownRequest = request.map_err(|e| {
+                ErrorObject::invalid_params(format!("`grace_ms` is a number of milliseconds: {e}"))
+            })?;
+            let begin = move || {
+                tracing::info!(handover, "asked to end");
+                host.handover.store(handover, Ordering::Release);
+                let begun = match handover {
+                    true => ShutdownBegun::default(),
+                    false => {
+                        host.note_interruption(Cause::Kill);
+                        host.request_shutdown(request)
+                    }
+                };
+                host.shutdown.cancel();
+                begun
+            };
+            to_json(&tokio::task::spawn_blocking(begin).await.map_err(broken)?)
         };
-        self.for_a_person("ends the server", blocking(work))
+        self.for_a_person("ends the server", work)
     }
 
     /// How the shared servers stand; only people may have one started anew.
@@ -516,9 +561,9 @@ impl Dispatch {
         what: &'static str,
         work: impl Future<Output = Result<String, ErrorObject>> + Send + 'static,
     ) -> Answer {
-        let (host, pid, is_agent) = (self.host.clone(), self.pid, self.caller.process().is_some());
+        let is_person = self.caller.process().is_none() && self.place.may_be_a_persons();
         Box::pin(async move {
-            if is_agent || !host.may_be_a_person(pid).await {
+            if !is_person {
                 let message = format!("only a person {what}; ask for attention instead");
                 return Err(ToolError::new(ErrorKind::NotOwner, message).into_rpc());
             }

@@ -9,9 +9,9 @@ use std::time::Duration;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use patterm_wire::follow::{
     self, Seen, SeenActivity, SeenFile, SeenFileState, SeenKind, SeenMessage, SeenProcess,
-    SeenStatus, SeenTimer,
+    SeenStatus, SeenTimer, Selection, SelectionAnswer,
 };
-use patterm_wire::{ErrorObject, Framing, Id, reply};
+use patterm_wire::{Decoder, ErrorObject, Frame, Framing, Id, Incoming, Message, reply};
 use serde::Deserialize;
 use tokio::net::UnixStream;
 use tokio::sync::watch;
@@ -25,18 +25,21 @@ use crate::host::{Host, now_ms};
 use crate::plane::Live;
 use crate::process::{Kind, Process, ProcessId, Status};
 use crate::timers::{Mode, Moment, Timer, Wake};
-use crate::tools::{ErrorKind, ToolError, excerpt, last_messages, message_source};
+use crate::tools::{ErrorKind, ToolError, excerpt, last_messages, message_source, output_problem};
 
 /// How long one value stands at the least: nobody reads twenty a second.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Bytes read from a follower in one go; it has nothing to say.
+/// Bytes read from a follower in one go, and of the longest line it may say: it answers calls.
 const READ_BYTES: usize = 1 << 10;
 
 /// What a follower says of itself.
 #[derive(Debug, Deserialize)]
 pub(super) struct Params {
     version: u32,
+    /// It says what it did about each call of `select_process`.
+    #[serde(default)]
+    answers: bool,
 }
 
 impl Wish<Params> {
@@ -48,18 +51,19 @@ impl Wish<Params> {
     /// Serves the follower to its end, or says why not.
     pub(super) async fn serve(self, stream: UnixStream, host: Arc<Host>) -> io::Result<()> {
         match self.check() {
-            Ok(()) => Follower::new(stream, host, self.id).run().await,
+            Ok(answers) => Follower::new(stream, host, self.id, answers).run().await,
             Err(error) => self.refuse(stream, &error).await,
         }
     }
 
-    fn check(&self) -> Result<(), ErrorObject> {
+    /// Whether it answers; or why it is not served.
+    fn check(&self) -> Result<bool, ErrorObject> {
         let params = self
             .params
             .as_ref()
             .map_err(|why| ErrorObject::invalid_params(format!("`params` take version: {why}")))?;
         if params.version == follow::VERSION {
-            return Ok(());
+            return Ok(params.answers);
         }
         let message = format!(
             "this server speaks version {} of following and you speak {}; use the same patterm on \
@@ -79,7 +83,7 @@ struct Bells {
     timers: watch::Receiver<u64>,
     project_file: watch::Receiver<u64>,
     looks: watch::Receiver<Option<ProcessId>>,
-    selected: watch::Receiver<Option<ProcessId>>,
+    selections: watch::Receiver<u64>,
 }
 
 /// Whether one of them rang for a process that was brought to the front.
@@ -97,13 +101,13 @@ impl Bells {
             timers: host.timers.changes(),
             project_file: host.declared.changes(),
             looks: host.looks.subscribe(),
-            selected: host.selected.subscribe(),
+            selections: host.selections.changes(),
         }
     }
 
     async fn ring(&mut self) -> Rang {
         tokio::select! {
-            _ = self.selected.changed() => return Rang::Selected,
+            _ = self.selections.changed() => return Rang::Selected,
             _ = self.processes.changed() => {}
             _ = self.activities.changed() => {}
             _ = self.deliveries.changed() => {}
@@ -120,7 +124,17 @@ struct Follower {
     host: Arc<Host>,
     /// The request, until it is answered.
     asked: Option<Id>,
+    /// Its number among those who are asked to show processes, and whether it answers.
+    number: u64,
+    answers: bool,
+    /// The last call of `select_process` it was told of.
+    last: u64,
+    /// Those that it has not answered.
+    to_select: Vec<Selection>,
+    /// What it was told to show, and how often, if it does not answer.
+    selected: Option<String>,
     selections: u64,
+    decoder: Decoder,
     /// What it was told last.
     told: Option<Seen>,
     outbox: Vec<u8>,
@@ -128,9 +142,23 @@ struct Follower {
 }
 
 impl Follower {
-    fn new(stream: UnixStream, host: Arc<Host>, id: Id) -> Self {
-        let asked = Some(id);
-        Self { stream, host, asked, selections: 0, told: None, outbox: Vec::new(), sent: 0 }
+    fn new(stream: UnixStream, host: Arc<Host>, id: Id, answers: bool) -> Self {
+        let (number, last) = host.selections.enter(answers);
+        Self {
+            stream,
+            host,
+            asked: Some(id),
+            number,
+            answers,
+            last,
+            to_select: Vec::new(),
+            selected: None,
+            selections: 0,
+            decoder: Decoder::new(READ_BYTES),
+            told: None,
+            outbox: Vec::new(),
+            sent: 0,
+        }
     }
 
     async fn run(&mut self) -> io::Result<()> {
@@ -160,7 +188,7 @@ impl Follower {
                     ready?;
                     match self.stream.try_read(&mut scratch) {
                         Ok(0) => return Ok(()),
-                        Ok(_) => {}
+                        Ok(bytes) => self.hear(&scratch[..bytes]),
                         Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
                         Err(e) => return Err(e),
                     }
@@ -168,11 +196,50 @@ impl Follower {
                 ready = self.stream.writable(), if !idle => ready?,
                 rang = bells.ring() => {
                     changed = true;
-                    self.selections += u64::from(matches!(rang, Rang::Selected));
+                    if matches!(rang, Rang::Selected) {
+                        self.take_selections();
+                    }
                 }
                 Some(()) = prints.next(), if !changed => changed = true,
                 () = sleep_until(next), if changed && idle => {}
                 () = shutdown.cancelled() => return self.tell_end(),
+            }
+        }
+    }
+
+    /// Takes the calls that came since it was last told of any. One that answers decides by itself; for
+    /// one that would show every process at once, those that might move a keyboard in use are left out.
+    fn take_selections(&mut self) {
+        let new = self.host.selections.since(self.last);
+        self.last = new.last().map_or(self.last, |selection| selection.number);
+        if self.answers {
+            self.to_select.extend(new);
+            return;
+        }
+        let is_free = |selection: &Selection| {
+            !selection.mark_only && selection.drafts.is_empty() && !self.host.somebody_types()
+        };
+        let shown: Vec<_> = new.into_iter().filter(is_free).collect();
+        self.selections += shown.len() as u64;
+        self.selected = shown.into_iter().next_back().map(|s| s.process).or(self.selected.take());
+    }
+
+    /// Takes what the follower says: what it did about calls.
+    fn hear(&mut self, bytes: &[u8]) {
+        self.decoder.feed(bytes);
+        while let Some(frame) = self.decoder.next_frame() {
+            let Frame::Body(body) = frame else { continue };
+            let Ok(Incoming::One(Message::Notification { method, params: Some(params) })) =
+                Incoming::parse(body)
+            else {
+                continue;
+            };
+            if method != follow::SELECTION_ANSWER {
+                continue;
+            }
+            if let Ok(SelectionAnswer { number, shown }) = serde_json::from_str(params.get()) {
+                self.to_select.retain(|selection| selection.number != number);
+                self.host.selections.answer(self.number, number, shown);
             }
         }
     }
@@ -187,7 +254,9 @@ impl Follower {
 
     /// Says how things are, if that is another way than it was said last.
     fn tell(&mut self) -> bool {
-        let seen = seen(&self.host, self.selections);
+        let mut seen = seen(&self.host);
+        (seen.selected, seen.selections) = (self.selected.clone(), self.selections);
+        seen.to_select.clone_from(&self.to_select);
         if self.told.as_ref() == Some(&seen) {
             return false;
         }
@@ -229,6 +298,12 @@ impl Follower {
     }
 }
 
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.host.selections.leave(self.number);
+    }
+}
+
 /// Waits until a process prints its next byte; for ever if it ends without.
 async fn prints_beyond(live: Arc<Live>, from: u64) {
     let mut progress = live.watch();
@@ -238,19 +313,19 @@ async fn prints_beyond(live: Arc<Live>, from: u64) {
 }
 
 /// The project as it is now.
-fn seen(host: &Host, selections: u64) -> Seen {
+fn seen(host: &Host) -> Seen {
     let (timers, now) = host.timers.all(host);
     Seen {
         project: host.project.root().display().to_string(),
         server: crate::VERSION.to_owned(),
-        selected: host.selected.borrow().as_ref().map(ToString::to_string),
-        selections,
         looked_at: host.looks.borrow().as_ref().map(ToString::to_string),
         processes: host.processes.all().iter().map(|process| seen_process(process, host)).collect(),
         messages: last_messages(&host.deliveries).into_iter().map(seen_message).collect(),
         timers: timers.iter().map(|timer| seen_timer(timer, &now)).collect(),
         offers: host.offers(),
         project_file: seen_file(&host.declared.standing()),
+        disk_problem: host.disk_problem(),
+        ..Seen::default()
     }
 }
 
@@ -298,6 +373,7 @@ fn seen_process(process: &Process, host: &Host) -> SeenProcess {
         code: process.exit.and_then(|exit| exit.code),
         signal: process.exit.and_then(|exit| exit.signal),
         attention: process.attention.as_ref().map(|attention| attention.reason.clone()),
+        output_problem: output_problem(process, host),
         unread,
         runs: process.runs,
     }

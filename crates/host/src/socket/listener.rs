@@ -1,7 +1,7 @@
 //! The listening socket: for its owner only, one task for each connection, and a ceiling.
 
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixListener as StdListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,10 +29,21 @@ impl Listener {
     /// Listens at this process's place in the runtime folder.
     pub(crate) fn bind(runtime: &RuntimeDir) -> Result<Self, RuntimeError> {
         sweep(runtime);
-        let path = runtime.socket(std::process::id())?;
-        let socket = bind_private(&path)
-            .map_err(|source| RuntimeError::Io { folder: path.clone(), source })?;
-        Ok(Self { path, socket: Some(socket) })
+        let pid = std::process::id();
+        let mut path = runtime.socket(pid)?;
+        let mut socket = bind_private(&path);
+        if is_taken(&socket)
+            && let Some(private) = runtime.private_socket(pid)?
+        {
+            tracing::warn!(taken = %path.display(), socket = %private.display(),
+                "somebody else has the socket's name in /tmp; this one is found by the registry");
+            socket = bind_private(&private);
+            path = private;
+        }
+        match socket {
+            Ok(socket) => Ok(Self { path, socket: Some(socket) }),
+            Err(source) => Err(RuntimeError::Io { folder: path, source }),
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -113,7 +124,13 @@ fn admit(stream: UnixStream, host: &Arc<Host>, connections: &mut JoinSet<()>) {
     }
 }
 
-/// Binds with mode 0600 from the first moment on.
+/// Whether the name of a socket belongs to something else.
+fn is_taken(socket: &io::Result<StdListener>) -> bool {
+    socket.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::AddrInUse)
+}
+
+/// Binds with mode 0600 from the first moment on: what is made has that mode, and nothing that was
+/// there before is touched.
 fn bind_private(path: &Path) -> io::Result<StdListener> {
     if is_our_socket(path) {
         // The name holds our own process id: whoever made it is dead.
@@ -122,7 +139,6 @@ fn bind_private(path: &Path) -> io::Result<StdListener> {
     let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
     let socket = StdListener::bind(path);
     rustix::process::umask(before);
-    std::fs::set_permissions(path, PermissionsExt::from_mode(0o600))?;
     socket
 }
 

@@ -17,9 +17,10 @@ use tokio::time::{Instant, sleep_until};
 use super::wish::Wish;
 use crate::host::Host;
 use crate::life::{no_output, no_such_process};
-use crate::plane::Live;
+use crate::plane::{Live, Typed, Typist};
 use crate::process::ProcessId;
-use crate::tools::{ErrorKind, ToolError};
+use crate::standpoint::Place;
+use crate::tools::{ErrorKind, ToolError, not_owner};
 
 /// Bytes of output in one frame.
 const OUTPUT_BYTES: usize = 64 << 10;
@@ -36,6 +37,9 @@ const PICTURE_PAUSE: Duration = Duration::from_millis(16);
 /// Bytes read from a view in one go.
 const READ_BYTES: usize = 16 << 10;
 
+/// How long an escape may be the beginning of a sequence.
+const ESCAPE_PAUSE: Duration = Duration::from_millis(30);
+
 /// What a view says of itself.
 #[derive(Debug, Deserialize)]
 pub(super) struct Params {
@@ -48,6 +52,9 @@ pub(super) struct Params {
     /// It draws pictures, and needs no more than leads to the next.
     #[serde(default)]
     pictures: bool,
+    /// A person went there to see what it asks for.
+    #[serde(default)]
+    attends: bool,
 }
 
 /// Which size a process has where several look at it.
@@ -71,8 +78,9 @@ impl Wish<Params> {
         stream: UnixStream,
         rest: Vec<u8>,
         host: Arc<Host>,
+        place: &Place,
     ) -> io::Result<()> {
-        match self.check(&host) {
+        match self.check(&host, place) {
             Ok((live, size)) => {
                 let mut line = Vec::new();
                 let result = json!({"version": view::VERSION, "process_id": live.id}).to_string();
@@ -81,6 +89,9 @@ impl Wish<Params> {
                 let last = params.is_some_and(|params| params.sizes == Sizes::Last);
                 let mut attached = Attached::new(stream, host, live, line, last);
                 attached.pictures = params.is_some_and(|params| params.pictures);
+                if params.is_some_and(|params| params.attends) {
+                    attached.host.attended(&attached.live.id);
+                }
                 attached.resize(size);
                 attached.decoder.feed(&rest);
                 attached.run().await
@@ -89,7 +100,7 @@ impl Wish<Params> {
         }
     }
 
-    fn check(&self, host: &Host) -> Result<(Arc<Live>, Option<Size>), ErrorObject> {
+    fn check(&self, host: &Host, place: &Place) -> Result<(Arc<Live>, Option<Size>), ErrorObject> {
         let params = self.params.as_ref().map_err(|why| {
             ErrorObject::invalid_params(format!("`params` take version and process_id: {why}"))
         })?;
@@ -105,6 +116,12 @@ impl Wish<Params> {
         let Ok(id) = params.process_id.parse::<ProcessId>();
         let process = host.processes.get(&id);
         let process = process.ok_or_else(|| no_such_process(id.as_str(), host).into_rpc())?;
+        // Who has a view types.
+        if let Place::Agents(me) = place
+            && !host.may_act_on(me, &process)
+        {
+            return Err(not_owner(&process).into_rpc());
+        }
         let live = host.live(&id).ok_or_else(|| no_output(&process, host).into_rpc())?;
         let size = params.rows.zip(params.columns).map(|(rows, columns)| Size::new(rows, columns));
         Ok((live, size))
@@ -131,6 +148,10 @@ struct Attached {
     pictured: Instant,
     /// Much came, and the time of the next picture has not.
     waits: bool,
+    /// Finds what a person typed.
+    typist: Typist,
+    /// When input last came.
+    heard: Instant,
 }
 
 impl Attached {
@@ -142,7 +163,6 @@ impl Attached {
         sizes_last: bool,
     ) -> Self {
         let number = live.views().enter(sizes_last);
-        host.looked_at(&live.id);
         host.looks.send_replace(Some(live.id.clone()));
         Self {
             stream,
@@ -158,6 +178,8 @@ impl Attached {
             pictures: false,
             pictured: Instant::now(),
             waits: false,
+            typist: Typist::default(),
+            heard: Instant::now(),
         }
     }
 
@@ -186,6 +208,10 @@ impl Attached {
                     }
                 }
                 ready = self.stream.writable(), if !self.outbox.is_empty() => ready?,
+                () = sleep_until(self.heard + ESCAPE_PAUSE), if self.typist.is_waiting() => {
+                    let typed = self.typist.settle();
+                    self.note_typed(typed);
+                }
                 () = sleep_until(self.pictured + PICTURE_PAUSE), if self.waits => {}
                 changed = progress.changed(), if idle => drop(changed),
                 changed = sizes.changed(), if idle => drop(changed),
@@ -199,7 +225,9 @@ impl Attached {
         loop {
             match self.decoder.next_from_view() {
                 Ok(Some(FromView::Input(bytes))) => {
-                    self.host.looked_at(&self.live.id);
+                    let typed = self.typist.read(&bytes);
+                    self.note_typed(typed);
+                    self.heard = Instant::now();
                     let agreed = self.live.views().typed(self.number);
                     if agreed.is_some() {
                         self.take_size(agreed);
@@ -215,6 +243,14 @@ impl Attached {
                 Ok(None) => return Ok(()),
                 Err(_) => return Err(io::ErrorKind::InvalidData.into()),
             }
+        }
+    }
+
+    /// A person who types into a process has seen what it asks for.
+    fn note_typed(&self, typed: Typed) {
+        self.live.note_typed(typed);
+        if typed.any {
+            self.host.attended(&self.live.id);
         }
     }
 

@@ -17,6 +17,7 @@ use crate::keeping::Keeping;
 use crate::limits::Limits;
 use crate::process::{Kind, ProcessId, Status};
 use crate::project::Project;
+use crate::shutdown::Shutdown;
 use crate::state::StateDir;
 use crate::tools::Registry;
 
@@ -36,7 +37,9 @@ fn host(folder: &tempfile::TempDir, clock: &Arc<watch::Sender<Moment>>) -> Arc<H
     let socket = folder.path().join("socket");
     let (tools, limits) = (Registry::default(), Limits::default());
     let (settings, program, pipes) = (None, "patterm".into(), std::path::PathBuf::new());
-    let parts = Parts { project, socket, state, pipes, tools, limits, keeping, settings, program };
+    let ending = Shutdown::new(folder.path().join("ended"));
+    let parts =
+        Parts { project, socket, state, pipes, ending, tools, limits, keeping, settings, program };
     let (mut host, _) = Host::load(parts).unwrap();
     let clock = Clock::Fake(clock.clone());
     host.timers = Timers::load(&host.state, &host.processes, &host.deliveries, clock).unwrap();

@@ -1,7 +1,7 @@
 //! The timers of a project, as the state folder holds them.
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
@@ -59,7 +59,7 @@ impl Timers {
     /// Sets a timer; returns it, and whether it was there already.
     pub(crate) fn set(&self, new: NewTimer, host: &Host) -> Result<(Timer, bool), ToolError> {
         let now = self.now();
-        let set = self.change(|book| book.set(new, &now, |id| Sight::of(host, id)));
+        let set = self.change(state::write, |book| book.set(new, &now, |id| Sight::of(host, id)));
         set.map(|(timer, already)| (present(timer, host), already))
     }
 
@@ -69,7 +69,7 @@ impl Timers {
     }
 
     pub(crate) fn cancel(&self, id: &TimerId) -> Result<(), ToolError> {
-        self.change(|book| {
+        self.change(state::write_reserved, |book| {
             book.find(id)?;
             book.end(id, End::Cancelled);
             Ok(())
@@ -78,7 +78,7 @@ impl Timers {
 
     pub(crate) fn pause(&self, id: &TimerId, host: &Host) -> Result<Timer, ToolError> {
         let now = self.now();
-        let paused = self.change(|book| {
+        let paused = self.change(state::write_reserved, |book| {
             book.pause(id, &now);
             book.find(id).cloned()
         });
@@ -87,7 +87,7 @@ impl Timers {
 
     pub(crate) fn resume(&self, id: &TimerId, host: &Host) -> Result<Timer, ToolError> {
         let now = self.now();
-        self.change(|book| {
+        self.change(state::write_reserved, |book| {
             book.resume(id, &now, |id| Sight::of(host, id));
             book.find(id).cloned()
         })
@@ -183,7 +183,7 @@ impl Timers {
         }
         inner.book.note_wall(&self.now());
         self.changes.send_modify(|count| *count += 1);
-        match state::write(&self.file, VERSION, &inner.book) {
+        match state::write_reserved(&self.file, VERSION, &inner.book) {
             Ok(()) => inner.unwritten = false,
             Err(error) => tracing::error!(%error, "what timers did is not written down yet"),
         }
@@ -192,13 +192,14 @@ impl Timers {
     /// Changes the book; if it cannot be written, it is as before.
     fn change<T>(
         &self,
+        write: fn(&Path, u32, &Book) -> Result<(), StateError>,
         change: impl FnOnce(&mut Book) -> Result<T, ToolError>,
     ) -> Result<T, ToolError> {
         let mut inner = self.lock();
         let mut next = inner.book.clone();
         let answer = change(&mut next)?;
         next.note_wall(&self.now());
-        state::write(&self.file, VERSION, &next)?;
+        write(&self.file, VERSION, &next)?;
         *inner = Inner { book: next, unwritten: false };
         drop(inner);
         self.bell.notify_one();

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use super::error::ToolError;
 use super::process::life;
 use super::tool::{Call, Effect, Tool};
-use crate::caller::Caller;
 use crate::plane::Live;
 
 pub(super) struct GetProcessOutput;
@@ -131,9 +130,10 @@ impl Answer {
     pub(super) fn stream(live: &Live, since: u64, most: u64) -> Self {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let copied = live.log.copy(since, most);
-        // Half a sequence must not look like text to whoever reads on from its middle.
+        // Half a sequence must not look like text to whoever reads on from its middle. The rest of
+        // one that ends at a gap never comes.
         let (text, whole) = match strip_whole(&copied.bytes) {
-            (_, 0) if copied.bytes.len() == most => {
+            (_, 0) if copied.bytes.len() == most || copied.ends_at_gap => {
                 (Stripper::default().feed(&copied.bytes), copied.bytes.len())
             }
             whole => whole,
@@ -172,16 +172,13 @@ impl Tool for GetProcessOutput {
         To wait for something use wait_for_pattern; never poll this in a loop.";
     const HELP: &'static str = "With mode grid and since_offset set to the last screen_version, an \
         unchanged screen answers {unchanged: true}. dropped says how many bytes before the text are \
-        gone because the log is full.";
+        gone: the log was full, or could not be kept.";
     const EFFECT: Effect = Effect::Reads;
     type Args = Args;
     type Answer = Answer;
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
         let (process, live) = life(&call, &args.process_id)?;
-        if call.caller == Caller::Person {
-            call.host.looked_at(&process.id);
-        }
         Ok(match args.mode {
             Mode::Grid => Answer::grid(&live, args.since_offset),
             Mode::Stream => {

@@ -38,6 +38,9 @@ pub(super) struct Answer {
     timers: Vec<timer::Summary>,
     /// Its scratchpads.
     scratchpads: Vec<PadSummary>,
+    /// What is wrong with the disk that output and state are on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disk_problem: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -112,6 +115,7 @@ impl Tool for GetProjectStatus {
             project: call.host.project.root().to_owned(),
             project_file: ProjectFileAnswer::of(&call.host),
             caller: CallerAnswer::of(&call),
+            disk_problem: call.host.disk_problem(),
             processes: processes.iter().map(|p| Summary::of(p, &call.host)).collect(),
             messages: messages::last(&call.host.deliveries),
             timers: timer::own_timers(&call),

@@ -52,6 +52,7 @@ mod whoami;
 
 pub use error::{ErrorKind, ToolError};
 pub(crate) use messages::{last_messages, message_source};
+pub(crate) use process::{not_owner, output_problem};
 pub use progress::Progress;
 pub use registry::Registry;
 pub(crate) use timer::excerpt;

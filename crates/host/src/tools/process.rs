@@ -27,17 +27,30 @@ pub(super) fn own(call: &Call, id: &str) -> Result<Process, ToolError> {
     if may_act_on(call, &process) {
         return Ok(process);
     }
+    Err(not_owner(&process))
+}
+
+/// Why a caller may not act on a process.
+pub(crate) fn not_owner(process: &Process) -> ToolError {
     let message = format!(
-        "{id} ({}) is neither you nor below you; ask its owner with send_message",
-        process.name
+        "{} ({}) is neither you nor below you; ask its owner with send_message",
+        process.id, process.name
     );
-    Err(ToolError::new(ErrorKind::NotOwner, message))
+    ToolError::new(ErrorKind::NotOwner, message)
 }
 
 /// Whether the caller may act on a process.
 pub(super) fn may_act_on(call: &Call, process: &Process) -> bool {
-    let own = |me: &ProcessId| process.id == *me || call.host.processes.is_below(process, me);
-    call.caller.process().is_none_or(|me| own(me) || process.declared.is_some())
+    call.caller.process().is_none_or(|me| call.host.may_act_on(me, process))
+}
+
+impl Host {
+    /// Whether one process may act on another: itself, what stands below it, what the project file
+    /// declares.
+    pub(crate) fn may_act_on(&self, me: &ProcessId, process: &Process) -> bool {
+        let own = process.id == *me || self.processes.is_below(process, me);
+        own || process.declared.is_some()
+    }
 }
 
 /// How a process of the project file stands.
@@ -129,6 +142,9 @@ pub(super) struct Summary {
     /// Why a person should look at it.
     #[serde(skip_serializing_if = "Option::is_none")]
     attention: Option<Attention>,
+    /// Why its output cannot be kept as it should be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_problem: Option<String>,
     /// It ran when everything was ended, and a person is asked whether to bring it back.
     #[serde(skip_serializing_if = "is_false")]
     can_be_brought_back: bool,
@@ -157,10 +173,17 @@ impl Summary {
             status: process.status,
             activity: host.activities.get(&process.id).verdict,
             exit: process.exit,
+            output_problem: output_problem(process, host),
             can_be_brought_back: host.is_offered(process),
             ports: ports.collect(),
         }
     }
+}
+
+/// Why a process's output cannot be kept as it should be.
+pub(crate) fn output_problem(process: &Process, host: &Host) -> Option<String> {
+    let live = host.live(&process.id).filter(|_| process.status.is_alive())?;
+    live.trouble().map(|trouble| trouble.to_string())
 }
 
 fn preset_of(process: &Process) -> Option<String> {

@@ -30,7 +30,13 @@ pub(super) fn search(
     let mut at = log.start();
     // The end of a piece that is no whole line waits for the next.
     let mut rest: Vec<u8> = Vec::new();
-    log.visit(0, usize::MAX, |piece| {
+    log.visit(0, usize::MAX, |offset, piece| {
+        if offset != at {
+            // What was between is gone: a line that was begun before does not go on here.
+            search.look_at(&rest, at - rest.len() as u64);
+            rest.clear();
+            at = offset;
+        }
         let begin = at - rest.len() as u64;
         at += piece.len() as u64;
         let Some(first) = memchr::memchr(b'\n', piece) else {
@@ -115,7 +121,14 @@ mod tests {
         let source = dir.path().join("source");
         std::fs::write(&source, &text).unwrap();
         let file = std::fs::File::open(&source).unwrap();
-        while !log.read_from(&file, 16 << 10).unwrap().bytes().is_empty() {}
+        loop {
+            if !log.has_room() {
+                log.make_room().unwrap();
+            }
+            if log.read_from(&file, 16 << 10).unwrap() == 0 {
+                break;
+            }
+        }
         let reader = log.reader();
         let check = |pattern: &str, limit: usize, context: usize| {
             let pattern =

@@ -27,7 +27,7 @@ impl Tool for RequestHumanAttention {
     const TITLE: &'static str = "Call for a person";
     const DESCRIPTION: &'static str = "Marks a process for a person, with your reason: when a \
         decision, a login or a permission is needed that is not yours to give. The mark goes when the \
-        person looks at it. It does not wait: end your turn, or go on with something else.";
+        person goes there or types into it. It does not wait: end your turn, or go on with something else.";
     const HELP: &'static str = "A second call replaces the first reason.";
     const EFFECT: Effect = Effect::Sets;
     type Args = Args;

@@ -28,9 +28,9 @@ pub(super) async fn with_pads<T: Send + 'static>(
 pub(super) fn author(call: &Call) -> String {
     match &call.caller {
         Caller::Person => "a person".to_owned(),
-        Caller::External => "external".to_owned(),
+        Caller::External | Caller::Elsewhere => "external".to_owned(),
         Caller::Token(name) => format!("external ({name})"),
-        Caller::Process(id) => match call.host.processes.get(id) {
+        Caller::Process(id) | Caller::Inside(id) => match call.host.processes.get(id) {
             Some(process) => format!("{id} ({})", process.name),
             None => id.to_string(),
         },

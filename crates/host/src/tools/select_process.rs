@@ -1,10 +1,10 @@
-//! `select_process`: brings a process to the front in every attached view.
+//! `select_process`: brings a process to the front in every attached view, or marks it.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::error::ToolError;
-use super::process::{Done, find};
+use super::process::{find, may_act_on};
 use super::tool::{Call, Effect, Tool};
 
 pub(super) struct SelectProcess;
@@ -15,21 +15,58 @@ pub(super) struct Args {
     process_id: String,
 }
 
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// `shown`: a person sees it now. `marked`: it is only marked, because a person is typing or
+    /// because it is not yours. `nobody_watching`: no view is attached. `unconfirmed`: a view is
+    /// attached and has not said what it did.
+    outcome: Outcome,
+    /// How many views show it.
+    #[serde(skip_serializing_if = "is_zero")]
+    shown_in: usize,
+    /// How many views only marked it.
+    #[serde(skip_serializing_if = "is_zero")]
+    marked_in: usize,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Outcome {
+    Shown,
+    Marked,
+    NobodyWatching,
+    Unconfirmed,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands references")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
 impl Tool for SelectProcess {
     const NAME: &'static str = "select_process";
     const TITLE: &'static str = "Show a process";
-    const DESCRIPTION: &'static str = "Brings a process to the front in every attached view, for \
-        the person to look at. It changes nothing about the process itself.";
+    const DESCRIPTION: &'static str = "Brings a process of yours to the front in every attached view, \
+        for the person to look at. It never takes the keyboard from a person: where one typed within the \
+        last 5 seconds or has unfinished text in a prompt, and for a process that is not yours, it is \
+        only marked. The answer says which of the two happened, or that nobody is watching.";
     const HELP: &'static str = "To call for the person, use request_human_attention; this only \
         decides what is seen.";
     const EFFECT: Effect = Effect::Sets;
     type Args = Args;
-    type Answer = Done;
+    type Answer = Answer;
 
-    async fn call(args: Args, call: Call) -> Result<Done, ToolError> {
+    async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
         let process = find(&call, &args.process_id)?;
-        call.host.looks.send_replace(Some(process.id.clone()));
-        call.host.selected.send_replace(Some(process.id));
-        Ok(Done::OK)
+        let mark_only = !may_act_on(&call, &process);
+        let drafts = call.host.drafts();
+        let became = call.host.selections.ask(&process.id, mark_only, drafts).await;
+        let outcome = match became {
+            _ if became.shown > 0 => Outcome::Shown,
+            _ if became.marked > 0 => Outcome::Marked,
+            _ if became.unconfirmed > 0 => Outcome::Unconfirmed,
+            _ => Outcome::NobodyWatching,
+        };
+        Ok(Answer { outcome, shown_in: became.shown, marked_in: became.marked })
     }
 }

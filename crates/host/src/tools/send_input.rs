@@ -12,6 +12,7 @@ use super::error::{ErrorKind, ToolError};
 use super::get_process_output::{Answer as Output, STREAM_BYTES};
 use super::process::own;
 use super::tool::{Call, Effect, Tool};
+use crate::caller::Caller;
 use crate::delivery::{Receipt, ReceiptState};
 use crate::plane::{INPUT_BYTES, Live};
 use crate::process::Process;
@@ -98,6 +99,9 @@ impl Tool for SendInput {
             return Err(ToolError::invalid("wait_ms", why));
         }
         let bytes = encode(&args, &live)?;
+        if call.caller == Caller::Person {
+            call.host.attended(&process.id);
+        }
         let before = live.log.end();
         let target = call.host.target(&process.id).filter(|_| args.submit);
         let agent = target.and_then(|target| Some((target.preset.clone()?, target)));

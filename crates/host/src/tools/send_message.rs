@@ -64,6 +64,9 @@ impl Tool for SendMessage {
         let tag = tag(&call.caller, &target, &call.host);
         let text = call.host.as_prompt(&target.id, &format!("[{tag}] {message}"))?;
         let source = Source::Message { from: call.caller.process().cloned(), tag };
+        if call.caller == Caller::Person {
+            call.host.attended(&target.id);
+        }
         let new = NewDelivery { to: target.id, source, key: None, text };
         let message_id = call.host.deliveries.hand_in(new)?;
         let receipt = call.detached(move |host| async move { Ok(host.receipt(message_id).await) });
@@ -75,9 +78,9 @@ impl Tool for SendMessage {
 fn tag(caller: &Caller, target: &Process, host: &Host) -> String {
     let sender = match caller {
         Caller::Person => return "human".into(),
-        Caller::External => return "external".into(),
+        Caller::External | Caller::Elsewhere => return "external".into(),
         Caller::Token(name) => return format!("external:{name}"),
-        Caller::Process(id) => host.processes.get(id),
+        Caller::Process(id) | Caller::Inside(id) => host.processes.get(id),
     };
     let Some(sender) = sender else { return "external".into() };
     // A name must not be able to end the tag.

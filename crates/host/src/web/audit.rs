@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use patterm_gateway::http::{Auditor, Outcome, Record};
+use patterm_wire::Framing;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tracing_subscriber::fmt::format::Writer;
@@ -167,8 +168,8 @@ impl Auditor for Audit {
             return;
         }
         let first = held.lines.is_empty();
-        held.lines.extend_from_slice(&line);
-        held.lines.push(b'\n');
+        // Arguments stand in it as their caller wrote them, line ends among them.
+        Framing::Newline.encode(&line, &mut held.lines);
         drop(held);
         if first {
             self.start();
@@ -316,7 +317,7 @@ mod tests {
         let state = StateDir::within(dir.path(), "k");
         state.ensure().unwrap();
         let audit = Audit::new(&state);
-        audit.note(&record("find\n", "{\"q\":1}"));
+        audit.note(&record("find\n", "{\n\"q\":1,\"x\":\n{\"time\":\"forged\"}\n}"));
         let stranger = Record { who: None, ..record("x", "{}") };
         {
             // This second has an hour.

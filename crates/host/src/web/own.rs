@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use patterm_gateway::http::{Asked, Own, Principal, Talk};
 use patterm_gateway::{Refusal, RefusalKind, Told};
+use patterm_wire::error::INVALID_REQUEST;
 use patterm_wire::{ErrorObject, Id, Incoming, Message, reply};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -18,6 +19,7 @@ use crate::caller::Caller;
 use crate::host::Host;
 use crate::limits::NOTICES;
 use crate::socket::Dispatch;
+use crate::standpoint;
 
 /// What a client may be behind with what it is told; more is lost to it alone.
 const TOLD: usize = 64;
@@ -47,7 +49,8 @@ impl Own for OwnTools {
         let open = Arc::<Mutex<Open>>::default();
         let caller = Caller::Token(principal.name.clone());
         let _on_control = self.control.enter();
-        let dispatch = Dispatch::new(host.clone(), caller, None, notices.clone());
+        let dispatch =
+            Dispatch::new(host.clone(), caller, standpoint::Place::Elsewhere, notices.clone());
         self.control.spawn(hand_back(heard, tell, open.clone(), end.clone()));
         let in_flight = lock(&self.in_flight).entry(principal.name.clone()).or_default().clone();
         let talk = OwnTalk {
@@ -96,6 +99,9 @@ impl Talk for OwnTalk {
             // where it is looked at which one.
             if method.starts_with("patterm/") || self.host.tools.has(method) {
                 return Ok(reply::error(Some(id), &ErrorObject::method_not_found(method)));
+            }
+            if let Some(why) = patterm_gateway::ambiguity(&text) {
+                return Ok(reply::error(Some(id), &ErrorObject::new(INVALID_REQUEST, why)));
             }
             let _place = self.place()?;
             let (reply, answer) = oneshot::channel();

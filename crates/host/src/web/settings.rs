@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use patterm_gateway::http::Limits;
+use patterm_gateway::http::{Limits, per_token};
 use serde::{Deserialize, Serialize};
 
 use crate::project_file::{BotsDefinition, HttpDefinition};
@@ -33,6 +33,8 @@ pub struct HttpLimits {
     pub body_bytes: Option<usize>,
     /// Sessions of all clients together.
     pub sessions: Option<usize>,
+    /// Sessions of one token.
+    pub sessions_per_token: Option<usize>,
     /// Connections at the same time.
     pub connections: Option<usize>,
 }
@@ -40,9 +42,11 @@ pub struct HttpLimits {
 impl HttpLimits {
     pub(super) fn in_effect(self) -> Limits {
         let default = Limits::default();
+        let sessions = self.sessions.unwrap_or(default.sessions);
         Limits {
             body_bytes: self.body_bytes.unwrap_or(default.body_bytes),
-            sessions: self.sessions.unwrap_or(default.sessions),
+            sessions,
+            sessions_per_token: self.sessions_per_token.unwrap_or_else(|| per_token(sessions)),
             connections: self.connections.unwrap_or(default.connections),
             ..default
         }
@@ -68,14 +72,14 @@ pub struct HttpFlags {
 
 impl From<&HttpDefinition> for HttpSettings {
     fn from(written: &HttpDefinition) -> Self {
-        let HttpDefinition { sessions, connections, body_bytes, .. } = *written;
+        let HttpDefinition { sessions, sessions_per_token, connections, body_bytes, .. } = *written;
         Self {
             listen: written.listen,
             allow_remote: written.allow_remote,
             hosts: written.hosts.clone(),
             origins: written.origins.clone(),
             audit_arguments: written.audit_arguments,
-            limits: HttpLimits { body_bytes, sessions, connections },
+            limits: HttpLimits { body_bytes, sessions, sessions_per_token, connections },
             bots: None,
         }
     }

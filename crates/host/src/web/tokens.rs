@@ -204,7 +204,7 @@ impl Tokens {
             let there = record.tokens.iter().map(|kept| kept.grant.name.clone()).collect();
             return Err(TokenError::Unknown { name: name.to_owned(), there });
         }
-        state::write(&self.file, VERSION, &next)?;
+        state::write_reserved(&self.file, VERSION, &next)?;
         *record = next;
         // Nobody listens while no door is open.
         let _ = self.revoked.send(name.to_owned());

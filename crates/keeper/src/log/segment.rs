@@ -1,16 +1,19 @@
 //! One file of a log: a page that says what it is and how much of it is written, then the bytes.
-//! It is allocated in full before it is mapped: a write that found no room on the disk would end
-//! the process, and a fault inside a read would lose what was read.
+//! It is allocated in full before it is mapped: a write that found no room on the disk would fail
+//! in the middle, and a fault inside a read would lose what was read. How much is written is kept in
+//! memory as well, and only that is believed: the file may be changed by others.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+
+use super::fault::Guarded;
 
 const PAGE: usize = 4096;
 
@@ -19,12 +22,34 @@ const HEADER: usize = PAGE;
 
 const MAGIC: u64 = u64::from_ne_bytes(*b"patlog01");
 
+/// A larger file is none of ours, and is not read through.
+const MOST_FILE_BYTES: u64 = 64 << 20;
+
+/// Offsets are told as JSON numbers; a file that claims to begin further on is damaged.
+const MOST_OFFSET: u64 = 1 << 53;
+
+/// Words of the header.
+const WORD_MAGIC: usize = 0;
+const WORD_START: usize = 1;
+const WORD_LENGTH: usize = 2;
+/// The start of the next segment, or 0 as long as there is none; 0.1.0 left it at 0.
+const WORD_NEXT: usize = 3;
+
 #[derive(Debug)]
 pub(super) struct Segment {
     path: PathBuf,
+    start: u64,
+    length: AtomicUsize,
+    // Dropped in this order: what is not mapped any more must not be guarded.
+    guarded: Guarded,
+    mapping: Mapping,
+}
+
+/// A whole file in memory.
+#[derive(Debug)]
+struct Mapping {
     base: *mut u8,
     size: usize,
-    start: u64,
 }
 
 // SAFETY: the mapping lives as long as the value and is never moved. Its one writer appends: bytes
@@ -44,70 +69,130 @@ impl Segment {
             .and_then(|()| Self::map(path, &file, size));
         let mut segment = made.inspect_err(|_| drop(std::fs::remove_file(path)))?;
         segment.start = start;
-        segment.word(1).store(start, Ordering::Relaxed);
-        segment.word(2).store(0, Ordering::Relaxed);
+        segment.word(WORD_START).store(start, Ordering::Relaxed);
+        segment.word(WORD_LENGTH).store(0, Ordering::Relaxed);
         // Last, so that a file with the mark has the rest.
-        segment.word(0).store(MAGIC, Ordering::Release);
+        segment.word(WORD_MAGIC).store(MAGIC, Ordering::Release);
         Ok(segment)
     }
 
-    /// Opens a file that was made before.
+    /// Opens a file that was made before. One that is no log, or damaged, is `InvalidData`.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().read(true).write(true).open(path)?;
-        let size = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
-        let damaged = || io::Error::other(format!("{} is no output log", path.display()));
-        if size < HEADER {
+        let damaged = || {
+            let why = format!("{} is no output log, or a damaged one", path.display());
+            io::Error::new(io::ErrorKind::InvalidData, why)
+        };
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let opened = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path);
+        let file = opened.map_err(|error| match error.raw_os_error() {
+            // A link, a folder, a pipe.
+            Some(libc::ELOOP | libc::EISDIR | libc::ENXIO) => damaged(),
+            _ => error,
+        })?;
+        let metadata = file.metadata()?;
+        let fits = (HEADER as u64..=MOST_FILE_BYTES).contains(&metadata.len());
+        if !metadata.is_file() || !fits {
             return Err(damaged());
         }
+        let size = usize::try_from(metadata.len()).map_err(io::Error::other)?;
         let mut segment = Self::map(path, &file, size)?;
-        segment.start = segment.word(1).load(Ordering::Relaxed);
-        let length = segment.word(2).load(Ordering::Acquire);
-        if segment.word(0).load(Ordering::Acquire) != MAGIC || length > segment.capacity() as u64 {
+        segment.start = segment.word(WORD_START).load(Ordering::Relaxed);
+        let length = segment.word(WORD_LENGTH).load(Ordering::Acquire);
+        let is_log = segment.word(WORD_MAGIC).load(Ordering::Acquire) == MAGIC;
+        let length = usize::try_from(length).ok().filter(|it| *it <= segment.capacity());
+        let (true, true, Some(length)) = (is_log, segment.start <= MOST_OFFSET, length) else {
             return Err(damaged());
-        }
-        Ok(segment)
+        };
+        segment.length = AtomicUsize::new(length);
+        segment.recover();
+        if segment.is_damaged() { Err(damaged()) } else { Ok(segment) }
     }
 
     fn map(path: &Path, file: &File, size: usize) -> io::Result<Self> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at an address the kernel chooses replaces nothing.
         let base = unsafe { mmap(std::ptr::null_mut(), size, access, MapFlags::SHARED, file, 0)? };
+        let guarded = Guarded::new(base, size);
         // Reading ahead would bring in pages that are to be written, as this process's memory.
         // SAFETY: the range is the mapping just made, and the advice changes no content.
         let _ = unsafe { madvise(base, size, Advice::Random) };
-        Ok(Self { path: path.to_owned(), base: base.cast(), size, start: 0 })
+        let mapping = Mapping { base: base.cast(), size };
+        Ok(Self { path: path.to_owned(), start: 0, length: AtomicUsize::new(0), guarded, mapping })
     }
 
     /// Takes what was written beyond the recorded length up to the last byte that is not zero: it
     /// was read, and its reader died before it could record it.
-    pub(super) fn recover(&self) {
+    fn recover(&self) {
         let length = self.length();
         // SAFETY: the whole file is mapped, and nobody writes to it while it is being opened.
-        let all = unsafe { std::slice::from_raw_parts(self.base.add(HEADER), self.capacity()) };
+        let all =
+            unsafe { std::slice::from_raw_parts(self.mapping.base.add(HEADER), self.capacity()) };
         if let Some(last) = all[length..].iter().rposition(|byte| *byte != 0) {
-            self.word(2).store((length + last + 1) as u64, Ordering::Release);
+            self.publish(length + last + 1);
         }
     }
 
-    /// Reads from a PTY behind what is written; returns where in this file the new bytes stand.
-    pub(super) fn read_from(&self, pty: impl AsFd, most: usize) -> io::Result<(usize, usize)> {
+    /// Reads from a PTY behind what is written; returns how much came. What came into a file that
+    /// turned out to be damaged counts, though nobody can look at it.
+    pub(super) fn read_from(&self, pty: impl AsFd, most: usize) -> io::Result<usize> {
         use std::os::fd::AsRawFd;
         let from = self.length();
         let room = most.min(self.capacity() - from);
         let pty = pty.as_fd().as_raw_fd();
         // SAFETY: the range lies in the mapping behind the published length, where no reader
         // looks and only this one writer writes.
-        let read = unsafe { libc::read(pty, self.base.add(HEADER + from).cast(), room) };
-        let Ok(read) = usize::try_from(read) else { return Err(io::Error::last_os_error()) };
-        self.word(2).store((from + read) as u64, Ordering::Release);
-        Ok((from, from + read))
+        let read = unsafe { libc::read(pty, self.mapping.base.add(HEADER + from).cast(), room) };
+        let Ok(read) = usize::try_from(read) else {
+            let error = io::Error::last_os_error();
+            if error.raw_os_error() == Some(libc::EFAULT) {
+                self.guarded.set_damaged();
+            }
+            return Err(error);
+        };
+        self.publish(from + read);
+        Ok(read)
     }
 
-    /// The bytes written so far.
+    fn publish(&self, length: usize) {
+        self.word(WORD_LENGTH).store(length as u64, Ordering::Release);
+        self.length.store(length, Ordering::Release);
+    }
+
+    /// Empties the file for bytes from another offset on. It needs no room on the disk.
+    pub(super) fn reuse(&mut self, path: &Path, start: u64) -> io::Result<()> {
+        std::fs::rename(&self.path, path)?;
+        path.clone_into(&mut self.path);
+        // Zeros first, so that nobody takes old bytes for new ones that were not recorded. Whoever
+        // finds the file half-way finds an end that is late, and never one that is early.
+        // SAFETY: nobody else has this segment, and the range is all of the mapping's data.
+        unsafe { self.mapping.base.add(HEADER).write_bytes(0, self.capacity()) };
+        self.word(WORD_NEXT).store(0, Ordering::Release);
+        self.word(WORD_START).store(start, Ordering::Release);
+        self.start = start;
+        self.publish(0);
+        Ok(())
+    }
+
+    /// Notes where the next one begins: should that be missing one day, it is known that it was there.
+    pub(super) fn set_next(&self, start: u64) {
+        self.word(WORD_NEXT).store(start, Ordering::Release);
+    }
+
+    /// Whether there was a next one.
+    pub(super) fn has_next(&self) -> bool {
+        self.word(WORD_NEXT).load(Ordering::Acquire) != 0
+    }
+
+    /// The bytes written so far. Of a file that fails meanwhile they are zeros.
     pub(super) fn written(&self) -> &[u8] {
         // SAFETY: bytes below the length are initialised, mapped as long as `self` lives, and
         // never written again.
-        unsafe { std::slice::from_raw_parts(self.base.add(HEADER), self.length()) }
+        unsafe { std::slice::from_raw_parts(self.mapping.base.add(HEADER), self.length()) }
+    }
+
+    /// Whether nothing of it can be read or kept any more.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.guarded.is_damaged()
     }
 
     pub(super) fn start(&self) -> u64 {
@@ -123,11 +208,11 @@ impl Segment {
     }
 
     pub(super) fn disk_bytes(&self) -> u64 {
-        self.size as u64
+        self.mapping.size as u64
     }
 
-    pub(super) fn remove(&self) {
-        let _ = std::fs::remove_file(&self.path);
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Gives the pages of some bytes back to the page cache: there they do not count as this
@@ -138,37 +223,37 @@ impl Segment {
         if from < to {
             // SAFETY: the range is page-aligned and within the mapping; for a shared file mapping
             // the advice only drops page-table entries, the content stays what it is.
-            let _ =
-                unsafe { madvise(self.base.add(from).cast(), to - from, Advice::LinuxDontNeed) };
+            let _ = unsafe {
+                madvise(self.mapping.base.add(from).cast(), to - from, Advice::LinuxDontNeed)
+            };
         }
     }
 
     #[cfg(test)]
     pub(super) fn forget_length(&self, bytes: u64) {
-        self.word(2).fetch_sub(bytes, Ordering::Relaxed);
+        self.word(WORD_LENGTH).fetch_sub(bytes, Ordering::Relaxed);
     }
 
     fn length(&self) -> usize {
-        // Bounded by the capacity when the file was opened, and by `read_from` since.
-        self.word(2).load(Ordering::Acquire) as usize
+        self.length.load(Ordering::Acquire)
     }
 
     fn capacity(&self) -> usize {
-        self.size - HEADER
+        self.mapping.size - HEADER
     }
 
-    /// A word of the header: the mark, the start offset, the length.
+    /// A word of the header.
     fn word(&self, n: usize) -> &AtomicU64 {
         // SAFETY: the header is mapped, page-aligned, and its first words are only ever used as
         // atomics.
-        unsafe { &*self.base.add(n * 8).cast::<AtomicU64>() }
+        unsafe { &*self.mapping.base.add(n * 8).cast::<AtomicU64>() }
     }
 }
 
-impl Drop for Segment {
+impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `map` with this base and size, and nothing borrows from
-        // it any more.
+        // SAFETY: the mapping was made by `Segment::map` with this base and size, and nothing borrows
+        // from it any more.
         let _ = unsafe { munmap(self.base.cast(), self.size) };
     }
 }

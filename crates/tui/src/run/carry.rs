@@ -1,5 +1,6 @@
 //! Carrying out what the core says.
 
+use patterm_wire::follow::SelectionAnswer;
 use patterm_wire::view::FromView;
 
 use super::{Echo, Tui};
@@ -11,18 +12,28 @@ use crate::update::{Asked, Effect, Event};
 /// Bytes that may wait for a server that is away: more than anybody types meanwhile.
 const UNSENT_BYTES: usize = 64 << 10;
 
+/// What was typed into a pane that has no connection now.
+#[derive(Debug, Default)]
+pub(super) struct Unsent {
+    /// The process that the pane showed.
+    process: String,
+    bytes: Vec<u8>,
+}
+
 impl Tui {
     pub(super) fn carry_out(&mut self, effect: Effect) {
         match effect {
-            Effect::Attach { pane, process, size } => {
+            Effect::Attach { pane, process, size, attends } => {
                 self.panes.remove(&pane);
                 let stream = self.door.open().ok().flatten();
                 let sizes = self.model.settings.sizes;
-                let link = stream.and_then(|s| PaneLink::begin(s, &process, size, sizes).ok());
-                if let Some(link) = link {
+                let begin = |stream| PaneLink::begin(stream, &process, size, sizes, attends).ok();
+                if let Some(link) = stream.and_then(begin) {
                     self.panes.insert(pane, link);
-                    let unsent = self.unsent.remove(&pane).unwrap_or_default();
-                    self.send(pane, unsent);
+                    // What was typed for another process, which the pane showed then, is for nobody.
+                    let unsent = self.unsent.remove(&pane);
+                    let unsent = unsent.filter(|unsent| unsent.process == process);
+                    self.send(pane, unsent.map(|unsent| unsent.bytes).unwrap_or_default());
                 }
             }
             Effect::Leave(pane) => {
@@ -37,6 +48,13 @@ impl Tui {
             }
             Effect::Size(pane, size) => self.tell_pane(pane, |pane| pane.resize(size)),
             Effect::Call { tool, arguments, asked } => self.call(tool, &arguments, asked),
+            Effect::AnswerSelection { number, shown } => {
+                let answer = SelectionAnswer { number, shown };
+                let told = self.follow.as_mut().map(|follow| follow.answer_selection(answer));
+                if matches!(told, Some(Err(Broken))) {
+                    self.lose();
+                }
+            }
             Effect::Copy(text) => self.terminal.push(&outer::copy(&text)),
             Effect::Ring => self.terminal.push(b"\x07"),
             Effect::Notify(text) => self.terminal.push(&self.around.notify(&text)),
@@ -53,9 +71,13 @@ impl Tui {
             }
             return;
         }
+        let Some(process) = self.model.panes.get(&id).map(|pane| &pane.process) else { return };
         let unsent = self.unsent.entry(id).or_default();
-        if unsent.len() + bytes.len() <= UNSENT_BYTES {
-            unsent.extend(bytes);
+        if unsent.process != *process {
+            *unsent = Unsent { process: process.clone(), bytes: Vec::new() };
+        }
+        if unsent.bytes.len() + bytes.len() <= UNSENT_BYTES {
+            unsent.bytes.extend(bytes);
         }
     }
 

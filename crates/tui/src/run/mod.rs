@@ -17,7 +17,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::canvas::Canvas;
-use crate::input::Parser;
 use crate::kept::Kept;
 use crate::layout::PaneId;
 use crate::link::{Calls, Follow, PaneLink};
@@ -27,7 +26,9 @@ use crate::paint::Depth;
 use crate::settings::file::SettingsFile;
 use crate::terminal::Terminal;
 use crate::update::{Event, update};
+use patterm_screen::input::Parser;
 
+use carry::Unsent;
 use draw::FRAME;
 use server::Looking;
 use wait::{SECOND, Source};
@@ -109,7 +110,7 @@ struct Tui {
     calls: Option<Calls>,
     panes: BTreeMap<PaneId, PaneLink>,
     /// What was typed into panes that have no connection now.
-    unsent: BTreeMap<PaneId, Vec<u8>>,
+    unsent: BTreeMap<PaneId, Unsent>,
     looking: Option<Looking>,
     shown: Option<Canvas>,
     outer: Outer,

@@ -23,7 +23,7 @@ impl Tui {
         }
         self.parser.feed(bytes);
         self.typed = Instant::now();
-        while let Some(token) = self.parser.next() {
+        while let Some(token) = self.parser.next_token() {
             self.happen(Event::Input(token));
         }
         Ok(true)

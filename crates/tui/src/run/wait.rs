@@ -43,7 +43,7 @@ impl Tui {
         }
         if let Some(follow) = &self.follow {
             sources.push(Source::Follow);
-            watched.push(PollFd::from_borrowed_fd(follow.file(), PollFlags::IN));
+            watched.push(PollFd::from_borrowed_fd(follow.file(), write(follow.wants_to_write())));
         }
         if let Some(calls) = &self.calls {
             sources.push(Source::Calls);

@@ -3,8 +3,8 @@
 use patterm_wire::servers;
 use serde_json::json;
 
-use super::panes::{fit, focus, remove, show, split, start_shell};
-use super::{Asked, Effect, bring_back, scrolling, tell, trust};
+use super::panes::{attend, fit, focus, remove, show, split, start_shell};
+use super::{Asked, Effect, bring_back, keyboard, scrolling, tell, trust};
 use crate::action::Action;
 use crate::layout::Direction;
 use crate::list::{self, Choice};
@@ -14,7 +14,10 @@ use crate::model::{Doubt, Listed, Mode, Model, Question, is_alive};
 pub(super) fn act(model: &mut Model, action: Action, effects: &mut Vec<Effect>) {
     model.mode = Mode::Typing;
     match action {
-        Action::Shell => start_shell(effects),
+        Action::Shell => {
+            keyboard::asks(model);
+            start_shell(effects);
+        }
         Action::Agent => {
             ask_agents(effects);
             open(model, Listed::Agents);
@@ -41,6 +44,7 @@ pub(super) fn act(model: &mut Model, action: Action, effects: &mut Vec<Effect>) 
         }
         Action::Scrollback => scrolling::begin(model, model.focus, effects),
         Action::Attention => attention(model, effects),
+        Action::Marked => keyboard::go_to_marked(model, effects),
         Action::Messages => open(model, Listed::Messages),
         Action::Timers => open(model, Listed::Timers),
         Action::Pads => {
@@ -101,7 +105,7 @@ fn step(model: &mut Model, by: isize, effects: &mut Vec<Effect>) {
 fn go(model: &mut Model, number: usize, effects: &mut Vec<Effect>) {
     let id = model.tree().get(number.saturating_sub(1)).map(|(_, process)| process.id.clone());
     if let Some(id) = id {
-        show(model, &id, effects);
+        attend(model, &id, effects);
     }
 }
 
@@ -132,7 +136,7 @@ fn answer_call(model: &mut Model, id: &str, effects: &mut Vec<Effect>) {
         let why = process.attention.as_deref().unwrap_or(&process.reason);
         format!("{} asks: {why}", process.name)
     });
-    show(model, id, effects);
+    attend(model, id, effects);
     if let Some(words) = words {
         tell(model, &words, false);
     }
@@ -164,6 +168,9 @@ pub(super) fn confirmed(model: &mut Model, doubt: &Doubt, effects: &mut Vec<Effe
         Doubt::Restart(id) => ("restart_process", id),
     };
     model.mode = Mode::Typing;
+    if matches!(doubt, Doubt::Close(_)) {
+        model.closing.insert(id.clone());
+    }
     call(tool, json!({"process_id": id}), Asked::Nothing, effects);
 }
 
@@ -186,6 +193,7 @@ pub(super) fn answered(
                 arguments["agent_instructions"] = text.into();
             }
             tell(model, &format!("starting {agent}…"), false);
+            keyboard::asks(model);
             call("spawn_agent", arguments, Asked::Start, effects);
         }
     }
@@ -201,13 +209,14 @@ pub(super) fn choose(model: &mut Model, listed: Listed, at: usize, effects: &mut
             model.mode = Mode::Typing;
             match listed {
                 Listed::Attention => answer_call(model, &id, effects),
-                _ => show(model, &id, effects),
+                _ => attend(model, &id, effects),
             }
         }
         Choice::Start(agent) => {
             model.mode = Mode::Line { question: Question::Prompt(agent), text: String::new() };
         }
         Choice::Read(name) => {
+            keyboard::asks(model);
             call("scratchpad_read", json!({"name": name}), Asked::Pad(name.clone()), effects);
         }
         Choice::Tell(why) => tell(model, &why, true),

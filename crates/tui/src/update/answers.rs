@@ -5,7 +5,7 @@ use patterm_wire::servers::Server;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Asked, Effect, bring_back, panes, tell, trust};
+use super::{Asked, Effect, bring_back, keyboard, panes, tell, trust};
 use crate::layout::PaneId;
 use crate::model::{Agent, Mode, Model, Pad, Port};
 
@@ -29,7 +29,7 @@ pub(super) fn take(
             let id = answer["process_id"].as_str().unwrap_or_default().to_owned();
             model.notice = None;
             match model.process(&id) {
-                Some(_) => panes::show(model, &id, effects),
+                Some(_) => panes::show_asked(model, &id, effects),
                 // It will be told of.
                 None => model.wanted = Some(id),
             }
@@ -37,6 +37,14 @@ pub(super) fn take(
         Asked::Agents => model.agents = Some(read::<Agent>(&answer["agents"])),
         Asked::Pads => model.pads = read::<Pad>(&answer["scratchpads"]),
         Asked::Pad(name) => {
+            if keyboard::comes_late(model) {
+                tell(
+                    model,
+                    &format!("scratchpad {name} is here; choose it again to read it"),
+                    false,
+                );
+                return;
+            }
             let text = answer["content"].as_str().unwrap_or_default().to_owned();
             model.mode = Mode::Text { title: format!("scratchpad {name}"), text, top: 0 };
         }
@@ -62,7 +70,11 @@ fn failed(model: &mut Model, asked: &Asked, why: &str, effects: &mut Vec<Effect>
     if *asked == Asked::Start {
         let empty = model.panes.iter().find(|(_, pane)| pane.process.is_empty());
         if let Some(id) = empty.map(|(id, _)| *id) {
+            let had_focus = model.focus == id;
             panes::remove(model, id, effects);
+            if had_focus {
+                keyboard::taken_away(model, "the new shell");
+            }
         }
     }
 }

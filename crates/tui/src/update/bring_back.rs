@@ -7,18 +7,20 @@ use patterm_screen::keys::KeyCode;
 use patterm_wire::bring_back::{Answer, Back, How, METHOD, Wish};
 use serde_json::{Value, json};
 
-use super::{Asked, Effect, panes, tell};
+use super::{Asked, Effect, keyboard, panes, tell};
 use crate::action::{Action, typed};
-use crate::input::MouseEvent;
 use crate::model::{Mode, Model, is_alive};
 use crate::view;
+use patterm_screen::input::MouseEvent;
 
 /// A server is seen for the first time: what it offers is shown, unless it was put off before.
 pub(super) fn offer(model: &mut Model) {
     let is_new = |(_, process, _): &(_, &patterm_wire::follow::SeenProcess, _)| {
         !model.put_off.contains(&process.id)
     };
-    if model.mode == Mode::Typing && model.offered().iter().any(is_new) {
+    // Keys of somebody who types would decide; the status line says it too.
+    let is_free = model.mode == Mode::Typing && !keyboard::typed_lately(model);
+    if is_free && model.offered().iter().any(is_new) {
         open(model);
     }
 }
@@ -40,7 +42,9 @@ pub(super) fn follow(model: &mut Model) {
     if let Mode::BringBack { chosen, .. } = &mut model.mode {
         *chosen = (*chosen).min(count.saturating_sub(1));
         if count == 0 {
-            model.mode = Mode::Typing;
+            // The next key was meant for the list: it closes this.
+            let text = "somebody else has decided".to_owned();
+            model.mode = Mode::Text { title: "bring back".to_owned(), text, top: 0 };
         }
     }
 }
@@ -121,6 +125,7 @@ fn accept(model: &mut Model, effects: &mut Vec<Effect>) {
     }
     if !back.is_empty() {
         tell(model, &format!("bringing back {}…", back.len()), false);
+        keyboard::asks(model);
         ask(Wish { ids: Some(back), decline: false }, Asked::BringBack, effects);
     }
 }
@@ -142,7 +147,8 @@ pub(super) fn done(model: &mut Model, answer: Value, effects: &mut Vec<Effect>) 
     let more = if anew > 0 { format!(", {anew} with a new conversation") } else { String::new() };
     tell(model, &format!("{text}{more}"), false);
     // That an agent would begin anew was said before.
-    if processes.iter().any(|back| back.reason.is_some() && back.how != How::Anew) {
+    let late = keyboard::comes_late(model);
+    if !late && processes.iter().any(|back| back.reason.is_some() && back.how != How::Anew) {
         let lines: Vec<String> = processes.iter().map(Back::to_string).collect();
         let (title, text) = ("brought back".to_owned(), lines.join("\n"));
         model.mode = Mode::Text { title, text, top: 0 };
@@ -151,6 +157,7 @@ pub(super) fn done(model: &mut Model, answer: Value, effects: &mut Vec<Effect>) 
     let shown = model.selected().map(|process| process.id.clone());
     let is_back = shown.is_some_and(|id| back.iter().any(|back| back.process_id == id));
     if !is_back
+        && !late
         && !model.selected().is_some_and(is_alive)
         && let Some(first) = back.first()
     {

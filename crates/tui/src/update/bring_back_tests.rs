@@ -73,6 +73,11 @@ fn it_follows_what_others_decide_and_never_comes_between_keys() {
     let mut sample = Sample::after_the_end(80, 24);
     next.offers.clear();
     sample.happen(Event::Seen(next));
+    assert!(
+        matches!(sample.model.mode, Mode::Text { .. }),
+        "a key that was meant for it closes this"
+    );
+    sample.type_in("y");
     assert_eq!(sample.model.mode, Mode::Typing);
     sample.happen(Event::Seen(ended()));
     assert!(!is_open(&sample), "a person types; only a new beginning asks");

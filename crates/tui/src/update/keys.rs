@@ -5,16 +5,19 @@ use patterm_screen::keys::KeyCode;
 
 use super::{Effect, actions, bring_back, mouse, panes, scrolling, tell, trust};
 use crate::action::{Action, typed};
-use crate::input::{Reply, Stroke, Token};
 use crate::list;
 use crate::model::{Mode, Model, Question, is_alive};
 use crate::{send, view};
+use patterm_screen::input::{Reply, Stroke, Token};
 
 /// Keys held down at once; more are not told apart.
 const HELD_KEYS: usize = 8;
 
 /// Takes what the terminal sent.
 pub(super) fn input(model: &mut Model, token: Token, effects: &mut Vec<Effect>) {
+    if token.is_typed() {
+        model.typed_at = Some(model.now);
+    }
     match token {
         Token::Key(stroke) => key(model, &stroke, effects),
         Token::Paste(text) => paste(model, &text, effects),
@@ -56,7 +59,7 @@ fn key(model: &mut Model, stroke: &Stroke, effects: &mut Vec<Effect>) {
         return;
     }
     match (&model.mode, leads) {
-        (Mode::Typing, true) => model.mode = Mode::Leader,
+        (Mode::Typing | Mode::Interrupted { .. }, true) => model.mode = Mode::Leader,
         (Mode::Typing, false) => scrolling::key(model, &key, effects),
         (Mode::Leader, _) => {
             model.mode = Mode::Typing;
@@ -81,6 +84,7 @@ fn send(model: &mut Model, stroke: &Stroke, effects: &mut Vec<Effect>) {
         return;
     };
     push(effects, model.focus, send::key(stroke, &pane.screen.modes()));
+    model.sent_at = Some(model.now);
     if let Some(ended) = model.selected().filter(|process| !is_alive(process)) {
         let shell = model.settings.keys.press(Action::Shell);
         let text = format!("{} has ended and reads no keys; {shell} starts a shell", ended.name);
@@ -115,6 +119,7 @@ fn paste(model: &mut Model, text: &[u8], effects: &mut Vec<Effect>) {
         Mode::Typing => {
             if let Some(pane) = model.focused_pane().filter(|pane| pane.scroll.is_none()) {
                 push(effects, model.focus, send::paste(text, &pane.screen.modes()));
+                model.sent_at = Some(model.now);
             }
         }
         _ => {}
@@ -166,6 +171,8 @@ fn overlay(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
             }
         }
         Mode::Trust(sheet) => trust::key(model, sheet, key, effects),
+        // Escape and the leader lead out; nothing else is taken for an answer.
+        interrupted @ Mode::Interrupted { .. } => model.mode = interrupted,
         Mode::Typing | Mode::Leader | Mode::BringBack { .. } => {}
     }
 }

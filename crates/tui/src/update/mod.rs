@@ -7,6 +7,9 @@ mod bring_back;
 #[cfg(test)]
 mod bring_back_tests;
 mod heard;
+mod keyboard;
+#[cfg(test)]
+mod keyboard_tests;
 mod keys;
 mod mouse;
 mod panes;
@@ -23,9 +26,11 @@ use patterm_wire::follow::Seen;
 use patterm_wire::view::ToView;
 use serde_json::Value;
 
-use crate::input::Token;
 use crate::layout::PaneId;
 use crate::model::{Model, Notice};
+use patterm_screen::input::Token;
+
+pub(crate) use keyboard::interrupted_words;
 
 /// Everything that can happen.
 #[derive(Debug)]
@@ -76,7 +81,13 @@ pub(crate) enum Asked {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Effect {
     /// Attach a pane to a process, in place of what it showed.
-    Attach { pane: PaneId, process: String, size: Size },
+    Attach {
+        pane: PaneId,
+        process: String,
+        size: Size,
+        /// The person went there to see what it asks for.
+        attends: bool,
+    },
     /// End a pane's connection.
     Leave(PaneId),
     /// Type into a pane.
@@ -85,6 +96,8 @@ pub(crate) enum Effect {
     Size(PaneId, Size),
     /// Call a tool.
     Call { tool: &'static str, arguments: Value, asked: Asked },
+    /// Say what was done about a call of `select_process`.
+    AnswerSelection { number: u64, shown: bool },
     /// Put a text into the clipboard.
     Copy(String),
     /// Ring the terminal's bell.
@@ -137,6 +150,7 @@ pub(crate) fn update(model: &mut Model, event: Event) -> Vec<Effect> {
         }
     }
     heard::forget(model);
+    keyboard::forget_marks(model);
     effects
 }
 

@@ -5,12 +5,12 @@ use patterm_screen::keys::KeyCode;
 
 use super::{Effect, actions, bring_back, panes, scrolling, trust};
 use crate::canvas::Rect;
-use crate::input::MouseEvent;
 use crate::layout::PaneId;
 use crate::list;
 use crate::model::{Held, Mode, Model};
 use crate::send;
 use crate::view;
+use patterm_screen::input::MouseEvent;
 
 /// Takes what the mouse did.
 pub(super) fn take(model: &mut Model, event: MouseEvent, effects: &mut Vec<Effect>) {
@@ -48,7 +48,7 @@ fn in_tree(model: &mut Model, event: MouseEvent, effects: &mut Vec<Effect>) {
     }
     let id = view::tree_row(model, event.y).map(|process| process.id.clone());
     if let Some(id) = id {
-        panes::show(model, &id, effects);
+        panes::attend(model, &id, effects);
     }
 }
 

@@ -4,9 +4,9 @@ use patterm_screen::{Screen, Size};
 use patterm_wire::follow::{Seen, SeenProcess, SeenStatus};
 use serde_json::json;
 
-use super::{Asked, Effect, bring_back};
+use super::{Asked, Effect, bring_back, keyboard};
 use crate::layout::{Direction, Layout, PaneId};
-use crate::model::{Mode, Model, Pane, is_alive, is_blocked};
+use crate::model::{Model, Pane, is_alive, is_blocked};
 use crate::send;
 
 /// More panes than this nobody can read, and each is a connection.
@@ -17,7 +17,7 @@ pub(super) fn seen(model: &mut Model, seen: Seen, effects: &mut Vec<Effect>) {
     let anew = !model.connected;
     let chosen = (seen.selections != model.seen.selections || !model.begun) && !anew;
     let called = newly_called(&model.seen, &seen, model.begun);
-    model.seen = seen;
+    let names = std::mem::replace(&mut model.seen, seen).processes;
     model.connected = true;
     if !model.begun {
         effects.push(Effect::Call {
@@ -26,14 +26,22 @@ pub(super) fn seen(model: &mut Model, seen: Seen, effects: &mut Vec<Effect>) {
             asked: Asked::Agents,
         });
     }
-    drop_closed(model, effects);
-    begin(model, effects);
-    if chosen && let Some(id) = model.seen.selected.clone() {
-        show(model, &id, effects);
+    if anew {
+        model.answered = 0;
     }
+    drop_closed(model, &names, effects);
+    begin(model, effects);
+    // An older server tells of the last one only, and wants no answer.
+    if chosen
+        && let Some(id) = model.seen.selected.clone()
+        && !keyboard::bring_forward(model, &id, &[], effects)
+    {
+        keyboard::mark(model, &id);
+    }
+    keyboard::take_selections(model, effects);
     if let Some(id) = model.wanted.clone().filter(|id| model.process(id).is_some()) {
         model.wanted = None;
-        show(model, &id, effects);
+        show_asked(model, &id, effects);
     }
     attach_what_is_not(model, anew, effects);
     bring_back::follow(model);
@@ -61,8 +69,19 @@ fn newly_called(before: &Seen, now: &Seen, begun: bool) -> Vec<String> {
     called.collect()
 }
 
-/// Panes of processes that are closed go; the last one stays empty.
-fn drop_closed(model: &mut Model, effects: &mut Vec<Effect>) {
+/// Shows what the person asked for, or marks it where typing went on elsewhere meanwhile.
+pub(super) fn show_asked(model: &mut Model, id: &str, effects: &mut Vec<Effect>) {
+    match keyboard::comes_late(model) {
+        true => keyboard::mark(model, id),
+        false => show(model, id, effects),
+    }
+}
+
+/// Panes of processes that are closed go; `before` says how they were called.
+fn drop_closed(model: &mut Model, before: &[SeenProcess], effects: &mut Vec<Effect>) {
+    let is_known = |id: &String| model.seen.processes.iter().any(|process| process.id == *id);
+    let closed_here: Vec<String> =
+        model.closing.iter().filter(|id| !is_known(id)).cloned().collect();
     let gone: Vec<PaneId> = model
         .panes
         .iter()
@@ -70,8 +89,16 @@ fn drop_closed(model: &mut Model, effects: &mut Vec<Effect>) {
         .map(|(id, _)| *id)
         .collect();
     for id in gone {
+        let process = model.panes.get(&id).map(|pane| pane.process.clone()).unwrap_or_default();
+        let had_focus = model.focus == id;
         remove(model, id, effects);
+        if had_focus && !closed_here.contains(&process) {
+            let known = before.iter().find(|known| known.id == process);
+            let name = known.map_or(process.as_str(), |known| &known.name);
+            keyboard::taken_away(model, name);
+        }
     }
+    model.closing.retain(|id| !closed_here.contains(id));
 }
 
 /// With processes and no pane, the first one is shown: what was asked for, what was looked at
@@ -127,23 +154,18 @@ fn attach_what_is_not(model: &mut Model, anew: bool, effects: &mut Vec<Effect>) 
         let Some(pane) = model.panes.get_mut(&id) else { continue };
         if pane.run != run || anew {
             pane.run = run;
-            pane.scroll = None;
-            attach(model, id, effects);
+            attach(model, id, false, effects);
         }
     }
 }
 
 /// Shows a process: where it is shown already, else in the pane with the focus.
 pub(super) fn show(model: &mut Model, id: &str, effects: &mut Vec<Effect>) {
-    let Some(process) = model.process(id) else { return };
-    let pane = new_pane(process);
+    let Some(process) = model.process(id).cloned() else { return };
+    let pane = new_pane(&process);
     let there = model.panes.iter().find(|(_, pane)| pane.process == id).map(|(id, _)| *id);
     if let Some(there) = there {
         focus(model, there, effects);
-        // Who asked for the person has been looked at.
-        if model.process(id).is_some_and(|process| process.attention.is_some()) {
-            attach(model, there, effects);
-        }
         return;
     }
     if model.layout.is_none() {
@@ -151,8 +173,23 @@ pub(super) fn show(model: &mut Model, id: &str, effects: &mut Vec<Effect>) {
         model.focus = model.last_pane;
         model.layout = Some(Layout::Pane(model.focus));
     }
-    model.panes.insert(model.focus, pane);
+    let waits = process.status == SeenStatus::Starting;
+    let replaced = model.panes.insert(model.focus, pane);
+    if waits && replaced.is_some() {
+        // Keys are not for what was shown before.
+        effects.push(Effect::Leave(model.focus));
+    }
     attach_what_is_not(model, false, effects);
+}
+
+/// Shows a process that asks for the person, who answers by going there.
+pub(super) fn attend(model: &mut Model, id: &str, effects: &mut Vec<Effect>) {
+    show(model, id, effects);
+    let asks = model.process(id).is_some_and(|process| process.attention.is_some());
+    let there = model.panes.iter().find(|(_, pane)| pane.process == id).map(|(id, _)| *id);
+    if let Some(there) = there.filter(|_| asks) {
+        attach(model, there, true, effects);
+    }
 }
 
 fn new_pane(process: &SeenProcess) -> Pane {
@@ -174,13 +211,15 @@ fn size_of(model: &Model, id: PaneId) -> Option<Size> {
     Some(Size::new(body.height, body.width))
 }
 
-fn attach(model: &mut Model, id: PaneId, effects: &mut Vec<Effect>) {
+fn attach(model: &mut Model, id: PaneId, attends: bool, effects: &mut Vec<Effect>) {
     let size = size_of(model, id).or_else(|| model.panes.get(&id)?.asked);
     let size = size.unwrap_or(Size::DEFAULT);
     if let Some(pane) = model.panes.get_mut(&id) {
         pane.asked = Some(size);
         pane.refused = None;
-        effects.push(Effect::Attach { pane: id, process: pane.process.clone(), size });
+        let process = pane.process.clone();
+        effects.retain(|effect| !matches!(effect, Effect::Attach { pane, .. } if *pane == id));
+        effects.push(Effect::Attach { pane: id, process, size, attends });
     }
 }
 
@@ -189,7 +228,7 @@ pub(super) fn attach_all(model: &mut Model, effects: &mut Vec<Effect>) {
     let attached: Vec<PaneId> =
         model.panes.iter().filter(|(_, pane)| pane.run > 0).map(|(id, _)| *id).collect();
     for id in attached {
-        attach(model, id, effects);
+        attach(model, id, false, effects);
     }
 }
 
@@ -281,9 +320,5 @@ pub(super) fn remove(model: &mut Model, id: PaneId, effects: &mut Vec<Effect>) {
     if model.panes.len() < 2 {
         model.zoomed = false;
     }
-    model.mode = match std::mem::take(&mut model.mode) {
-        Mode::Confirm(_) | Mode::Line { .. } => Mode::Typing,
-        mode => mode,
-    };
     fit(model, effects);
 }

@@ -75,14 +75,22 @@ fn seen_while_open(model: &mut Model, now: SeenFileState, effects: &mut Vec<Effe
             ask(effects);
         }
         SeenFileState::Trusted => {
-            model.mode = Mode::Typing;
-            tell(model, "patterm.toml is trusted; a changed file must be trusted again", false);
+            close(model, "patterm.toml is trusted; a changed file must be trusted again");
         }
-        SeenFileState::Absent => {
-            model.mode = Mode::Typing;
-            tell(model, "patterm.toml is gone", false);
-        }
+        SeenFileState::Absent => close(model, "patterm.toml is gone"),
     }
+}
+
+/// Nothing is left to decide. Where that was not decided here, the next key was meant for the sheet, and
+/// closes what says so.
+fn close(model: &mut Model, text: &str) {
+    let decided_here = matches!(&model.mode, Mode::Trust(sheet) if sheet.decided);
+    if decided_here {
+        model.mode = Mode::Typing;
+        return tell(model, text, false);
+    }
+    let (title, text) = ("patterm.toml".to_owned(), text.to_owned());
+    model.mode = Mode::Text { title, text, top: 0 };
 }
 
 /// What the server says of the file.
@@ -109,7 +117,7 @@ pub(super) fn key(model: &mut Model, mut sheet: Sheet, key: &Key, effects: &mut 
     let page = usize::from(body.height).saturating_sub(OVERLAP).max(1) as isize;
     let by = match key.code {
         KeyCode::Char('t' | 'y') if !key.ctrl && !key.alt && !key.logo => {
-            trust(model, &sheet, effects);
+            trust(model, &mut sheet, effects);
             0
         }
         KeyCode::Char('q' | 'n') => return,
@@ -140,7 +148,7 @@ fn shift(sheet: &mut Sheet, model: &Model, by: isize) {
     sheet.top = sheet.first(rows, body.height);
 }
 
-fn trust(model: &mut Model, sheet: &Sheet, effects: &mut Vec<Effect>) {
+fn trust(model: &mut Model, sheet: &mut Sheet, effects: &mut Vec<Effect>) {
     let Some(hash) = &sheet.hash else { return };
     if !sheet.shows_end(view::trust_body(model)) {
         return tell(model, "there is more of it below: go to its end first", true);
@@ -149,6 +157,7 @@ fn trust(model: &mut Model, sheet: &Sheet, effects: &mut Vec<Effect>) {
         return tell(model, "it has only just appeared: look at it first", true);
     }
     let (tool, arguments) = ("patterm/trust", json!({"hash": hash}));
+    sheet.decided = true;
     effects.push(Effect::Call { tool, arguments, asked: Asked::Nothing });
 }
 

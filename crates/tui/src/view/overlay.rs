@@ -11,7 +11,7 @@ use crate::model::{Listed, Mode, Model};
 
 pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
     match &model.mode {
-        Mode::Typing | Mode::Line { .. } | Mode::Confirm(_) => {}
+        Mode::Typing | Mode::Line { .. } | Mode::Confirm(_) | Mode::Interrupted { .. } => {}
         Mode::Leader => leader(model, canvas),
         Mode::List { listed, chosen, filter } => draw_list(model, *listed, *chosen, filter, canvas),
         Mode::Text { title, top, .. } => paper(model, title, *top, canvas),

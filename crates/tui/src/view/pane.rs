@@ -67,7 +67,19 @@ fn screen(model: &Model, pane: &Pane, body: Rect, canvas: &mut Canvas) {
     if let Some(why) = &pane.refused {
         canvas.put_cut(body.x, body.y, body.right(), why, &model.theme().dim);
     }
+    troubled(model, pane, body, canvas);
     ended(model, pane, body, canvas);
+}
+
+/// Says in a corner that not all of the program's output is kept.
+fn troubled(model: &Model, pane: &Pane, body: Rect, canvas: &mut Canvas) {
+    let process = model.process(&pane.process);
+    let Some(problem) = process.and_then(|process| process.output_problem.as_ref()) else { return };
+    // Shortly: the rest of it stands beside the tree, and the program has its own use for the row.
+    let text = format!(" ✗ {} ", problem.split(':').next().unwrap_or(problem));
+    let width = crate::canvas::text_width(&text) as u16;
+    let x = body.right().saturating_sub(width).max(body.x);
+    canvas.put_cut(x, body.y, body.right(), &text, &model.theme().bad);
 }
 
 /// Says over the last row that the program is over.

@@ -1,9 +1,12 @@
 //! The line at the bottom: what is said, who asks, which keys.
 
+use patterm_screen::Style;
+
 use super::look;
 use crate::action::Action;
 use crate::canvas::{Canvas, text_width};
 use crate::model::{Doubt, Mode, Model, Question, is_alive};
+use crate::update::interrupted_words;
 
 pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
     let y = model.height - 1;
@@ -22,6 +25,10 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
         canvas.caret = Some(crate::canvas::Caret { x, y, shape, blinking: false });
         return;
     }
+    if let Mode::Interrupted { name } = &model.mode {
+        let text = format!("✗ {}", crate::list::one_line(&interrupted_words(model, name)));
+        return long_notice(model, &text, canvas);
+    }
     let mut x = 1;
     match &model.notice {
         Some(notice) => {
@@ -34,6 +41,9 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
             canvas.put(x, y, left_edge, &text, &model.theme().bar);
         }
         None => {
+            if let Some(problem) = &model.seen.disk_problem {
+                x = canvas.put_cut(x, y, left_edge, &format!("✗ {problem}"), &bad(model)) + 2;
+            }
             let parts = summary(model);
             // In a narrow terminal what is urgent comes before the keys.
             let urgent = !model.connected || !model.calling().is_empty();
@@ -51,6 +61,13 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
         }
     }
     canvas.put(edge.saturating_sub(right_width), y, edge, &right, &model.theme().bar);
+}
+
+/// How what is wrong looks in this row.
+fn bad(model: &Model) -> Style {
+    let mut style = model.theme().bar.clone();
+    style.foreground = model.theme().bad.foreground;
+    style
 }
 
 /// What one row is too short for takes as many above it as it needs, within reason.
@@ -103,6 +120,10 @@ fn summary(model: &Model) -> Vec<String> {
             model.settings.keys.press(Action::Attention)
         ));
     }
+    if let Some(process) = model.marked.last().and_then(|id| model.process(id)) {
+        let press = model.settings.keys.press(Action::Marked);
+        parts.push(format!("→ {} ({press})", process.name));
+    }
     parts.extend(super::trust::badge(model));
     if let Some(process) = model.selected() {
         let (sign, word, _) = look::state(process, model.theme());
@@ -139,7 +160,7 @@ fn keys(model: &Model) -> String {
         }
         Mode::Text { .. } | Mode::Help { .. } => " esc closes ".to_owned(),
         Mode::Trust(sheet) => super::trust::keys(model, sheet).to_owned(),
-        Mode::Line { .. } | Mode::Confirm(_) => String::new(),
+        Mode::Line { .. } | Mode::Confirm(_) | Mode::Interrupted { .. } => String::new(),
     }
 }
 

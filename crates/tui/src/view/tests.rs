@@ -166,6 +166,37 @@ fn attention() {
 }
 
 #[test]
+fn a_full_disk() {
+    check("full-disk", |sample| {
+        let mut seen = crate::sample::project();
+        let words = "the disk is full: its oldest output is dropped for the newest; make room";
+        seen.processes[0].output_problem = Some(words.to_owned());
+        seen.disk_problem = Some("the disk of /state is full: nothing new is recorded".to_owned());
+        sample.happen(Event::Seen(seen));
+    });
+}
+
+#[test]
+fn what_is_wrong_with_the_disk_is_red() {
+    let mut sample = Sample::new(80, 24);
+    let mut seen = crate::sample::project();
+    seen.processes[0].output_problem = Some("the disk is full".to_owned());
+    seen.disk_problem = Some("the disk is full".to_owned());
+    sample.happen(Event::Seen(seen));
+    let red = sample.model.theme().bad.foreground;
+    let canvas = view(&sample.model);
+    let text = canvas.text();
+    let marked: Vec<_> =
+        text.lines().enumerate().filter(|(_, line)| line.contains("✗ the")).collect();
+    assert_eq!(marked.len(), 3, "the tree, the pane and the last row:\n{text}");
+    for (y, line) in marked {
+        let before = line.split("✗ the").next().unwrap();
+        let x = crate::canvas::text_width(before);
+        assert_eq!(canvas.row(y as u16)[x].style.foreground, red, "row {y}: {line}");
+    }
+}
+
+#[test]
 fn scrollback() {
     check("scrollback", |sample| {
         let pane = sample.model.focus;

@@ -72,8 +72,12 @@ fn draw_process(
     let name_look = if is_shown { &model.theme().strong } else { &model.theme().text };
     let digit = if number < 10 { number.to_string() } else { " ".to_owned() };
     canvas.put(room.x, room.y, edge, &digit, &model.theme().dim);
-    let (mark, mark_look) = if process.attention.is_some() {
+    let (mark, mark_look) = if process.output_problem.is_some() {
+        ("✗", &model.theme().bad)
+    } else if process.attention.is_some() {
         ("!", &model.theme().bad)
+    } else if model.marked.contains(&process.id) {
+        ("→", &model.theme().accent)
     } else if model.bells.contains(&process.id) {
         ("*", &model.theme().accent)
     } else if process.unread {
@@ -106,13 +110,14 @@ fn reason_lines(model: &Model) -> Vec<String> {
     if width < 8 || model.height < 12 {
         return Vec::new();
     }
-    let text = match (&process.attention, process.kind) {
-        (Some(why), _) => format!("! {why}"),
-        (None, SeenKind::Agent) => {
+    let text = match (&process.output_problem, &process.attention, process.kind) {
+        (Some(problem), ..) => format!("✗ {problem}"),
+        (None, Some(why), _) => format!("! {why}"),
+        (None, None, SeenKind::Agent) => {
             let (_, word, _) = look::state(process, model.theme());
             format!("{word}: {}", process.reason)
         }
-        (None, _) => return Vec::new(),
+        (None, None, _) => return Vec::new(),
     };
     let mut lines = wrap(&text, width);
     lines.truncate(REASON_ROWS);
@@ -121,9 +126,11 @@ fn reason_lines(model: &Model) -> Vec<String> {
 
 fn draw_reason(model: &Model, canvas: &mut Canvas, area: Rect) {
     let lines = reason_lines(model);
+    let troubled = model.selected().is_some_and(|process| process.output_problem.is_some());
+    let look = if troubled { &model.theme().bad } else { &model.theme().dim };
     let top = area.bottom().saturating_sub(lines.len() as u16);
     for (row, line) in lines.iter().enumerate() {
-        canvas.put(area.x + 1, top + row as u16, area.right(), line, &model.theme().dim);
+        canvas.put(area.x + 1, top + row as u16, area.right(), line, look);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The file, or files that a process watches, change while it runs.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::super::desk::{id_of, until};
 use super::{id, named, once, trust, trusted, write};
@@ -87,4 +87,21 @@ fn watched_files_restart_who_watches_them() {
     assert_eq!(other["runs"], 1);
     let off = named(&mut desk, "off").unwrap();
     assert_eq!(off["status"], "stopped", "what does not run is not started by a change");
+}
+
+/// It says why it waits, and waits ever longer.
+#[test]
+fn a_process_that_touches_its_own_watched_file_is_not_restarted_for_ever() {
+    let (place, _server, mut desk) = trusted(
+        "[processes.loop]\ncommand = 'date >> seen.txt; exec sleep 1000'\nautostart = true\n\
+         watch = ['*.txt']\n",
+    );
+    std::fs::write(place.path("project/first.txt"), "").unwrap();
+    let waits = |process: &Value| {
+        process["problem"].as_str().is_some_and(|why| {
+            why.contains("right after each of its last") && why.contains("no sooner than")
+        })
+    };
+    let status = once(&mut desk, "loop", "held back", waits);
+    assert_eq!(status["status"], "running", "{status}");
 }

@@ -8,7 +8,7 @@ use hyper::body::Incoming as Body;
 use patterm_wire::Id;
 use tokio::time::sleep;
 
-use super::events::{Events, Out, collect, is_events, reason, write};
+use super::events::{Events, Out, answers, collect, is_events, reason, write};
 use super::link::{Link, SESSION};
 use crate::raw;
 use crate::refusal::{Refusal, RefusalKind};
@@ -55,12 +55,14 @@ impl Call {
         if !is_events(&response) {
             let body = collect(response.into_body()).await?;
             self.note_version(&body);
-            return match body.trim_ascii().is_empty() {
-                true => Err("answered nothing".into()),
-                false => {
-                    write(out, &body).await;
-                    Ok(())
-                }
+            if body.trim_ascii().is_empty() {
+                return Err("answered nothing".into());
+            }
+            write(out, &body).await;
+            return match answers(&body, &self.id) {
+                true => Ok(()),
+                // It may be a page for people to log in.
+                false => Err(format!("did not answer in JSON-RPC{}", told(&body))),
             };
         }
         let mut response = response;
@@ -105,13 +107,7 @@ impl Call {
             300..=399 => "; its `url` must be where it is",
             _ => "",
         };
-        let told: String = match raw::at_path(&text, &["error", "message"]) {
-            Some(span) => serde_json::from_str(&text[span]).unwrap_or_default(),
-            None => text.trim().to_owned(),
-        };
-        let told: String = told.chars().filter(|c| !c.is_control()).take(TOLD_BYTES).collect();
-        let told = if told.is_empty() { told } else { format!(": {told}") };
-        Err(format!("answered {status}{told}{hint}"))
+        Err(format!("answered {status}{}{hint}", told(&body)))
     }
 
     /// The revision that a handshake agreed on stands in all later headers.
@@ -125,4 +121,15 @@ impl Call {
         let version = version.and_then(|version| HeaderValue::from_str(&version).ok());
         self.link.state().version = version;
     }
+}
+
+/// What a body says, as the end of a sentence.
+fn told(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    let told: String = match raw::at_path(&text, &["error", "message"]) {
+        Some(span) => serde_json::from_str(&text[span]).unwrap_or_default(),
+        None => text.trim().to_owned(),
+    };
+    let told: String = told.chars().filter(|c| !c.is_control()).take(TOLD_BYTES).collect();
+    if told.is_empty() { told } else { format!(": {told}") }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::http::{HeaderValue, Response};
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming as Body;
-use patterm_wire::{DEFAULT_MESSAGE_LIMIT, Id, Incoming, Message};
+use patterm_wire::{DEFAULT_MESSAGE_LIMIT, Framing, Id, Incoming, Message};
 use tokio::io::{AsyncWriteExt, DuplexStream};
 
 use crate::events::{EventReader, TooLong};
@@ -61,7 +61,7 @@ impl Events {
 }
 
 /// Whether a message answers this request.
-fn answers(message: &[u8], id: &Id) -> bool {
+pub(super) fn answers(message: &[u8], id: &Id) -> bool {
     match Incoming::parse(message) {
         Ok(Incoming::One(Message::Response { id: Some(of), .. })) => of == *id,
         _ => false,
@@ -79,13 +79,10 @@ pub(super) async fn collect(body: Body) -> Result<Vec<u8>, String> {
     body.map(|body| body.to_bytes().to_vec()).map_err(|e| format!("broke off: {e}"))
 }
 
-/// Writes a message as one line: JSON has no line ends that mean anything.
+/// Writes a message as one line.
 pub(super) async fn write(out: &Out, message: &[u8]) {
-    let mut line: Vec<u8> = message
-        .iter()
-        .map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte })
-        .collect();
-    line.push(b'\n');
+    let mut line = Vec::new();
+    Framing::Newline.encode(message, &mut line);
     // A session that is gone reads nothing any more.
     let _ = out.lock().await.write_all(&line).await;
 }

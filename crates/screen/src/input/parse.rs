@@ -1,7 +1,7 @@
 //! Bytes into tokens, cut anywhere.
 
-use patterm_screen::Key;
-use patterm_screen::keys::KeyCode;
+use crate::Key;
+use crate::keys::KeyCode;
 
 use super::{Form, MouseEvent, Reply, Stroke, Token};
 
@@ -16,8 +16,10 @@ const PASTE_BYTES: usize = 1 << 20;
 
 /// Takes bytes apart.
 #[derive(Debug, Default)]
-pub(crate) struct Parser {
+pub struct Parser {
     buffer: Vec<u8>,
+    /// Bytes of the buffer that are taken already.
+    taken: usize,
     pasting: bool,
 }
 
@@ -29,28 +31,46 @@ enum Length {
 }
 
 impl Parser {
-    pub(crate) fn feed(&mut self, bytes: &[u8]) {
+    /// Takes bytes in.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.buffer.drain(..std::mem::take(&mut self.taken));
         self.buffer.extend_from_slice(bytes);
     }
 
     /// Whether something waits for more bytes, or for a moment without any.
-    pub(crate) fn is_waiting(&self) -> bool {
-        !self.buffer.is_empty() && !self.pasting
+    pub fn is_waiting(&self) -> bool {
+        !self.rest().is_empty() && !self.pasting
+    }
+
+    /// Whether a paste has begun and not ended.
+    pub fn is_pasting(&self) -> bool {
+        self.pasting
+    }
+
+    fn rest(&self) -> &[u8] {
+        &self.buffer[self.taken..]
+    }
+
+    /// Takes so many bytes off the front.
+    fn take(&mut self, bytes: usize) -> Vec<u8> {
+        let begin = self.taken;
+        self.taken += bytes;
+        self.buffer[begin..self.taken].to_vec()
     }
 
     /// The next token; `None` until more is fed.
-    pub(crate) fn next(&mut self) -> Option<Token> {
+    pub fn next_token(&mut self) -> Option<Token> {
         loop {
             if self.pasting {
                 return self.paste();
             }
             // However long it is in the end: it must not matter in which pieces it comes.
-            let length = match length(&self.buffer)? {
+            let length = match length(self.rest())? {
                 Length::Whole(length) => length.min(SEQUENCE_BYTES),
-                Length::Open if self.buffer.len() >= SEQUENCE_BYTES => SEQUENCE_BYTES,
+                Length::Open if self.rest().len() >= SEQUENCE_BYTES => SEQUENCE_BYTES,
                 Length::Open => return None,
             };
-            let raw: Vec<u8> = self.buffer.drain(..length).collect();
+            let raw = self.take(length);
             if raw == PASTE_BEGIN {
                 self.pasting = true;
             } else if raw != PASTE_END {
@@ -60,33 +80,34 @@ impl Parser {
     }
 
     /// Nothing more came: what waits is what it is. An escape alone is the key.
-    pub(crate) fn settle(&mut self) -> Option<Token> {
-        if self.pasting || self.buffer.is_empty() {
+    pub fn settle(&mut self) -> Option<Token> {
+        if self.pasting || self.rest().is_empty() {
             return None;
         }
-        if let Some(token) = self.next() {
+        if let Some(token) = self.next_token() {
             return Some(token);
         }
-        let raw = match self.buffer.as_slice() {
+        let length = match self.rest() {
             // An escape and the beginning of a sequence: alt and that character.
-            [0x1b, byte] if *byte != 0x1b => std::mem::take(&mut self.buffer),
-            [0x1b, ..] => self.buffer.drain(..1).collect(),
-            _ => std::mem::take(&mut self.buffer),
+            [0x1b, byte] if *byte != 0x1b => 2,
+            [0x1b, ..] => 1,
+            rest => rest.len(),
         };
-        Some(Token::Key(legacy(raw)))
+        (length > 0).then(|| Token::Key(legacy(self.take(length))))
     }
 
     fn paste(&mut self) -> Option<Token> {
-        let end = self.buffer.windows(PASTE_END.len()).position(|bytes| bytes == PASTE_END);
+        let rest = self.rest();
+        let end = rest.windows(PASTE_END.len()).position(|bytes| bytes == PASTE_END);
         let length = match end {
             Some(end) => end,
             // The mark of its end may be cut.
-            None if self.buffer.len() > PASTE_BYTES => self.buffer.len() - PASTE_END.len(),
+            None if rest.len() > PASTE_BYTES => rest.len() - PASTE_END.len(),
             None => return None,
         };
-        let text: Vec<u8> = self.buffer.drain(..length).collect();
+        let text = self.take(length);
         if end.is_some() {
-            self.buffer.drain(..PASTE_END.len());
+            self.taken += PASTE_END.len();
             self.pasting = false;
         }
         Some(Token::Paste(text))
@@ -100,9 +121,10 @@ fn length(bytes: &[u8]) -> Option<Length> {
         [] => return None,
         [0x1b] => Length::Open,
         [0x1b, b'[', rest @ ..] => {
-            // The oldest mouse reports have three bytes of any kind behind them.
+            // The oldest mouse reports have three bytes of any kind behind them, or three
+            // characters where the program asked for UTF-8.
             if rest.first() == Some(&b'M') {
-                return Some(if rest.len() >= 4 { whole(6) } else { Length::Open });
+                return Some(mouse_end(&rest[1..]).map_or(Length::Open, |end| whole(end + 3)));
             }
             let end = rest.iter().position(|byte| (0x40..=0x7e).contains(byte));
             let broken = rest.iter().position(|byte| !(0x20..=0x7e).contains(byte));
@@ -141,6 +163,20 @@ fn string_end(rest: &[u8]) -> Option<Length> {
     Some(end.map_or(Length::Open, |end| Length::Whole(end + 2)))
 }
 
+/// Where the three numbers of the oldest mouse reports end; `None` if more must come.
+fn mouse_end(rest: &[u8]) -> Option<usize> {
+    let mut end = 0;
+    for _ in 0..3 {
+        end += match rest.get(end..)? {
+            [] => return None,
+            [0xc2..=0xdf, 0x80..=0xbf, ..] => 2,
+            [0xc2..=0xdf] => return None,
+            _ => 1,
+        };
+    }
+    Some(end)
+}
+
 /// How many bytes the first character has; `None` if more must come.
 fn character(bytes: &[u8]) -> Option<usize> {
     let length = match bytes.first()? {
@@ -161,6 +197,7 @@ fn token(raw: Vec<u8>) -> Token {
     match raw.as_slice() {
         b"\x1b[I" => Token::Focus(true),
         b"\x1b[O" => Token::Focus(false),
+        [0x1b, b'[', b'M', ..] if raw.len() > 6 => Token::Reply(Reply::Other),
         [0x1b, b'[', b'M', code, x, y] => Token::Mouse(MouseEvent {
             code: u16::from(code.saturating_sub(32)),
             x: u16::from(x.saturating_sub(33)),
@@ -188,6 +225,8 @@ fn is_reply(parameters: &[u8], last: u8) -> bool {
         // A cursor report looks like F3 with modifiers, which has a 1 in front.
         b'R' => !parameters.is_empty() && !parameters.starts_with(b"1;"),
         b't' => true,
+        // A mouse report with three numbers, as urxvt has it.
+        b'M' => parameters.first().is_some_and(u8::is_ascii_digit),
         _ => matches!(parameters.first(), Some(b'?' | b'>' | b'<' | b'=')),
     }
 }

@@ -9,7 +9,7 @@ fn tokens(bytes: &[u8], step: usize) -> Vec<Token> {
     let mut seen = Vec::new();
     for piece in bytes.chunks(step) {
         parser.feed(piece);
-        seen.extend(std::iter::from_fn(|| parser.next()));
+        seen.extend(std::iter::from_fn(|| parser.next_token()));
     }
     seen.extend(std::iter::from_fn(|| parser.settle()));
     seen
@@ -105,4 +105,36 @@ fn no_bytes_make_it_panic_and_it_always_ends() {
         tokens(&bytes, 3.min(bytes.len()).max(1));
         Ok(())
     });
+}
+
+#[test]
+fn only_keys_and_pastes_are_typed() {
+    let reports = [
+        "\x1b[I",
+        "\x1b[O",
+        "\x1b[<0;1;1M",
+        "\x1b[<35;10;3m",
+        "\x1b[M !!",
+        "\x1b[M \u{84}\u{85}",
+        "\x1b[32;10;3M",
+        "\x1b[?1;2c",
+        "\x1b[>0;1;2c",
+        "\x1b[24;80R",
+        "\x1b[0n",
+        "\x1b[?997;1n",
+        "\x1b[?2026;2$y",
+        "\x1b[8;24;80t",
+        "\x1b[?5u",
+        "\x1b]11;rgb:0000/0000/0000\x1b\\",
+        "\x1bP>|term 1\x1b\\",
+        "\x1b[97;1:3u",
+    ];
+    for report in reports {
+        let seen = tokens(report.as_bytes(), report.len());
+        assert!(!seen.iter().any(Token::is_typed), "{report:?} is {seen:?}");
+    }
+    for typed in ["a", "\r", "\x1b", "\x1b[A", "\x1b[97u", "\x1b[200~x\x1b[201~", "é", "\x1bOP"] {
+        let seen = tokens(typed.as_bytes(), typed.len());
+        assert!(seen.iter().all(Token::is_typed) && !seen.is_empty(), "{typed:?} is {seen:?}");
+    }
 }

@@ -1,17 +1,17 @@
-//! What the person's terminal sends: keys in every form there is, pastes, mouse, focus, and answers
+//! The one place where input is classified. What the person's terminal sends: keys in every form there is, pastes, mouse, focus, and answers
 //! to questions. Each is kept with its bytes, so that a key can pass on as it came.
 
 mod parse;
 #[cfg(test)]
 mod tests;
 
-use patterm_screen::Key;
+use crate::Key;
 
-pub(crate) use parse::Parser;
+pub use parse::Parser;
 
 /// One thing that the terminal sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Token {
+pub enum Token {
     /// A key.
     Key(Stroke),
     /// Pasted text, without its marks.
@@ -24,9 +24,21 @@ pub(crate) enum Token {
     Reply(Reply),
 }
 
+impl Token {
+    /// Whether a person typed it: pressed a key or pasted. The mouse is no keyboard, a key that is let
+    /// go was typed before, and focus reports and replies are sent by the terminal itself.
+    pub fn is_typed(&self) -> bool {
+        match self {
+            Self::Key(stroke) => !stroke.released,
+            Self::Paste(_) => true,
+            Self::Focus(_) | Self::Mouse(_) | Self::Reply(_) => false,
+        }
+    }
+}
+
 /// In which of its forms a key came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub enum Form {
     /// As terminals always had it.
     Legacy,
     /// As modifyOtherKeys has it.
@@ -37,41 +49,43 @@ pub(crate) enum Form {
 
 /// A key that was pressed, or let go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Stroke {
+pub struct Stroke {
     /// Which key; `None` for one that has no name here.
-    pub(crate) key: Option<Key>,
+    pub key: Option<Key>,
     /// It was let go.
-    pub(crate) released: bool,
+    pub released: bool,
     /// How it came.
-    pub(crate) form: Form,
+    pub form: Form,
     /// Its bytes.
-    pub(crate) raw: Vec<u8>,
+    pub raw: Vec<u8>,
 }
 
 /// What the mouse did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct MouseEvent {
+pub struct MouseEvent {
     /// As SGR reports have it: buttons, modifiers, movement, wheel.
-    pub(crate) code: u16,
+    pub code: u16,
     /// The column, 0 at the left.
-    pub(crate) x: u16,
+    pub x: u16,
     /// The row, 0 at the top.
-    pub(crate) y: u16,
+    pub y: u16,
     /// A button was let go.
-    pub(crate) released: bool,
+    pub released: bool,
 }
 
 impl MouseEvent {
-    pub(crate) fn shift(&self) -> bool {
+    /// The shift key was held.
+    pub fn shift(&self) -> bool {
         self.code & 4 != 0
     }
 
-    pub(crate) fn moved(&self) -> bool {
+    /// It was moved.
+    pub fn moved(&self) -> bool {
         self.code & 32 != 0
     }
 
     /// Rows that the wheel asks for: up is negative.
-    pub(crate) fn wheel(&self) -> Option<i32> {
+    pub fn wheel(&self) -> Option<i32> {
         match self.code & !28 {
             64 => Some(-3),
             65 => Some(3),
@@ -80,14 +94,14 @@ impl MouseEvent {
     }
 
     /// The left button was pressed.
-    pub(crate) fn pressed_left(&self) -> bool {
+    pub fn pressed_left(&self) -> bool {
         self.code & !28 == 0 && !self.released
     }
 }
 
 /// What a terminal answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Reply {
+pub enum Reply {
     /// The kitty keyboard's flags: it has one.
     KittyKeyboard(u8),
     /// Anything else.

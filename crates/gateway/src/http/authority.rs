@@ -1,0 +1,231 @@
+//! Under which name a request asks for this server, and from which site it comes. Both are read
+//! strictly: what two readers could take for two hosts is no host.
+
+use std::net::Ipv6Addr;
+
+use axum::http::{HeaderMap, HeaderName, StatusCode, Uri, header};
+
+use super::answer::Refused;
+
+/// Names of the loopback.
+const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+/// Where a request may come from.
+#[derive(Debug)]
+pub(super) struct Bounds {
+    hosts: Vec<String>,
+    origins: Vec<String>,
+}
+
+/// A host, and its port where one is named.
+#[derive(Debug, PartialEq, Eq)]
+struct Authority {
+    /// In small letters; an IPv6 address in brackets, in its shortest form.
+    host: String,
+    port: Option<u16>,
+}
+
+impl Authority {
+    /// `host` or `host:port`, and nothing else: no user, no empty port, no blanks.
+    fn parse(text: &str) -> Option<Self> {
+        let (host, rest) = match text.strip_prefix('[') {
+            Some(inside) => {
+                let (address, rest) = inside.split_once(']')?;
+                (format!("[{}]", address.parse::<Ipv6Addr>().ok()?), rest)
+            }
+            None => {
+                let (name, rest) = text.split_at(text.find(':').unwrap_or(text.len()));
+                let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+                if name.is_empty() || !name.bytes().all(plain) {
+                    return None;
+                }
+                (name.to_ascii_lowercase(), rest)
+            }
+        };
+        let port = match rest.strip_prefix(':') {
+            None if rest.is_empty() => None,
+            None => return None,
+            Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
+                Some(port.parse().ok()?)
+            }
+            Some(_) => return None,
+        };
+        Some(Self { host, port })
+    }
+}
+
+impl Bounds {
+    /// Names beside those of the loopback, and sites beside those on it.
+    pub(super) fn new(hosts: &[String], origins: &[String]) -> Self {
+        let hosts = hosts.iter().filter_map(|host| Authority::parse(host));
+        let hosts = hosts.filter(|host| host.port.is_none()).map(|host| host.host).collect();
+        Self { hosts, origins: origins.to_vec() }
+    }
+
+    /// Refuses what asks for another host, or comes from a foreign site: a page in a browser can
+    /// reach the loopback, and a name that it made up.
+    pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refused> {
+        let forbidden = |why: String| Refused::new(StatusCode::FORBIDDEN, why);
+        let host = only(headers, &header::HOST)?.unwrap_or_default();
+        let asked = Authority::parse(host).filter(|asked| self.is_known(asked));
+        let Some(asked) = asked else {
+            return Err(forbidden(format!("`Host: {host}` is not a name of this server")));
+        };
+        // A target with a host in it counts for more than the header, to those who look at it.
+        if let Some(target) = uri.authority()
+            && Authority::parse(target.as_str()).as_ref() != Some(&asked)
+        {
+            return Err(forbidden(format!("the request is for {target}, and `Host` says {host}")));
+        }
+        match only(headers, &header::ORIGIN)? {
+            Some(origin) if !self.is_origin(origin) => {
+                Err(forbidden(format!("`Origin: {origin}` may not call this server")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn is_known(&self, asked: &Authority) -> bool {
+        LOCAL.contains(&asked.host.as_str()) || self.hosts.contains(&asked.host)
+    }
+
+    fn is_origin(&self, origin: &str) -> bool {
+        let site = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        let site = site.and_then(Authority::parse);
+        site.is_some_and(|site| self.is_known(&site))
+            || self.origins.iter().any(|known| known.eq_ignore_ascii_case(origin))
+    }
+}
+
+/// The value of a header that may stand once.
+fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Refused> {
+    let mut all = headers.get_all(name).iter();
+    let Some(value) = all.next() else { return Ok(None) };
+    if all.next().is_some() {
+        let why = format!("the header `{name}` stands twice");
+        return Err(Refused::new(StatusCode::BAD_REQUEST, why));
+    }
+    let text = value.to_str().ok();
+    text.map(Some).ok_or_else(|| {
+        let why = format!("the header `{name}` is not plain text");
+        Refused::new(StatusCode::BAD_REQUEST, why)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn bounds() -> Bounds {
+        Bounds::new(&["box.example".into(), "[fd00::2]".into()], &["https://app.example".into()])
+    }
+
+    #[track_caller]
+    fn check(target: &str, headers: &[(&'static str, &str)], well: bool) {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.append(*name, HeaderValue::from_str(value).unwrap());
+        }
+        let checked = bounds().check(&target.parse().unwrap(), &map);
+        assert_eq!(checked.is_ok(), well, "{target} {headers:?}");
+    }
+
+    #[test]
+    fn names_of_this_server() {
+        for host in [
+            "localhost",
+            "LocalHost",
+            "localhost:80",
+            "127.0.0.1:8080",
+            "[::1]",
+            "[::1]:9",
+            "[0:0:0:0:0:0:0:1]:9",
+            "box.example:1",
+            "BOX.example",
+            "[fd00:0::2]:7",
+        ] {
+            check("/mcp", &[("host", host)], true);
+        }
+        for host in [
+            "",
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.nip.io",
+            "[::2]",
+            "[::1]evil.com",
+            "[::1]:80evil",
+            "[::1",
+            "::1",
+            "[::1]]",
+            "[::1%25lo]",
+            "[v1.x]",
+            "localhost:80:evil",
+            "localhost:",
+            "localhost:port",
+            "localhost:+80",
+            "localhost:65536",
+            "localhost.",
+            "localhost,evil.com",
+            "localhost evil.com",
+            "user@localhost",
+            "evil.com@localhost",
+            "localhost@evil.com",
+            "localhost/evil",
+            "localhost#x",
+            "localhost?x",
+            "localhost\\evil",
+            "http://localhost",
+            "127.1",
+            "2130706433",
+            "ſ",
+        ] {
+            // A header cannot hold every byte.
+            if HeaderValue::from_str(host).is_ok() {
+                check("/mcp", &[("host", host)], false);
+            }
+        }
+        check("/mcp", &[], false);
+        check("/mcp", &[("host", "localhost"), ("host", "localhost")], false);
+        check("/mcp", &[("host", "localhost"), ("host", "evil.com")], false);
+    }
+
+    #[test]
+    fn a_target_with_a_host_agrees_with_the_header() {
+        check("http://localhost:80/mcp", &[("host", "localhost:80")], true);
+        check("http://LOCALHOST/mcp", &[("host", "localhost")], true);
+        check("http://evil.com/mcp", &[("host", "localhost")], false);
+        check("http://localhost/mcp", &[("host", "evil.com")], false);
+        check("http://localhost:81/mcp", &[("host", "localhost:80")], false);
+        check("http://me@localhost/mcp", &[("host", "localhost")], false);
+    }
+
+    #[test]
+    fn sites_that_may_call() {
+        for origin in ["http://localhost:3000", "https://127.0.0.1", "https://app.example"] {
+            check("/mcp", &[("host", "localhost"), ("origin", origin)], true);
+        }
+        for origin in [
+            "null",
+            "http://evil.example",
+            "http://localhost/x",
+            "file://",
+            "localhost",
+            "http://localhost:80:evil",
+            "http://[::1]evil.com",
+            "http://localhost@evil.com",
+            "http://user@localhost",
+            "http://localhost:",
+            "http://localhost.",
+            "//localhost",
+            "http://localhost http://evil.com",
+            "https://app.example.evil.com",
+        ] {
+            check("/mcp", &[("host", "localhost"), ("origin", origin)], false);
+        }
+        let twice =
+            [("host", "localhost"), ("origin", "http://localhost"), ("origin", "http://localhost")];
+        check("/mcp", &twice, false);
+    }
+}

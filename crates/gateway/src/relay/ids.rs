@@ -1,0 +1,77 @@
+//! The ids under which requests go to a server. Whoever could guess one could have the answer to it
+//! made up, or sent to somebody else.
+
+use sha2::{Digest, Sha256};
+
+/// The largest id: what every language reads as a number without a loss.
+const LARGEST: u64 = (1 << 53) - 1;
+
+/// Ids that nobody guesses, one after another.
+pub(crate) struct Ids(Box<dyn FnMut() -> u64 + Send>);
+
+impl Ids {
+    /// Ids from a source.
+    pub(crate) fn of(source: impl FnMut() -> u64 + Send + 'static) -> Self {
+        Self(Box::new(source))
+    }
+
+    /// Ids that follow from a secret.
+    pub(crate) fn of_secret(secret: [u8; 32]) -> Self {
+        let (mut block, mut held) = (0u64, Vec::new());
+        Self::of(move || {
+            loop {
+                if let Some(id) = held.pop() {
+                    return id;
+                }
+                let hash = Sha256::new().chain_update(secret).chain_update(block.to_le_bytes());
+                block += 1;
+                let hash: [u8; 32] = hash.finalize().into();
+                let (parts, _) = hash.as_chunks::<8>();
+                held.extend(parts.iter().map(|part| u64::from_le_bytes(*part) & LARGEST));
+            }
+        })
+    }
+
+    /// The next one that is not taken.
+    pub(super) fn next(&mut self, is_taken: impl Fn(u64) -> bool) -> u64 {
+        loop {
+            let id = (self.0)();
+            if !is_taken(id) {
+                return id;
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Ids {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Ids")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn ids_are_spread_over_all_that_numbers_can_say() {
+        let draw = |secret: u8| {
+            let mut ids = Ids::of_secret([secret; 32]);
+            (0..1_000).map(|_| ids.next(|_| false)).collect::<BTreeSet<_>>()
+        };
+        let ids = draw(1);
+        assert_eq!(ids.len(), 1_000);
+        assert!(ids.iter().all(|id| *id <= 9_007_199_254_740_991));
+        assert!(ids.first().unwrap() < &(1 << 46) && ids.last().unwrap() > &(1 << 52));
+        assert!(ids.is_disjoint(&draw(2)));
+    }
+
+    #[test]
+    fn an_id_that_is_taken_is_not_given_again() {
+        let mut count = 0..;
+        let mut ids = Ids::of(move || count.next().unwrap());
+        assert_eq!((ids.next(|id| id < 3), ids.next(|_| false)), (3, 4));
+    }
+}

@@ -1,0 +1,255 @@
+//! Calls of `select_process` on their way to the person. Each attached view decides by itself whether it
+//! can show a process without moving a keyboard that is in use, and says what it did; a caller hears
+//! what became of its call and nothing else.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use patterm_wire::follow::Selection;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::host::Host;
+use crate::process::ProcessId;
+
+/// A person who typed so lately goes on typing.
+pub(crate) const TYPING_PAUSE: Duration = Duration::from_secs(5);
+
+/// How long a view may take to say what it did: one that is stopped or hangs must not hold a caller.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Calls that are kept for views that have not read them yet: more than anybody looks at, one after
+/// the other.
+const KEPT: usize = 16;
+
+/// What became of a call, in how many views.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    /// They show the process.
+    pub(crate) shown: usize,
+    /// They marked it: a person types there, or the caller is not its owner.
+    pub(crate) marked: usize,
+    /// They have not said what they did.
+    pub(crate) unconfirmed: usize,
+}
+
+/// All calls, and who is told of them.
+#[derive(Debug)]
+pub(crate) struct Selections {
+    inner: Mutex<Inner>,
+    /// The number of the last call.
+    asked: watch::Sender<u64>,
+    /// Rung when a view has answered, or left.
+    answered: watch::Sender<()>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// Followers, and whether they answer.
+    followers: BTreeMap<u64, bool>,
+    last_follower: u64,
+    last: u64,
+    kept: VecDeque<Selection>,
+    open: BTreeMap<u64, Open>,
+}
+
+/// A call that waits for answers.
+#[derive(Debug)]
+struct Open {
+    left: BTreeSet<u64>,
+    outcome: Outcome,
+}
+
+impl Default for Selections {
+    fn default() -> Self {
+        let (asked, answered) = (watch::Sender::new(0), watch::Sender::new(()));
+        Self { inner: Mutex::default(), asked, answered }
+    }
+}
+
+impl Selections {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Follows the calls.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.asked.subscribe()
+    }
+
+    /// A follower comes; returns its number and that of the last call, which is before its time.
+    pub(crate) fn enter(&self, answers: bool) -> (u64, u64) {
+        let mut inner = self.lock();
+        inner.last_follower += 1;
+        let number = inner.last_follower;
+        inner.followers.insert(number, answers);
+        (number, inner.last)
+    }
+
+    /// A follower is gone: nobody waits for its answers.
+    pub(crate) fn leave(&self, follower: u64) {
+        let mut inner = self.lock();
+        inner.followers.remove(&follower);
+        for open in inner.open.values_mut() {
+            open.left.remove(&follower);
+        }
+        drop(inner);
+        self.answered.send_replace(());
+    }
+
+    /// Calls after this one, oldest first.
+    pub(crate) fn since(&self, last: u64) -> Vec<Selection> {
+        let inner = self.lock();
+        inner.kept.iter().filter(|selection| selection.number > last).cloned().collect()
+    }
+
+    /// A follower says what it did about a call.
+    pub(crate) fn answer(&self, follower: u64, number: u64, shown: bool) {
+        let mut inner = self.lock();
+        if let Some(open) = inner.open.get_mut(&number)
+            && open.left.remove(&follower)
+        {
+            open.outcome.shown += usize::from(shown);
+            open.outcome.marked += usize::from(!shown);
+        }
+        drop(inner);
+        self.answered.send_replace(());
+    }
+
+    /// Asks every view to show a process, or to mark it; returns what they did.
+    pub(crate) async fn ask(
+        &self,
+        id: &ProcessId,
+        mark_only: bool,
+        drafts: Vec<String>,
+    ) -> Outcome {
+        let call = self.open(id, mark_only, drafts);
+        self.outcome(call, ANSWER_PATIENCE).await
+    }
+
+    async fn outcome(&self, call: Call<'_>, patience: Duration) -> Outcome {
+        let mut answered = self.answered.subscribe();
+        let until = Instant::now() + patience;
+        while call.is_waiting() {
+            tokio::select! {
+                _ = answered.changed() => {}
+                () = tokio::time::sleep_until(until) => break,
+            }
+        }
+        call.outcome()
+    }
+
+    fn open(&self, id: &ProcessId, mark_only: bool, drafts: Vec<String>) -> Call<'_> {
+        let mut inner = self.lock();
+        inner.last += 1;
+        let number = inner.last;
+        let answering = inner.followers.iter().filter(|(_, answers)| **answers);
+        let left: BTreeSet<u64> = answering.map(|(follower, _)| *follower).collect();
+        let unconfirmed = inner.followers.len() - left.len();
+        let outcome = Outcome { unconfirmed, ..Outcome::default() };
+        inner.open.insert(number, Open { left, outcome });
+        inner.kept.push_back(Selection { number, process: id.to_string(), mark_only, drafts });
+        if inner.kept.len() > KEPT {
+            inner.kept.pop_front();
+        }
+        drop(inner);
+        self.asked.send_replace(number);
+        Call { selections: self, number }
+    }
+}
+
+/// A call while its caller waits.
+struct Call<'a> {
+    selections: &'a Selections,
+    number: u64,
+}
+
+impl Call<'_> {
+    fn is_waiting(&self) -> bool {
+        let inner = self.selections.lock();
+        inner.open.get(&self.number).is_some_and(|open| !open.left.is_empty())
+    }
+
+    fn outcome(&self) -> Outcome {
+        let inner = self.selections.lock();
+        let outcome = inner.open.get(&self.number).map(|open| Outcome {
+            unconfirmed: open.outcome.unconfirmed + open.left.len(),
+            ..open.outcome
+        });
+        outcome.unwrap_or_default()
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        self.selections.lock().open.remove(&self.number);
+    }
+}
+
+impl Host {
+    /// Whether a person typed anywhere within the last seconds.
+    pub(crate) fn somebody_types(&self) -> bool {
+        let typed = |live: &crate::plane::Live| live.hand().typed;
+        let mut typed = self.lives().into_iter().filter_map(|(_, live)| typed(&live));
+        typed.any(|typed| typed.elapsed() < TYPING_PAUSE)
+    }
+
+    /// The processes that somebody looks at and in whose prompt an unfinished text stands.
+    pub(crate) fn drafts(&self) -> Vec<String> {
+        let lives = self.lives().into_iter().map(|(_, live)| live);
+        let looked_at = lives.filter(|live| live.views().unseen_from().is_none());
+        let has_draft = |live: &crate::plane::Live| {
+            let process = self.processes.get(&live.id);
+            let preset = process.and_then(|process| self.preset_of(&process));
+            let glimpse = crate::activity::Glimpse::of(&live.screen(), preset.as_deref());
+            glimpse.composer.map_or(live.hand().draft, |composer| !composer.is_empty())
+        };
+        looked_at.filter(|live| has_draft(live)).map(|live| live.id.to_string()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id() -> ProcessId {
+        ProcessId::of("p1")
+    }
+
+    #[tokio::test]
+    async fn a_caller_hears_what_each_view_did_and_of_those_that_say_nothing() {
+        let selections = Selections::default();
+        assert_eq!(selections.ask(&id(), false, Vec::new()).await, Outcome::default());
+        let [(one, _), (two, _), (gone, _)] = [(); 3].map(|()| selections.enter(true));
+        let (_old, _) = selections.enter(false);
+        let answers = async {
+            let last = *selections.changes().wait_for(|last| *last == 2).await.unwrap();
+            selections.answer(one, last, true);
+            selections.answer(one, last, true);
+            selections.answer(two, last, false);
+            selections.answer(two, last + 1, false);
+            selections.leave(gone);
+        };
+        let p1 = id();
+        let (outcome, ()) = tokio::join!(selections.ask(&p1, false, Vec::new()), answers);
+        assert_eq!(outcome, Outcome { shown: 1, marked: 1, unconfirmed: 1 });
+        // Both say nothing any more: the caller does not wait for ever.
+        let call = selections.open(&id(), false, Vec::new());
+        let outcome = selections.outcome(call, Duration::ZERO).await;
+        assert_eq!(outcome, Outcome { unconfirmed: 3, ..Outcome::default() });
+        assert!(selections.lock().open.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_view_is_told_of_all_calls_since_it_came() {
+        let selections = Selections::default();
+        selections.ask(&id(), false, Vec::new()).await;
+        let (_, last) = selections.enter(false);
+        for mark_only in [true, false] {
+            selections.ask(&id(), mark_only, Vec::new()).await;
+        }
+        let told: Vec<_> = selections.since(last).iter().map(|told| told.mark_only).collect();
+        assert_eq!(told, [true, false]);
+    }
+}

@@ -1,0 +1,169 @@
+//! The end of a server on purpose: every program is asked to end, all at the same time, and has a
+//! grace time before what is left is killed. Whoever asked reads a report of how far it is.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use patterm_keeper::Survivor;
+use serde::{Deserialize, Serialize};
+use tokio::task::JoinSet;
+
+use crate::host::Host;
+use crate::life::KILL_PATIENCE;
+use crate::plane::Live;
+use crate::project_file::ProjectFile;
+use crate::state;
+
+/// How long programs have to end by themselves, unless it is said otherwise.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The longest grace time: longer than any database needs, and not for ever.
+pub const LONGEST_GRACE: Duration = Duration::from_secs(3600);
+
+/// The limit that sets the grace time, in the user's settings or a project file.
+const GRACE_LIMIT: &str = "end_grace_seconds";
+
+const REPORT_VERSION: u32 = 1;
+
+/// What a person who ends a server may ask for.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub struct ShutdownRequest {
+    /// The grace time in milliseconds; 0 kills at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grace_ms: Option<u64>,
+}
+
+/// The answer to that.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct ShutdownBegun {
+    /// The file that says how far it is, an [`EndReport`]. A server of 0.1.0 has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<PathBuf>,
+    /// The grace time in milliseconds.
+    #[serde(default)]
+    pub grace_ms: u64,
+}
+
+/// How far the end of a server is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EndReport {
+    /// The server's process id.
+    pub pid: u32,
+    /// The processes that have not ended yet.
+    #[serde(default)]
+    pub waiting: Vec<String>,
+    /// What could not be ended: programs with their process ids.
+    #[serde(default)]
+    pub survivors: Vec<String>,
+    /// Why that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<String>,
+}
+
+/// How the server is to end.
+#[derive(Debug)]
+pub(crate) struct Shutdown {
+    /// Where the report goes.
+    pub(crate) report: PathBuf,
+    /// The grace time that was asked for.
+    grace: Mutex<Option<Duration>>,
+}
+
+impl Shutdown {
+    pub(crate) fn new(report: PathBuf) -> Self {
+        // What an earlier server left there is not of this one.
+        let _ = std::fs::remove_file(&report);
+        Self { report, grace: Mutex::default() }
+    }
+
+    fn tell(&self, report: &EndReport) {
+        if let Err(error) = state::write(&self.report, REPORT_VERSION, report) {
+            tracing::warn!(%error, "how far the end is cannot be told");
+        }
+    }
+}
+
+impl Host {
+    /// Takes a person's wish for the end of this server.
+    pub(crate) fn request_shutdown(&self, request: ShutdownRequest) -> ShutdownBegun {
+        let asked = request.grace_ms.map(|grace| Duration::from_millis(grace).min(LONGEST_GRACE));
+        *self.ending.grace.lock().unwrap_or_else(PoisonError::into_inner) = asked;
+        let grace_ms = u64::try_from(self.grace().as_millis()).unwrap_or(u64::MAX);
+        ShutdownBegun { report: Some(self.ending.report.clone()), grace_ms }
+    }
+
+    /// The grace time: as asked for, else as a trusted project file or the user's settings say.
+    fn grace(&self) -> Duration {
+        let asked = *self.ending.grace.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_the_user = || {
+            let file = ProjectFile::of_the_user(self.settings.as_deref()?).ok()?;
+            file.limits.get(GRACE_LIMIT).copied()
+        };
+        let set = || self.limits.end_grace_seconds.or_else(of_the_user).map(Duration::from_secs);
+        asked.or_else(set).unwrap_or(GRACE).min(LONGEST_GRACE)
+    }
+
+    /// Asks everything that runs to end, waits for the grace time, and kills the rest. What cannot be
+    /// killed is left to the keeper.
+    pub(crate) async fn end_panes(self: Arc<Self>) {
+        let grace = self.grace();
+        let mut waiting: BTreeMap<String, Arc<Live>> = self.lives().into_iter().collect();
+        waiting.retain(|_, live| live.pane.is_some() && !live.watch().borrow().empty);
+        let mut ends = JoinSet::new();
+        for (name, live) in &waiting {
+            let asked = live.pane.as_ref().map(|pane| match grace.is_zero() {
+                true => pane.kill(),
+                false => pane.end(grace),
+            });
+            if let Some(Err(error)) = asked {
+                tracing::warn!(id = %live.id, %error, "it cannot be asked to end");
+            }
+            let (name, mut progress) = (name.clone(), live.watch());
+            ends.spawn(async move {
+                let _ = progress.wait_for(|progress| progress.empty).await;
+                name
+            });
+        }
+        let all = async {
+            self.tell_waiting(&waiting);
+            while let Some(ended) = ends.join_next().await {
+                if let Ok(name) = ended {
+                    waiting.remove(&name);
+                    self.tell_waiting(&waiting);
+                }
+            }
+        };
+        if tokio::time::timeout(grace + KILL_PATIENCE, all).await.is_err() {
+            tracing::warn!("not everything has ended; the keeper ends the rest");
+        }
+    }
+
+    fn tell_waiting(&self, waiting: &BTreeMap<String, Arc<Live>>) {
+        let name = |live: &Arc<Live>| {
+            let name = self.processes.get(&live.id).map(|process| process.name);
+            format!("{} ({})", live.id, name.unwrap_or_default())
+        };
+        let waiting = waiting.values().map(name).collect();
+        self.ending.tell(&EndReport { pid: std::process::id(), waiting, ..EndReport::default() });
+    }
+
+    /// Says what came of it.
+    pub(crate) fn tell_ended(&self, left: std::io::Result<Vec<Survivor>>) {
+        let mut report = EndReport { pid: std::process::id(), ..EndReport::default() };
+        match left {
+            Ok(left) if left.is_empty() => {}
+            Ok(left) => {
+                tracing::error!(?left, "some programs could not be ended");
+                let survivor = |left: &Survivor| format!("{} (pid {})", left.name, left.pid);
+                report.survivors = left.iter().map(survivor).collect();
+            }
+            Err(error) => {
+                tracing::error!(%error, "the keeper did not end");
+                report.fault = Some(error.to_string());
+            }
+        }
+        self.ending.tell(&report);
+    }
+}

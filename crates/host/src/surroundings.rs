@@ -1,0 +1,45 @@
+//! In whose pane a process runs, by what the kernel says: of this project, of another one, or of none.
+//! Every init is a fork of its keeper, so that its command line names the project.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crate::private::own_uid;
+use crate::project::is_key;
+use crate::tree;
+
+/// The keeper whose pane a process runs in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Surroundings {
+    /// The project's key.
+    pub key: String,
+    /// The keeper's socket, beside which the project's server is registered.
+    pub keeper_socket: PathBuf,
+}
+
+impl Surroundings {
+    /// Those of this process.
+    #[must_use]
+    pub fn of_this_process() -> Option<Self> {
+        let own = i32::try_from(std::process::id()).ok()?;
+        Self::within(&tree::line_of(own))
+    }
+
+    /// Those of the first of these processes, the others being above it.
+    pub(crate) fn within(line: &[i32]) -> Option<Self> {
+        line.iter().skip(1).find_map(|pid| Self::kept_by(*pid))
+    }
+
+    /// The project that a process keeps panes of, or is the init of a pane of.
+    fn kept_by(pid: i32) -> Option<Self> {
+        use std::os::unix::fs::MetadataExt;
+        let process = PathBuf::from(format!("/proc/{pid}"));
+        let ours = process.metadata().is_ok_and(|found| found.uid() == own_uid());
+        let line = std::fs::read(process.join("cmdline")).ok().filter(|_| ours)?;
+        let mut words = line.split(|byte| *byte == 0).skip(1);
+        let named = words.next() == Some(b"keeper") && words.next() == Some(b"--socket");
+        let socket = Path::new(std::ffi::OsStr::from_bytes(words.next().filter(|_| named)?));
+        let key = socket.file_stem()?.to_str().filter(|key| is_key(key))?;
+        Some(Self { key: key.to_owned(), keeper_socket: socket.to_owned() })
+    }
+}

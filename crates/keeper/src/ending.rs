@@ -1,0 +1,107 @@
+//! Panes that are being ended. An init ends everything below it; the keeper sees to it that the init
+//! can, and says what is left in the end.
+
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::process::{Pid, Signal, pidfd_send_signal};
+
+use crate::init::{process_state, scan_proc};
+use crate::message::Survivor;
+use crate::pane::Pane;
+
+/// How often a pane that is being ended is looked at: its program may stop the init again and again.
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// After this what is left cannot be killed (another user's, or stuck in the kernel): it is looked at
+/// once a second.
+const HASTY: Duration = Duration::from_secs(10);
+const LOOK_LATER: Duration = Duration::from_secs(1);
+
+/// An init that is still stopped, or is traced, after this is killed. Everything below it becomes a
+/// child of the keeper, which kills it.
+const CONTINUE_PATIENCE: Duration = Duration::from_secs(1);
+
+/// A pane that is being ended.
+pub(crate) struct Ending {
+    pane: Pane,
+    /// The init's life; `None` for an adopted pane, whose init is not a child of this keeper.
+    pub(crate) init: Option<(Pid, OwnedFd)>,
+    adopted: bool,
+    since: Instant,
+}
+
+impl Ending {
+    /// Begins to end everything in a pane.
+    pub(crate) fn begin(pane: Pane, init: Option<(Pid, OwnedFd)>, adopted: bool) -> Self {
+        let _ = pane.kill();
+        Self { pane, init, adopted, since: Instant::now() }
+    }
+
+    /// Whether nothing is left of it.
+    pub(crate) fn is_done(&self) -> bool {
+        self.init.is_none() && (!self.adopted || self.pane.is_empty())
+    }
+
+    /// Readable or hung up when the init has ended.
+    pub(crate) fn watch(&self) -> PollFd<'_> {
+        match &self.init {
+            Some((_, life)) => PollFd::new(life, PollFlags::IN),
+            // The bells of an adopted init may be heard by the server; that it is gone, by all.
+            None => PollFd::from_borrowed_fd(self.pane.events(), PollFlags::empty()),
+        }
+    }
+
+    /// When to look at it again.
+    pub(crate) fn pause(&self) -> Duration {
+        if self.since.elapsed() < HASTY { LOOK_AGAIN } else { LOOK_LATER }
+    }
+
+    /// Continues an init that is stopped, and kills one that does not stay continued.
+    pub(crate) fn insist(&self) {
+        let Some((init, life)) = &self.init else {
+            return self.pane.continue_init();
+        };
+        if !matches!(process_state(init.as_raw_nonzero().get()), Some('T' | 't')) {
+            return;
+        }
+        let patient = self.since.elapsed() < CONTINUE_PATIENCE;
+        let signal = if patient { Signal::CONT } else { Signal::KILL };
+        let _ = pidfd_send_signal(life, signal);
+    }
+
+    /// What lives in it: what is below the init, or the init where that is all.
+    pub(crate) fn survivors(&self) -> Vec<Survivor> {
+        let init = match &self.init {
+            Some((init, _)) => init.as_raw_nonzero().get(),
+            None => match self.pane.status() {
+                Ok(Some(status)) if !self.pane.is_empty() => status.init,
+                _ => return Vec::new(),
+            },
+        };
+        let below = below(init);
+        if below.is_empty() { survivor(init).into_iter().collect() } else { below }
+    }
+}
+
+/// All processes below one, at any depth.
+fn below(top: i32) -> Vec<Survivor> {
+    let mut found = Vec::new();
+    let mut next = vec![top];
+    while let Some(parent) = next.pop() {
+        let children = scan_proc(parent);
+        found.extend(children.iter().filter_map(|child| survivor(*child)));
+        next.extend(children);
+    }
+    found
+}
+
+/// A process that runs; `None` for one that has ended and is only to be reaped.
+pub(crate) fn survivor(pid: i32) -> Option<Survivor> {
+    if matches!(process_state(pid)?, 'Z' | 'X') {
+        return None;
+    }
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    Some(Survivor { pid, name: name.trim_end().to_owned() })
+}

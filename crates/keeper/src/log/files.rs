@@ -1,0 +1,122 @@
+//! The files of a log, by their names.
+
+use std::collections::VecDeque;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
+
+use super::segment::Segment;
+
+/// Damaged files kept for whoever wants to look into them: they count for no budget.
+const KEPT_DAMAGED: usize = 4;
+
+/// How the names of damaged files end.
+const DAMAGED: &str = "damaged";
+
+/// The name of a file that is allocated to see whether there is room.
+const TRIAL: &str = "room.tmp";
+
+/// The file whose first byte has this offset.
+pub(super) fn path(folder: &Path, start: u64) -> PathBuf {
+    folder.join(format!("{start:020}.log"))
+}
+
+/// Opens all files of a folder, oldest first. Damaged ones are set aside.
+pub(super) fn open_all(folder: &Path) -> io::Result<VecDeque<Arc<Segment>>> {
+    make_folder(folder)?;
+    let mut segments = Vec::new();
+    for path in ending_in(folder, "log")? {
+        match Segment::open(&path) {
+            Ok(segment) => segments.push(Arc::new(segment)),
+            Err(e) if e.kind() == io::ErrorKind::InvalidData => set_aside(&path),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(e),
+        }
+    }
+    // A server that died while it used one again may have left it under its old name.
+    segments.sort_by_key(|segment| segment.start());
+    Ok(segments.into())
+}
+
+/// Held while nobody may take room on the disk with a new file.
+static NO_FILES: RwLock<()> = RwLock::new(());
+
+/// No log begins a file as long as what is returned is held: room was made for something else.
+pub fn begin_no_files() -> RwLockWriteGuard<'static, ()> {
+    NO_FILES.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes a file, and the folder if somebody removed it.
+pub(super) fn create(folder: &Path, start: u64, bytes: usize) -> io::Result<Segment> {
+    let _may = may_begin()?;
+    let path = path(folder, start);
+    match Segment::create(&path, start, bytes) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => make_folder(folder)?,
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => match Segment::open(&path) {
+            // A server died just after it made it.
+            Ok(unused) if unused.end() == start => return Ok(unused),
+            // Another writer's, whose bytes are not ours to move.
+            Ok(_) => return Err(e),
+            Err(_) => set_aside(&path),
+        },
+        made => return made,
+    }
+    Segment::create(&path, start, bytes)
+}
+
+/// Whether there is room for a file.
+pub(super) fn try_room(folder: &Path, bytes: usize) -> io::Result<()> {
+    let _may = may_begin()?;
+    let path = folder.join(TRIAL);
+    let _ = std::fs::remove_file(&path);
+    let tried = Segment::create(&path, 0, bytes).map(drop);
+    let _ = std::fs::remove_file(&path);
+    tried
+}
+
+/// As on a full disk while nobody may: whoever asks goes on without a new file.
+fn may_begin() -> io::Result<RwLockReadGuard<'static, ()>> {
+    match NO_FILES.try_read() {
+        Ok(may) => Ok(may),
+        Err(TryLockError::Poisoned(may)) => Ok(may.into_inner()),
+        Err(TryLockError::WouldBlock) => Err(io::Error::from_raw_os_error(libc::ENOSPC)),
+    }
+}
+
+/// Gives a damaged file another name; of many only the newest stay.
+pub(super) fn set_aside(path: &Path) {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{DAMAGED}"));
+    // One that somebody removed needs no other name.
+    let _ = std::fs::rename(path, name);
+    let kept = path.parent().map(|folder| ending_in(folder, DAMAGED));
+    let Some(Ok(kept)) = kept else { return };
+    for old in kept.iter().rev().skip(KEPT_DAMAGED) {
+        let _ = std::fs::remove_file(old);
+    }
+}
+
+fn make_folder(folder: &Path) -> io::Result<()> {
+    let make = || DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    match make() {
+        // Something else has its name.
+        Err(e)
+            if matches!(e.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory) =>
+        {
+            set_aside(folder);
+            make()
+        }
+        made => made,
+    }
+}
+
+/// The files of a folder with an ending, by name.
+pub(super) fn ending_in(folder: &Path, ending: &str) -> io::Result<Vec<PathBuf>> {
+    let paths = std::fs::read_dir(folder)?.flatten().map(|file| file.path());
+    let mut paths: Vec<_> =
+        paths.filter(|path| path.extension().is_some_and(|found| found == ending)).collect();
+    paths.sort();
+    Ok(paths)
+}

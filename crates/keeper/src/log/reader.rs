@@ -1,0 +1,211 @@
+//! Looking at a log that is being written.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use super::Reuse;
+use super::segment::Segment;
+
+/// Looks at a log that is being written.
+#[derive(Debug, Clone, Default)]
+pub struct Reader(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Oldest first. Between two of them bytes may be missing.
+    segments: RwLock<VecDeque<Arc<Segment>>>,
+    /// The log ends here or later: what is missing at its end counts.
+    least_end: AtomicU64,
+}
+
+/// Bytes of a log, from an offset on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bytes {
+    /// The offset of the first byte; later than asked for where older ones are gone.
+    pub offset: u64,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// The next ones are missing.
+    pub ends_at_gap: bool,
+}
+
+impl Bytes {
+    /// The offset after them.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.offset + self.bytes.len() as u64
+    }
+}
+
+impl Reader {
+    /// The offset of the first byte that is still there.
+    pub fn start(&self) -> u64 {
+        let segments = self.read();
+        let first = segments.iter().find(|segment| !segment.is_damaged());
+        first.map_or_else(|| self.end_of(&segments), |segment| segment.start())
+    }
+
+    /// The offset after the last byte.
+    pub fn end(&self) -> u64 {
+        self.end_of(&self.read())
+    }
+
+    /// Up to `most` bytes from `offset` on, or from the first after it that is still there; fewer
+    /// where the next ones are missing. The memory they were looked at in is let go of: there is a
+    /// copy.
+    pub fn copy(&self, offset: u64, most: usize) -> Bytes {
+        let mut copied = Bytes { offset, bytes: Vec::new(), ends_at_gap: false };
+        let end = self.visit_segments(offset, most, |segment, at, piece| {
+            if copied.bytes.is_empty() {
+                copied.offset = at;
+            }
+            let follows = copied.end() == at;
+            if follows {
+                copied.bytes.extend_from_slice(piece);
+            }
+            if follows && segment.is_damaged() {
+                // Meanwhile: these may be zeros.
+                copied.bytes.truncate(copied.bytes.len() - piece.len());
+            }
+            follows
+        });
+        match copied.bytes.is_empty() {
+            true => copied.offset = end.max(offset),
+            false => copied.ends_at_gap = end > copied.end(),
+        }
+        self.release(copied.offset, copied.end());
+        copied
+    }
+
+    /// Shows up to `most` bytes from `offset` on, piece by piece with their offsets and in place,
+    /// until `look` says `false`. Returns the offset after what was shown. What is missing is passed
+    /// over.
+    pub fn visit(&self, offset: u64, most: usize, mut look: impl FnMut(u64, &[u8]) -> bool) -> u64 {
+        self.visit_segments(offset, most, |_, at, piece| look(at, piece))
+    }
+
+    fn visit_segments(
+        &self,
+        offset: u64,
+        most: usize,
+        mut look: impl FnMut(&Segment, u64, &[u8]) -> bool,
+    ) -> u64 {
+        let all = self.read();
+        let end = self.end_of(&all);
+        // Mostly the last one or two of many.
+        let first = all.partition_point(|segment| segment.end() <= offset);
+        let segments: Vec<_> = all.range(first..).cloned().collect();
+        drop(all);
+        let (mut at, mut left) = (offset, most);
+        for segment in segments.iter().filter(|segment| !segment.is_damaged()) {
+            let written = segment.written();
+            let from = usize::try_from(at.saturating_sub(segment.start())).unwrap_or(usize::MAX);
+            let Some(piece) = written.get(from..) else { continue };
+            let piece = &piece[..piece.len().min(left)];
+            if left == 0 {
+                return at;
+            }
+            if piece.is_empty() {
+                continue;
+            }
+            let begin = segment.start() + from as u64;
+            at = begin + piece.len() as u64;
+            left -= piece.len();
+            if !look(segment, begin, piece) {
+                return at;
+            }
+        }
+        match left {
+            0 => at,
+            _ => at.max(end),
+        }
+    }
+
+    /// Lets go of the memory that bytes take which were written or looked at, the last page aside.
+    /// They stay where they are, and may be looked at again.
+    pub fn release(&self, from: u64, to: u64) {
+        for segment in self.read().iter().rev() {
+            let within = |at: u64| usize::try_from(at.saturating_sub(segment.start()));
+            if let (Ok(from), Ok(to)) = (within(from), within(to)) {
+                segment.release(from, to);
+            }
+            if segment.start() <= from {
+                break;
+            }
+        }
+    }
+
+    pub(super) fn disk_bytes(&self) -> u64 {
+        self.read().iter().map(|segment| segment.disk_bytes()).sum()
+    }
+
+    pub(super) fn last(&self) -> Option<Arc<Segment>> {
+        self.read().back().cloned()
+    }
+
+    pub(super) fn push(&self, segment: Arc<Segment>) {
+        self.write().push_back(segment);
+    }
+
+    pub(super) fn replace(&self, segments: VecDeque<Arc<Segment>>) {
+        *self.write() = segments;
+    }
+
+    /// The log ends at this offset or later.
+    pub(super) fn raise_end(&self, offset: u64) {
+        self.0.least_end.fetch_max(offset, Ordering::AcqRel);
+    }
+
+    /// Takes the oldest of several.
+    pub(super) fn drop_oldest(&self) -> Option<Arc<Segment>> {
+        let mut segments = self.write();
+        (segments.len() > 1).then(|| segments.pop_front()).flatten()
+    }
+
+    /// Takes the oldest, if nothing of it is needed and nobody looks at it.
+    pub(super) fn take_oldest(&self, needed: u64) -> Result<Segment, Reuse> {
+        let mut segments = self.write();
+        let end = self.end_of(&segments);
+        let oldest = segments.pop_front().ok_or(Reuse::None)?;
+        let taken = match oldest.end() <= needed {
+            true => Arc::try_unwrap(oldest),
+            false => Err(oldest),
+        };
+        match taken {
+            Ok(oldest) => {
+                self.raise_end(end);
+                Ok(oldest)
+            }
+            Err(oldest) => {
+                segments.push_front(oldest);
+                Err(Reuse::Busy)
+            }
+        }
+    }
+
+    /// Takes those that failed. What was in them counts on.
+    pub(super) fn drop_damaged(&self) -> Vec<Arc<Segment>> {
+        if !self.read().iter().any(|segment| segment.is_damaged()) {
+            return Vec::new();
+        }
+        let mut segments = self.write();
+        self.raise_end(self.end_of(&segments));
+        let (damaged, intact) = segments.drain(..).partition(|segment| segment.is_damaged());
+        *segments = intact;
+        damaged.into()
+    }
+
+    fn end_of(&self, segments: &VecDeque<Arc<Segment>>) -> u64 {
+        let last = segments.back().map_or(0, |segment| segment.end());
+        last.max(self.0.least_end.load(Ordering::Acquire))
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, VecDeque<Arc<Segment>>> {
+        self.0.segments.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, VecDeque<Arc<Segment>>> {
+        self.0.segments.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}

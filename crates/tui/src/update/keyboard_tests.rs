@@ -1,0 +1,173 @@
+//! Nothing that others do moves a keyboard that is in use.
+
+use patterm_wire::follow::{Seen, SeenStatus, Selection};
+use serde_json::json;
+
+use super::keyboard::TYPING_MS;
+use super::tests::{attached, selected, sent};
+use super::*;
+use crate::model::{Mode, Question};
+use crate::sample::{Sample, ended, project};
+
+fn selection(number: u64, process: &str) -> Selection {
+    Selection { number, process: process.to_owned(), ..Selection::default() }
+}
+
+fn select(sample: &mut Sample, selection: Selection) -> bool {
+    let number = selection.number;
+    let seen = Seen { to_select: vec![selection], ..project() };
+    let effects = sample.happen(Event::Seen(seen));
+    let answer = effects.iter().find_map(|effect| match effect {
+        Effect::AnswerSelection { number: answered, shown } if *answered == number => Some(*shown),
+        _ => None,
+    });
+    answer.expect("an answer")
+}
+
+#[test]
+fn a_process_is_shown_where_nobody_types_and_marked_where_somebody_does() {
+    let mut sample = Sample::new(80, 24);
+    sample.type_in("\x1b[O\x1b[I\x1b[<35;40;3M\x1b[?1;2c");
+    assert!(select(&mut sample, selection(1, "p5")), "a terminal that reports is no typing");
+    assert_eq!(selected(&sample), "p5");
+    sample.type_in("hunter");
+    assert!(!select(&mut sample, selection(2, "p4")));
+    assert_eq!(selected(&sample), "p5");
+    let pane = sample.model.focus;
+    assert_eq!(sample.type_in("2\r"), [b"2", b"\r"].map(|key| Effect::Send(pane, key.to_vec())));
+    assert!(select(&mut sample, selection(3, "p5")), "it has the focus already");
+    sample.model.now += TYPING_MS - 1;
+    assert!(!select(&mut sample, selection(4, "p2")));
+    assert_eq!(sample.model.marked, ["p4", "p2"]);
+    sample.type_in("\x02g");
+    assert_eq!(selected(&sample), "p2");
+    sample.type_in("\x02g");
+    assert_eq!((selected(&sample), sample.model.marked.len()), ("p4", 0));
+    sample.model.now += TYPING_MS;
+    assert!(select(&mut sample, selection(5, "p1")));
+    let others = Selection { mark_only: true, ..selection(6, "p2") };
+    assert!(!select(&mut sample, others), "not the caller's own");
+    let drafts = vec!["p1".to_owned()];
+    assert!(
+        !select(&mut sample, Selection { drafts, ..selection(7, "p5") }),
+        "a draft stands there"
+    );
+    assert!(!select(&mut sample, selection(8, "p9")), "there is none");
+    assert_eq!(selected(&sample), "p1");
+}
+
+#[test]
+fn an_open_prompt_palette_dialog_search_or_leader_keeps_the_keyboard() {
+    for keys in ["\x02", "\x02:", "\x02a", "\x02a\rfix", "\x02rx", "\x02x", "\x02?", "\x02["] {
+        let mut sample = Sample::new(80, 24);
+        sample.type_in(keys);
+        sample.model.now += 100 * TYPING_MS;
+        let mode = sample.model.mode.clone();
+        assert!(!select(&mut sample, selection(1, "p5")), "{keys:?}");
+        assert_eq!((selected(&sample), &sample.model.mode), ("p1", &mode), "{keys:?}");
+    }
+}
+
+#[test]
+fn an_older_server_cannot_move_it_either() {
+    let mut sample = Sample::new(80, 24);
+    sample.type_in("hunter");
+    let next = Seen { selected: Some("p5".to_owned()), selections: 1, ..project() };
+    assert_eq!(attached(sample.happen(Event::Seen(next))), [""; 0]);
+    assert_eq!(sample.model.marked, ["p5"]);
+}
+
+#[test]
+fn the_rest_of_a_word_for_a_closed_process_is_for_nobody() {
+    for split in ["", "\x02|\x02O"] {
+        let mut sample = Sample::new(120, 24);
+        sample.type_in(split);
+        assert_eq!(selected(&sample), "p1");
+        sample.type_in("hunter");
+        let mut next = project();
+        next.processes.remove(0);
+        sample.happen(Event::Seen(next));
+        assert_ne!(selected(&sample), "p1");
+        assert_eq!(sent(sample.type_in("2\rrm -rf x\r\x1b[200~y\x1b[201~")), "");
+        let shown = crate::view::view(&sample.model).text();
+        assert!(shown.contains("lead was closed while you typed"), "{shown}");
+        sample.type_in("\x1b");
+        assert_eq!(sent(sample.type_in("x")), "x");
+    }
+}
+
+#[test]
+fn who_closes_it_or_has_not_typed_goes_on_at_once() {
+    for keys in ["ls\r\x02xy", ""] {
+        let mut sample = Sample::new(120, 24);
+        sample.type_in(keys);
+        let mut next = project();
+        next.processes.remove(0);
+        sample.happen(Event::Seen(next));
+        assert_eq!(sent(sample.type_in("x")), "x", "{keys:?}");
+    }
+}
+
+#[test]
+fn a_line_that_is_typed_stays_open_when_another_pane_goes() {
+    let mut sample = Sample::new(120, 24);
+    sample.type_in("\x02|\x02a\rfix the");
+    let mut next = project();
+    next.processes.remove(1);
+    sample.happen(Event::Seen(next));
+    assert_eq!(sent(sample.type_in(" lexer")), "");
+    let question = Question::Prompt("claude".to_owned());
+    assert_eq!(sample.model.mode, Mode::Line { question, text: "fix the lexer".to_owned() });
+}
+
+#[test]
+fn a_search_stays_open_when_its_process_is_restarted() {
+    let mut sample = Sample::new(80, 24);
+    sample.type_in("\x02[/hel");
+    let mut next = project();
+    next.processes[0].runs = 2;
+    assert_eq!(attached(sample.happen(Event::Seen(next))), ["p1"]);
+    assert_eq!(sent(sample.type_in("lo")), "");
+}
+
+#[test]
+fn what_was_asked_for_long_ago_is_marked_where_typing_went_on() {
+    let started = || Event::Answer(Asked::Start, Ok(json!({"process_id": "p5"})));
+    let mut sample = Sample::new(80, 24);
+    sample.type_in("\x02cls");
+    assert_eq!(attached(sample.happen(started())), ["p5"], "it comes at once");
+    let mut sample = Sample::new(80, 24);
+    sample.type_in("\x02c");
+    sample.model.now += 3_000;
+    sample.type_in("hunter");
+    assert_eq!(attached(sample.happen(started())), [""; 0]);
+    assert_eq!(sample.model.marked, ["p5"]);
+    sample.model.asked_at = Some(1);
+    let content = json!({"content": "text"});
+    sample.happen(Event::Answer(Asked::Pad("plan".to_owned()), Ok(content)));
+    assert_eq!(sample.model.mode, Mode::Typing);
+}
+
+#[test]
+fn keys_do_not_go_to_what_a_pane_showed_before() {
+    let mut sample = Sample::new(80, 24);
+    let mut next = project();
+    next.processes[4].status = SeenStatus::Starting;
+    sample.happen(Event::Seen(next));
+    let pane = sample.model.focus;
+    assert_eq!(sample.type_in("\x025"), [Effect::Leave(pane)]);
+}
+
+#[test]
+fn no_dialog_opens_under_somebody_who_types_or_vanishes_under_a_key() {
+    let mut sample = Sample::new(80, 24);
+    sample.type_in("hunter");
+    sample.happen(Event::Lost);
+    sample.happen(Event::Seen(ended()));
+    assert_eq!(sample.model.mode, Mode::Typing);
+    let mut sample = Sample::after_the_end(80, 24);
+    assert!(matches!(sample.model.mode, Mode::BringBack { .. }));
+    sample.happen(Event::Seen(project()));
+    assert_eq!(sent(sample.type_in("y")), "", "somebody else decided meanwhile");
+    assert_eq!(sent(sample.type_in("y")), "y");
+}

@@ -1,0 +1,20 @@
+//! Any message of a caller on its way to a shared server.
+#![no_main]
+#![allow(dead_code, unused_imports, reason = "a part of a crate, without the rest of it")]
+
+#[path = "../../crates/gateway/src/ambiguous.rs"]
+mod ambiguous;
+#[path = "../checks/gateway.rs"]
+mod checks;
+#[path = "../../crates/gateway/src/events.rs"]
+mod events;
+#[path = "../../crates/gateway/src/lines.rs"]
+mod lines;
+#[path = "../../crates/gateway/src/raw.rs"]
+mod raw;
+#[path = "../../crates/gateway/src/refusal.rs"]
+mod refusal;
+#[path = "../../crates/gateway/src/relay/mod.rs"]
+mod relay;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| checks::relayed(data));

@@ -1,0 +1,168 @@
+//! Servers that somebody in a pane needs: they are not started there, and have nothing of that pane's.
+
+use std::path::Path;
+
+use patterm_host::registry::Entry;
+use rustix::process::Signal;
+
+use crate::processes::desk::{Desk, until};
+use crate::support::{Place, Running, running_in};
+
+const SECRET: &str = "hunter2-of-one-agent";
+
+/// The server of a project, once there is one.
+fn server_of(place: &Place, folder: &Path) -> Option<Entry> {
+    let listed: Vec<Entry> = serde_json::from_str(&place.run(&["ls", "--json"])).unwrap();
+    let folder = folder.canonicalize().unwrap();
+    listed.into_iter().find(|entry| entry.project == folder)
+}
+
+fn environment(pid: u32) -> String {
+    let bytes = std::fs::read(format!("/proc/{pid}/environ")).unwrap();
+    String::from_utf8_lossy(&bytes).replace('\0', "\n")
+}
+
+/// A process and those above it.
+fn line_of(pid: u32) -> Vec<u32> {
+    let parent = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok().filter(|pid| *pid > 0)
+    };
+    std::iter::successors(Some(pid), parent).collect()
+}
+
+/// The keepers of a project, by their command lines.
+fn keepers(place: &Place) -> Vec<u32> {
+    let mark = format!("{}.keeper", place.project().key());
+    let is_keeper = |pid: &u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(&mark) && name.trim() != "patterm-init"
+    };
+    running_in(&place.path("project")).into_iter().filter(is_keeper).collect()
+}
+
+fn is_in_a_pane_of(place: &Place, pid: u32) -> bool {
+    let key = place.project().key().to_owned();
+    environment(pid).lines().any(|line| line.starts_with(&format!("PATTERM_PANE={key}/")))
+}
+
+/// Has a server of another project started from a pane of this one; returns its entry.
+fn start_from_a_pane(place: &Place, other: &Path) -> (String, Entry) {
+    let script = format!(
+        "cd {}; SECRET={SECRET} {} run --name there -- sleep 1000; echo ran $?; sleep 1000",
+        other.display(),
+        place.binary().display()
+    );
+    let pane = place.run(&["run", "--", "sh", "-c", &script]).trim().to_owned();
+    place.run(&["wait", &pane, "^ran 0"]);
+    let entry = until("the other project's server", || server_of(place, other));
+    (pane, entry)
+}
+
+fn check_is_outside(place: &Place, pane: &str, other: &Path, entry: &Entry) {
+    let own = Running::of(server_of(place, &place.path("project")).unwrap().pid);
+    let there = running_in(other);
+    assert!(there.contains(&entry.pid));
+    // But for the shell in this project's pane, which was told it.
+    for pid in there.into_iter().filter(|pid| !is_in_a_pane_of(place, *pid)) {
+        assert!(!environment(pid).contains(SECRET), "{pid} has the secret");
+    }
+    let keepers = keepers(place);
+    assert_eq!(keepers.len(), 1);
+    let line = line_of(entry.pid);
+    assert!(!line.contains(&keepers[0]), "{line:?} is below the keeper {}", keepers[0]);
+    // It goes on without the pane, and without that project.
+    let server = Running::of(entry.pid);
+    place.run(&["close", pane]);
+    assert!(!server.is_gone());
+    place.run(&["kill"]);
+    own.wait();
+    assert!(!server.is_gone());
+    let mut desk = Desk::at(&entry.socket);
+    assert_eq!(desk.ids().len(), 1);
+    let listed = desk.ok("list_processes", serde_json::json!({}));
+    assert_eq!(listed["processes"][0]["status"], "running", "{listed}");
+    assert!(place.patterm(&["kill"]).current_dir(other).output().unwrap().status.success());
+    server.wait();
+}
+
+#[test]
+fn a_server_that_a_pane_needs_for_another_project_is_started_outside_and_without_its_secrets() {
+    let place = Place::new();
+    let other = place.folder("other");
+    let (pane, entry) = start_from_a_pane(&place, &other);
+    check_is_outside(&place, &pane, &other, &entry);
+}
+
+/// The keeper started this one; what it starts is not below the keeper all the same.
+#[test]
+fn the_same_by_a_server_that_the_keeper_started() {
+    let place = Place::new();
+    place.run(&["run", "--", "sleep", "1000"]);
+    let first = Running::of(server_of(&place, &place.path("project")).unwrap().pid);
+    first.signal(Signal::KILL);
+    first.wait();
+    place.run(&["ps"]);
+    let other = place.folder("other");
+    let (pane, entry) = start_from_a_pane(&place, &other);
+    check_is_outside(&place, &pane, &other, &entry);
+}
+
+#[test]
+fn no_server_runs_in_the_foreground_of_a_pane() {
+    let place = Place::new();
+    let other = place.folder("other");
+    let script = format!(
+        "cd {}; {} serve --foreground; echo said $?; sleep 1000",
+        other.display(),
+        place.binary().display()
+    );
+    let pane = place.run(&["run", "--", "sh", "-c", &script]);
+    place.run(&["wait", pane.trim(), "would end with that pane"]);
+    place.run(&["wait", pane.trim(), "^said 1"]);
+    assert_eq!(server_of(&place, &other), None);
+}
+
+/// Whatever kills the server that was started from a pane, its own panes live on.
+#[test]
+fn the_panes_of_a_server_that_was_started_from_a_pane_outlive_it() {
+    let place = Place::new();
+    let other = place.folder("other");
+    let (_, entry) = start_from_a_pane(&place, &other);
+    let server = Running::of(entry.pid);
+    server.signal(Signal::KILL);
+    server.wait();
+    let output = place.patterm(&["ps", "--json"]).current_dir(&other).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("running") && said.contains("there"), "{said}");
+    assert!(place.patterm(&["kill"]).current_dir(&other).output().unwrap().status.success());
+}
+
+#[test]
+fn where_a_keeper_lives_it_alone_starts_the_server() {
+    let place = Place::new();
+    let pane = place.run(&["run", "--", "sleep", "1000"]);
+    let keepers = keepers(&place);
+    assert_eq!(keepers.len(), 1);
+    let keeper = Running::of(keepers[0]);
+    let first = server_of(&place, &place.path("project")).unwrap();
+    // It cannot start one before the client has come.
+    keeper.signal(Signal::STOP);
+    let server = Running::of(first.pid);
+    server.signal(Signal::KILL);
+    server.wait();
+    let mut client = place.patterm(&["ps"]).env("SECRET", SECRET).spawn().unwrap();
+    let wanted = place.path(&format!("run/patterm/{}.wanted", place.project().key()));
+    let is_over = |client: &mut std::process::Child| client.try_wait().unwrap().is_some();
+    until("the client asks the keeper", || (wanted.exists() || is_over(&mut client)).then_some(()));
+    assert!(!is_over(&mut client), "it started a server itself");
+    keeper.signal(Signal::CONT);
+    assert!(client.wait().unwrap().success());
+    let second = server_of(&place, &place.path("project")).unwrap();
+    assert_ne!(second.pid, first.pid);
+    assert!(!environment(second.pid).contains(SECRET));
+    assert!(!wanted.exists());
+    place.run(&["send", pane.trim(), "x"]);
+    place.run(&["kill"]);
+}

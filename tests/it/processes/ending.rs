@@ -1,0 +1,210 @@
+//! `patterm kill` and the end of a server: programs get time to end, none survives, and what cannot be
+//! killed is named.
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use super::desk::{Desk, alive, id_of, until};
+use super::faults::keeper;
+use super::keeper_faults::{failing_kill, nothing_is_left, programs, serve};
+use crate::support::{Place, Running, running_in};
+
+/// Stops its own init, once or again and again.
+const STOPS_ITS_INIT: [&str; 2] = [
+    "kill -STOP $PPID; echo up; exec sleep 1000",
+    "(while :; do kill -STOP $PPID; done) & echo up; exec sleep 1000",
+];
+
+fn init_of(desk: &mut Desk, id: &str) -> u32 {
+    let pid = desk.status(id)["pid"].as_u64().unwrap();
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+fn is_stopped(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit_once(") ").unwrap().1.starts_with('T')
+}
+
+fn start_stopping(desk: &mut Desk, script: &str) -> String {
+    let id = desk.sh(script);
+    desk.wait(&id, "up");
+    let init = init_of(desk, &id);
+    until("the init is stopped", || is_stopped(init).then_some(()));
+    id
+}
+
+#[test]
+fn a_program_that_stops_its_own_init_does_not_survive_kill() {
+    for script in STOPS_ITS_INIT {
+        for kill in [&["kill"][..], &["kill", "--now"]] {
+            let place = Place::new();
+            let mut desk = serve(&place);
+            start_stopping(&mut desk, script);
+            let said = place.run(kill);
+            assert!(said.starts_with("ended the server of "), "{said}");
+            nothing_is_left(&place);
+        }
+    }
+}
+
+#[test]
+fn a_program_that_stops_its_own_init_can_be_stopped_and_closed() {
+    for script in STOPS_ITS_INIT {
+        let place = Place::new();
+        let mut desk = serve(&place);
+        let id = start_stopping(&mut desk, script);
+        assert_eq!(desk.close(&id), [id]);
+        // The keeper kills what a killed init leaves behind.
+        until("nothing is left", || programs(&place, "sleep").is_empty().then_some(()));
+    }
+    let place = Place::new();
+    let mut desk = serve(&place);
+    let id = start_stopping(&mut desk, STOPS_ITS_INIT[0]);
+    desk.ok("stop_process", json!({"process_id": id}));
+    assert_eq!(desk.status(&id)["status"], "stopped");
+    assert!(programs(&place, "sleep").is_empty());
+}
+
+#[test]
+fn kill_continues_a_keeper_that_is_stopped() {
+    let place = Place::new();
+    let mut desk = serve(&place);
+    desk.run(&["cat"]);
+    Running::of(keeper(&place)).signal(Signal::STOP);
+    place.run(&["kill"]);
+    nothing_is_left(&place);
+}
+
+/// A user's program that became another user's: nobody but root can kill it.
+#[test]
+fn kill_says_what_it_could_not_end_and_fails() {
+    let place = Place::of_another_user();
+    let raise = place.path("raise");
+    std::fs::copy("/usr/bin/setpriv", &raise).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o4755);
+    std::os::unix::fs::chown(&raise, Some(0), Some(0)).unwrap();
+    std::fs::set_permissions(&raise, mode).unwrap();
+    let script = format!("exec {} --reuid 0 --clear-groups sleep 1000", raise.display());
+    place.run(&["run", "--", "sh", "-c", &script]);
+    let sleep = until("the program of root", || {
+        let owner = |pid: &u32| {
+            let found = std::fs::metadata(format!("/proc/{pid}"));
+            found.map(|found| std::os::unix::fs::MetadataExt::uid(&found))
+        };
+        programs(&place, "sleep").into_iter().find(|pid| owner(pid).is_ok_and(|uid| uid == 0))
+    });
+    let said = failing_kill(&place, &["kill", "--grace", "0.1"]);
+    assert!(said.contains("could not be killed"), "{said}");
+    assert!(said.contains(&format!("sleep (pid {sleep})")), "{said}");
+    assert!(alive(sleep));
+    let left = Running::of(sleep);
+    left.signal(Signal::KILL);
+    left.wait();
+}
+
+/// Writes a file when it is asked to end.
+const POLITE: &str =
+    "trap 'echo asked > ended; exit 0' TERM; echo up; while :; do sleep 0.01; done";
+
+fn was_asked(place: &Place) -> bool {
+    place.path("project/ended").exists()
+}
+
+#[test]
+fn kill_gives_programs_time_to_end() {
+    let place = Place::new();
+    let mut desk = serve(&place);
+    let id = desk.sh(POLITE);
+    desk.wait(&id, "up");
+    place.run(&["kill"]);
+    assert!(was_asked(&place));
+    nothing_is_left(&place);
+}
+
+#[test]
+fn a_server_that_gets_sigterm_gives_programs_time_to_end() {
+    let place = Place::new();
+    let server = place.serve();
+    let mut desk = Desk::at(&server.socket());
+    let id = desk.sh(POLITE);
+    desk.wait(&id, "up");
+    server.end_with(Signal::TERM);
+    assert!(was_asked(&place));
+    nothing_is_left(&place);
+}
+
+#[test]
+fn kill_now_gives_no_time() {
+    let place = Place::new();
+    let mut desk = serve(&place);
+    let id = desk.sh(POLITE);
+    desk.wait(&id, "up");
+    place.run(&["kill", "--now"]);
+    assert!(!was_asked(&place));
+    nothing_is_left(&place);
+}
+
+/// An interactive shell ignores SIGTERM, and what it runs is in a process group of its own.
+#[test]
+fn a_server_that_was_started_from_a_shell_is_asked_to_end_too() {
+    let place = Place::new();
+    let mut desk = serve(&place);
+    let shell = id_of(&desk.ok("spawn_process", json!({"argv": ["bash", "--norc", "-i"]})));
+    std::fs::write(place.path("project/polite"), format!("trap '' HUP; {POLITE}")).unwrap();
+    desk.line(&shell, "sh polite");
+    desk.wait(&shell, "^up");
+    place.run(&["kill", "--grace", "60"]);
+    assert!(was_asked(&place));
+    nothing_is_left(&place);
+}
+
+#[test]
+fn a_suspended_program_is_asked_to_end_too() {
+    let place = Place::new();
+    let mut desk = serve(&place);
+    let id = desk.sh(POLITE);
+    desk.wait(&id, "up");
+    let pid = u32::try_from(desk.status(&id)["pid"].as_u64().unwrap()).unwrap();
+    Running::of(pid).signal(Signal::STOP);
+    until("it is stopped", || is_stopped(pid).then_some(()));
+    place.run(&["kill", "--grace", "60"]);
+    assert!(was_asked(&place));
+    nothing_is_left(&place);
+}
+
+#[test]
+fn kill_kills_after_the_grace_time_and_says_what_it_waits_for() {
+    let mut place = Place::new();
+    place.set("XDG_CONFIG_HOME", place.path("home"));
+    std::fs::create_dir(place.path("home/patterm")).unwrap();
+    let settings = "[limits]\nend_grace_seconds = 2\n";
+    std::fs::write(place.path("home/patterm/config.toml"), settings).unwrap();
+    let mut desk = serve(&place);
+    let arguments = json!({"argv": ["sh", "-c", "trap '' HUP TERM; echo up; while :; do sleep 1; done"],
+        "name": "stubborn"});
+    let id = id_of(&desk.ok("spawn_process", arguments));
+    desk.wait(&id, "up");
+    let output = place.patterm(&["kill"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    let expected = format!("waiting for {id} (stubborn) to end; what is left after 2s is killed");
+    assert!(said.contains(&expected), "{said}");
+    nothing_is_left(&place);
+}
+
+#[test]
+fn kill_all_ends_every_project_and_gives_its_programs_time() {
+    let place = Place::of_another_user();
+    let other = place.folder("other");
+    let id = place.run(&["run", "--", "sh", "-c", POLITE]);
+    place.run(&["wait", id.trim(), "up"]);
+    let in_other = place.patterm(&["run", "--", "cat"]).current_dir(&other).output().unwrap();
+    assert!(in_other.status.success(), "{in_other:?}");
+    let said = place.run(&["kill", "--all"]);
+    assert_eq!(said.matches("ended the server of ").count(), 2, "{said}");
+    assert!(was_asked(&place));
+    nothing_is_left(&place);
+    assert_eq!(running_in(&other), Vec::<u32>::new());
+    assert_eq!(place.run(&["kill", "--all"]), "no servers run\n");
+}

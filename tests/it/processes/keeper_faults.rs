@@ -1,0 +1,143 @@
+//! The keeper, hindered on purpose: stopped, and asked for too much.
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use super::desk::{Desk, until};
+use super::faults::keeper;
+use crate::support::{Place, Running, running_in};
+
+pub(super) fn serve(place: &Place) -> Desk {
+    Desk::at(&place.serve().socket())
+}
+
+/// The programs of this name in a project.
+pub(super) fn programs(place: &Place, name: &str) -> Vec<u32> {
+    let named = |pid: &u32| {
+        let found = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+        found.is_ok_and(|found| found.trim() == name)
+    };
+    running_in(&place.path("project")).into_iter().filter(named).collect()
+}
+
+pub(super) fn nothing_is_left(place: &Place) {
+    assert_eq!(running_in(&place.path("project")), Vec::<u32>::new());
+}
+
+/// Kills a project; the output of a verb that fails.
+pub(super) fn failing_kill(place: &Place, arguments: &[&str]) -> String {
+    let output = place.patterm(arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn a_late_reply_of_the_keeper_is_not_taken_for_the_answer_to_the_next_request() {
+    let place = Place::new();
+    let mut desk = serve(&place);
+    let before = desk.run(&["cat"]);
+    let keeper = Running::of(keeper(&place));
+    keeper.signal(Signal::STOP);
+    let argv = json!({"argv": ["sh", "-c", "echo late; exec sleep 1000"]});
+    let said = desk.refused("unavailable", "spawn_process", argv);
+    keeper.signal(Signal::CONT);
+    let second = desk.sh("echo second; exec cat");
+    let third = desk.sh("echo third; exec cat");
+    desk.wait(&second, "^second$");
+    desk.wait(&third, "^third$");
+    desk.ok("stop_process", json!({"process_id": third}));
+    assert_eq!(desk.status(&second)["status"], "running");
+    desk.line(&second, "typed");
+    desk.wait(&second, "^typed$");
+    assert_eq!(desk.ids(), [before, second, third], "the one that failed has no entry");
+    until("nothing runs without an entry", || programs(&place, "sleep").is_empty().then_some(()));
+    assert_eq!(programs(&place, "cat").len(), 2);
+    assert!(said.contains("keeper") && said.contains("kill -CONT"), "{said}");
+}
+
+#[test]
+fn what_does_not_need_the_keeper_goes_on_while_it_is_stopped() {
+    let place = Place::new();
+    let mut desk = serve(&place);
+    let id = desk.sh("echo up; exec cat");
+    desk.wait(&id, "up");
+    let keeper = Running::of(keeper(&place));
+    keeper.signal(Signal::STOP);
+    let mut waiting = serve(&place);
+    waiting.ask("spawn_process", json!({"argv": ["cat"]}));
+    // The server has it by the time it answers the next one.
+    desk.ok("whoami", json!({}));
+    for _ in 0..3 {
+        desk.line(&id, "typed");
+        desk.wait(&id, "typed");
+        desk.ids();
+        desk.ok("search_output", json!({"process_id": id, "pattern": "up"}));
+        // Asks who calls, which looks for the keeper among the caller's ancestors.
+        place.run(&["token", "ls"]);
+    }
+    keeper.signal(Signal::CONT);
+    waiting.hear().expect("nothing kept the test from continuing the keeper in time");
+}
+
+#[test]
+fn a_close_that_the_keeper_did_not_confirm_is_not_reported_as_closed() {
+    let place = Place::new();
+    let mut desk = serve(&place);
+    let id = desk.run(&["cat"]);
+    let keeper = Running::of(keeper(&place));
+    keeper.signal(Signal::STOP);
+    let said = desk.refused("unavailable", "close_process", json!({"process_id": id}));
+    assert!(said.contains("was not closed"), "{said}");
+    assert_eq!(desk.ids(), [id.as_str()]);
+    keeper.signal(Signal::CONT);
+    assert_eq!(desk.close(&id), [id]);
+    assert!(programs(&place, "cat").is_empty());
+}
+
+#[test]
+fn a_server_does_not_replace_a_keeper_that_is_stopped() {
+    let place = Place::new();
+    let server = place.serve();
+    let mut desk = Desk::at(&server.socket());
+    let id = desk.sh("echo up; exec cat");
+    desk.wait(&id, "up");
+    let stopped = keeper(&place);
+    let process = Running::of(stopped);
+    process.signal(Signal::STOP);
+    server.kill();
+    let said = failing_kill(&place, &["kill"]);
+    assert!(said.contains(&format!("kill -CONT {stopped}")), "{said}");
+    process.signal(Signal::CONT);
+    let mut desk = serve(&place);
+    assert_eq!(desk.status(&id)["status"], "running", "nothing was taken for lost");
+    assert_eq!(keeper(&place), stopped);
+}
+
+#[test]
+fn a_program_with_too_many_arguments_is_refused_and_the_keeper_stays() {
+    let place = Place::new();
+    let mut desk = serve(&place);
+    let id = desk.run(&["cat"]);
+    let before = keeper(&place);
+    let long = "x".repeat(9 << 20);
+    let said = desk.refused("invalid_argument", "spawn_process", json!({"argv": ["cat", long]}));
+    assert!(said.contains("9437184 bytes"), "{said}");
+    let many: serde_json::Map<_, _> =
+        (0..100).map(|n| (format!("V{n}"), json!("y".repeat(100_000)))).collect();
+    let arguments = json!({"argv": ["cat"], "env": many});
+    let said = desk.refused("invalid_argument", "spawn_process", arguments);
+    assert!(said.contains("arguments and environment"), "{said}");
+    // What takes more room in a message than it does for the kernel.
+    let mut argv = vec!["\u{1}".repeat(100_000); 18];
+    argv.insert(0, "cat".into());
+    let arguments = json!({"argv": argv});
+    let said = desk.refused("invalid_argument", "spawn_process", arguments);
+    assert!(said.contains("too long for the keeper"), "{said}");
+    assert_eq!(keeper(&place), before);
+    let other = desk.run(&["cat"]);
+    assert_eq!(desk.ids(), [id, other]);
+    assert_eq!(programs(&place, "cat").len(), 2);
+    place.run(&["kill"]);
+    nothing_is_left(&place);
+    assert_eq!(place.run(&["kill"]), "no server runs for this project\n");
+}

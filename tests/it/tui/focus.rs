@@ -1,0 +1,89 @@
+//! Where the keyboard leads is the person's decision, whatever agents ask for.
+
+use patterm_wire::view::FromView;
+use serde_json::{Value, json};
+
+use super::Screen;
+use crate::processes::desk::{Desk, until};
+use crate::support::Place;
+use crate::view::View;
+
+fn select(place: &Place, id: &str) -> Value {
+    let arguments = json!({"process_id": id}).to_string();
+    serde_json::from_str(&place.run(&["call", "select_process", &arguments])).unwrap()
+}
+
+/// Two programs that show what is typed into them; the ids are p1 and p2.
+fn start_two(place: &Place) {
+    for name in ["one", "two"] {
+        place.run(&["run", "--name", name, "--", "cat"]);
+    }
+}
+
+#[test]
+fn select_process_does_not_move_the_keyboard_in_the_middle_of_a_word() {
+    let place = Place::new();
+    start_two(&place);
+    let mut screen = Screen::with_patterm(&place, 80, 24);
+    screen.until("two");
+    let shown = select(&place, "p1");
+    screen.until("p1 one");
+    screen.type_in("hunter");
+    screen.until("hunter");
+    let marked = select(&place, "p2");
+    screen.line("2");
+    let output = |id: &str| place.run(&["logs", id]);
+    until("it arrives", || (output("p1") + &output("p2")).contains('2').then_some(()));
+    assert_eq!(output("p2"), "", "the rest of a password");
+    assert_eq!(shown, json!({"outcome": "shown", "shown_in": 1}));
+    assert_eq!(marked, json!({"outcome": "marked", "marked_in": 1}));
+    screen.until("→ two (ctrl+b g)");
+    screen.lead("g");
+    screen.until("p2 two");
+    screen.until_it(|shown| !shown.contains("→ two"));
+}
+
+#[test]
+fn select_process_says_what_each_of_several_views_did_and_when_nobody_watches() {
+    let place = Place::new();
+    start_two(&place);
+    assert_eq!(select(&place, "p1"), json!({"outcome": "nobody_watching"}));
+    let mut typing = Screen::with_patterm(&place, 80, 24);
+    assert_eq!(select(&place, "p1")["outcome"], "shown");
+    typing.until("p1 one");
+    typing.type_in("hunter");
+    typing.until("hunter");
+    let mut other = Screen::with_patterm(&place, 80, 24);
+    other.until("hunter");
+    let both = json!({"outcome": "marked", "marked_in": 2});
+    assert_eq!(select(&place, "p2"), both, "the same draft stands before both");
+    other.lead("2");
+    other.until("p2 two");
+    let shown = json!({"outcome": "shown", "shown_in": 1, "marked_in": 1});
+    assert_eq!(select(&place, "p2"), shown);
+    typing.until("→ two");
+}
+
+#[test]
+fn focus_mouse_and_replies_of_a_terminal_do_not_count_as_typing() {
+    let place = Place::new();
+    let server = place.serve();
+    let mut desk = Desk::at(&server.socket());
+    let id = desk.run(&["cat"]);
+    let asks = |desk: &mut Desk| {
+        let listed = desk.ok("list_processes", json!({}));
+        listed["processes"][0]["attention"]["reason"].as_str().map(str::to_owned)
+    };
+    let reason = json!({"process_id": id, "reason": "may I push?"});
+    desk.ok("request_human_attention", reason);
+    let mut view = View::attach_at(&server.socket(), &id, 24, 80);
+    for report in ["\x1b[I", "\x1b[O", "\x1b[<0;3;3M", "\x1b[<0;3;3m", "\x1b[?62;4c", "\x1b[5;5R"] {
+        view.say(&FromView::Input(report.as_bytes().to_vec()));
+    }
+    // What is echoed has been taken for what it is.
+    view.until(|view| view.shows("^[[5;5R"));
+    assert_eq!(asks(&mut desk).as_deref(), Some("may I push?"));
+    view.say(&FromView::Input(b"\x15yes".to_vec()));
+    view.until(|view| view.shows("yes"));
+    assert_eq!(asks(&mut desk), None);
+}
