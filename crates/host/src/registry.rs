@@ -15,6 +15,7 @@ use crate::private::PrivateDir;
 use crate::project::{Project, is_key, key_of};
 use crate::runtime::{self, RuntimeDir, RuntimeError};
 use crate::state::{self, StateDir, StateError};
+use crate::surroundings::suspended_keeper;
 
 const ENTRY_VERSION: u32 = 1;
 
@@ -199,6 +200,9 @@ pub fn is_kept(key: &str, folders: &[RuntimeDir]) -> bool {
 /// How often a keeper that may have died meanwhile is looked for: its death makes no sound.
 const KEEPER_AGAIN: Duration = Duration::from_millis(250);
 
+/// A keeper that is suspended for longer than this is reported: it was not just a moment of a debugger.
+const SUSPENDED_PATIENCE: Duration = Duration::from_secs(2);
+
 /// Where a keeper lives, it alone starts the project's server, in its own environment: asks for one and
 /// waits until it serves. `None` where no keeper lives, or none any more.
 pub fn kept_server(
@@ -219,6 +223,7 @@ pub fn kept_server(
         folder.lock_file(&wanted)?;
     }
     let deadline = Instant::now() + patience;
+    let suspended_deadline = Instant::now() + SUSPENDED_PATIENCE;
     let outcome = loop {
         let mut entries = find(key, folders, state).into_iter();
         if let Some(serving) = entries.find(is_listening) {
@@ -228,10 +233,19 @@ pub fn kept_server(
             break None;
         }
         let left = deadline.saturating_duration_since(Instant::now());
+        if Instant::now() >= suspended_deadline
+            && let Some(pid) = suspended_keeper(&folder.file(key, "keeper"))
+        {
+            let message = format!(
+                "the keeper of this project's programs (pid {pid}) is suspended and starts no \
+                 server; `kill -CONT {pid}` resumes it"
+            );
+            return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+        }
         if left.is_zero() {
             let message = format!(
-                "the keeper of this project's programs starts no server within {patience:?}; see \
-                 server.log, and whether it is stopped: `pgrep -af 'keeper.*{key}'`"
+                "the keeper of this project's programs started no server within {patience:?}; see \
+                 server.log for the reason"
             );
             return Err(io::Error::new(io::ErrorKind::TimedOut, message));
         }

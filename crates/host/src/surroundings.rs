@@ -43,3 +43,24 @@ impl Surroundings {
         Some(Self { key: key.to_owned(), keeper_socket: socket.to_owned() })
     }
 }
+
+/// The keeper with this socket, if it is suspended. Its inits have its command line, but are below it.
+pub(crate) fn suspended_keeper(socket: &Path) -> Option<i32> {
+    let keeps =
+        |pid: i32| Surroundings::kept_by(pid).is_some_and(|around| around.keeper_socket == socket);
+    let pids = std::fs::read_dir("/proc")
+        .ok()?
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter(|pid| keeps(*pid)).find(|pid| {
+        let parent = tree::line_of(*pid).get(1).copied();
+        !parent.is_some_and(keeps) && is_suspended(*pid)
+    })
+}
+
+/// Whether a process is stopped by a signal or by a tracer.
+fn is_suspended(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name before the state is in parentheses and may hold anything.
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
+    matches!(state, Some('T' | 't'))
+}

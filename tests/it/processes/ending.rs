@@ -85,7 +85,9 @@ fn kill_says_what_it_could_not_end_and_fails() {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o4755);
     std::os::unix::fs::chown(&raise, Some(0), Some(0)).unwrap();
     std::fs::set_permissions(&raise, mode).unwrap();
-    let script = format!("exec {} --reuid 0 --clear-groups sleep 1000", raise.display());
+    // It outlives the end of its terminal as well.
+    let script =
+        format!("trap '' HUP; exec {} --reuid 0 --clear-groups sleep 1000", raise.display());
     place.run(&["run", "--", "sh", "-c", &script]);
     let sleep = until("the program of root", || {
         let owner = |pid: &u32| {

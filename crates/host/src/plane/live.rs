@@ -21,10 +21,10 @@ use crate::tree::{self, Usage};
 /// Memory of parsed output is given back in steps of this.
 const RELEASE_BYTES: u64 = 64 << 10;
 
-/// How far ahead of its output an offset is noted for a process. Should the end of its log be lost
-/// together with the server, it goes on from there, so that no offset is ever told twice. A write of
-/// the table for each half of it costs a flood nothing.
-pub(crate) const MARK_BYTES: u64 = 256 << 20;
+/// How far ahead of the output the mark in the process table is: a log that lost its end goes on there.
+/// Each new mark writes the table to the disk, so that a flood must not need one every second; whatever
+/// a program prints, an offset stays far below 2^53.
+pub(crate) const MARK_BYTES: u64 = 8 << 30;
 
 /// What it uses is not looked at again before this: to ask the kernel takes longer than all else that
 /// is told of it.

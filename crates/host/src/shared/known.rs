@@ -139,13 +139,14 @@ fn digest(fingerprint: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     use super::*;
 
     #[tokio::test]
     async fn what_is_known_is_there_in_the_next_life_unless_it_is_another_server() {
         let dir = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o700)).unwrap();
         let file = dir.path().join(FILE);
         let load = || KnownServers::load(file.clone(), Handle::current());
         let known = load();

@@ -34,6 +34,7 @@ pub(crate) use keyboard::interrupted_words;
 
 /// Everything that can happen.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "events are handled one at a time and never stored")]
 pub(crate) enum Event {
     /// The terminal sent something.
     Input(Token),
