@@ -42,11 +42,9 @@ fn check_answers(mut answers: Vec<Value>) {
     assert_eq!(answers.len(), 3);
     check_tools(&answers.pop().unwrap());
     let bad = answers.pop().unwrap();
-    let message = bad["error"]["message"].as_str().unwrap();
-    assert_eq!(
-        bad,
-        json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32700, "message": message}})
-    );
+    let why = bad["error"]["data"].as_str().unwrap();
+    let error = json!({"code": -32700, "message": "Parse error", "data": why});
+    assert_eq!(bad, json!({"jsonrpc": "2.0", "id": null, "error": error}));
     let initialized = answers.pop().unwrap();
     let instructions = initialized["result"]["instructions"].as_str().unwrap();
     assert!(instructions.contains("You already run inside patterm"), "{instructions}");
