@@ -118,6 +118,12 @@ impl Index {
         entry.current.clone()
     }
 
+    /// Whether this content was to be written to a pad.
+    pub(super) fn intends(&self, name: &PadName, content: &Digest) -> bool {
+        let intended = self.pads.get(name.as_str()).and_then(|entry| entry.intended.as_ref());
+        intended.is_some_and(|change| change.digest == *content)
+    }
+
     /// What was intended will not happen.
     pub(super) fn abandon(&mut self, name: &PadName) {
         if let Some(entry) = self.pads.get_mut(name.as_str()) {
