@@ -162,6 +162,12 @@ impl Host {
         self.lives.write().unwrap_or_else(PoisonError::into_inner).remove(id)
     }
 
+    /// Whether anybody follows the project now, with patterm's screen open.
+    pub(crate) fn is_watched(&self) -> bool {
+        // Every follower subscribes to what is brought to the front, and nobody else does.
+        self.selected.receiver_count() > 0
+    }
+
     /// Observes every life from its beginning to its end.
     pub(crate) async fn observe_lives(self: Arc<Self>) {
         loop {

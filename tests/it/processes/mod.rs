@@ -13,5 +13,6 @@ mod programs;
 mod stubborn;
 pub(crate) mod survival;
 mod timers;
+mod truthful;
 mod typing;
 mod waiting;

@@ -25,6 +25,38 @@ pub(super) fn compile_bytes(pattern: &str) -> Result<regex::bytes::Regex, ToolEr
     built.map_err(|e| refused(&e))
 }
 
+/// Refuses a pattern that could only match across lines: lines are looked at one by one.
+pub(super) fn check_one_line(pattern: &str) -> Result<(), ToolError> {
+    if !has_line_end(pattern) {
+        return Ok(());
+    }
+    let why = "has a line end, and lines are looked at one by one, so it would never match; look for \
+        the line that comes last, or match one line after the other";
+    Err(ToolError::invalid("pattern", why))
+}
+
+/// Whether a line end must be matched: one that a negated class leaves out is none.
+fn has_line_end(pattern: &str) -> bool {
+    let mut letters = pattern.chars().peekable();
+    let mut in_negated_class = false;
+    // A pattern that ignores blanks may be written on several lines.
+    let verbose = pattern.starts_with("(?x");
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' => {
+                if letters.next() == Some('n') && !in_negated_class {
+                    return true;
+                }
+            }
+            '[' if letters.peek() == Some(&'^') => in_negated_class = true,
+            ']' => in_negated_class = false,
+            '\n' if !in_negated_class && !verbose => return true,
+            _ => {}
+        }
+    }
+    false
+}
+
 fn check_length(pattern: &str) -> Result<(), ToolError> {
     if pattern.len() <= PATTERN_BYTES {
         return Ok(());
@@ -49,5 +81,16 @@ mod tests {
         let error = compile("(a{1000}){1000}").unwrap_err();
         assert!(error.message.contains("size limit"), "{}", error.message);
         assert!(compile("ready in \\d+").is_ok());
+    }
+
+    #[test]
+    fn a_pattern_of_several_lines_is_refused_with_advice() {
+        for pattern in ["a\\nb", "a\nb", "(one|two\\n)", "[^x]\\n", "[\\n]"] {
+            let error = check_one_line(pattern).unwrap_err();
+            assert!(error.message.contains("line that comes last"), "{pattern}: {}", error.message);
+        }
+        for pattern in ["a.b", "a\\\\nb", "[^\\n]*x", "[^\n]", "\\w\\d", "(?x) a\n b"] {
+            assert_eq!(check_one_line(pattern), Ok(()), "{pattern}");
+        }
     }
 }

@@ -5,24 +5,24 @@ use serde::Deserialize;
 
 use super::error::ToolError;
 use super::process::{Done, find};
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 
 pub(super) struct SelectProcess;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The process.
+    /// Id or name.
     process_id: String,
 }
 
 impl Tool for SelectProcess {
     const NAME: &'static str = "select_process";
     const TITLE: &'static str = "Show a process";
-    const DESCRIPTION: &'static str = "Brings a process to the front in every attached view, for \
-        the person to look at. It changes nothing about the process itself.";
+    const DESCRIPTION: &'static str = "Brings a process to the front in every attached view.";
     const HELP: &'static str = "To call for the person, use request_human_attention; this only \
         decides what is seen.";
     const EFFECT: Effect = Effect::Sets;
+    const LOADING: Loading = Loading::OnSearch("show a process to the person");
     type Args = Args;
     type Answer = Done;
 
