@@ -4,8 +4,16 @@ use patterm_host::process::Status;
 use patterm_wire::{Framing, follow};
 use serde_json::{Value, json};
 
-use super::desk::{Desk, desk, id_of, strings};
-use crate::support::{Door, Place, schema};
+use super::desk::{self, Desk, id_of, strings, until};
+use crate::support::{Door, Place, Spawned, schema};
+
+/// The real program with a client.
+fn desk() -> (Place, Spawned, Desk) {
+    let place = Place::new();
+    let server = place.serve();
+    let desk = Desk::at(&server.socket());
+    (place, server, desk)
+}
 
 /// Prints a line for each signal that it gets, and ends only by SIGKILL.
 const TELLS_SIGNALS: &str = "for s in HUP USR1 TERM; do trap \"echo got $s\" $s; done; echo set; \
@@ -22,7 +30,7 @@ fn a_signal_that_is_not_meant_to_end_a_process_is_only_sent() {
         let pattern = "(got USR1)";
         desk.wait(&id, pattern);
         let found = json!({"process_id": id, "pattern": "got USR1"});
-        super::desk::until("the signal", || {
+        until("the signal", || {
             let total = desk.ok("search_output", found.clone())["total"].as_u64().unwrap();
             (total == number as u64 + 1).then_some(())
         });
@@ -62,16 +70,16 @@ fn an_offset_beyond_the_end_is_taken_for_the_end_and_that_is_said() {
     desk.wait(&id, "one");
     let end = desk.status(&id)["output_offset"].as_u64().unwrap();
     let beyond = json!({"process_id": id, "mode": "stream", "since_offset": end + 1000});
-    let wait = json!({"process_id": id, "since_offset": end + 1000, "timeout_seconds": 30});
+    let wait = json!({"process_id": id, "since_offset": end + 1000, "timeout_seconds": 0});
     for tool in ["get_process_output", "get_process_raw_output"] {
         let answer = desk.ok(tool, beyond.clone());
         let said = (&answer["offset"], &answer["next_offset"], &answer["clamped"]);
         assert_eq!(said, (&json!(end), &json!(end), &json!(true)), "{tool}: {answer}");
     }
+    let waited = desk.ok("wait_for_output", wait);
+    assert_eq!((&waited["next_offset"], &waited["clamped"]), (&json!(end), &json!(true)));
     // Who follows from there misses nothing.
     desk.line(&id, "");
-    let waited = desk.ok("wait_for_output", wait);
-    assert_eq!(waited["timed_out"], false, "{waited}");
     desk.wait(&id, "two");
     let more = json!({"process_id": id, "mode": "stream", "since_offset": end});
     assert_eq!(desk.ok("get_process_output", more)["text"], "two\n");
@@ -191,7 +199,7 @@ fn keys_are_taken_in_the_spellings_that_models_use() {
 
 #[test]
 fn a_unique_name_is_taken_where_an_id_is() {
-    let (_place, server, mut desk) = desk();
+    let (_place, _server, mut desk) = desk();
     let started = desk.ok("spawn_process", json!({"argv": ["cat"], "name": "the cat"}));
     let id = id_of(&started);
     let other = desk.run(&["cat"]);
@@ -203,11 +211,9 @@ fn a_unique_name_is_taken_where_an_id_is() {
     let timer = desk.ok("timer_fire_when_idle_any", timer);
     let watched = [&timer["waiting_on"], &timer["already_idle"]].map(strings).concat();
     assert_eq!(watched, [id.as_str()]);
-    let (agent, _) = server.agent("lead", None);
-    server.host().processes.note(&agent.id, |agent| agent.status = Status::Exited);
-    let message = json!({"target_process_id": "lead", "message": "x"});
-    let refused = desk.refused("not_running", "send_message", message);
-    assert!(refused.contains(agent.id.as_str()), "{refused}");
+    let message = json!({"target_process_id": "the cat", "message": "x"});
+    let refused = desk.refused("invalid_argument", "send_message", message);
+    assert!(refused.contains(&id), "{refused}");
     assert!(
         desk.refused("not_found", "close_process", json!({"process_id": "nobody"})).contains(&id)
     );
@@ -257,7 +263,7 @@ fn a_tail_without_a_time_waits_for_what_comes_out() {
 
 #[test]
 fn who_may_not_do_it_is_told_whom_to_ask() {
-    let (_place, server, mut desk) = desk();
+    let (_place, server, mut desk) = desk::desk();
     let persons = desk.run(&["cat"]);
     let (lead, token) = server.agent("lead", None);
     server.host().processes.note(&lead.id, |lead| {
@@ -349,9 +355,7 @@ fn failures_fit_the_schema_that_clients_are_given() {
 
 #[test]
 fn a_parse_error_has_the_words_of_the_standard_and_the_detail_as_data() {
-    let place = Place::new();
-    let server = place.serve_in_process();
-    let mut desk = Desk::of(&server);
+    let (_place, _server, mut desk) = desk();
     desk.peer.send_body(b"nonsense");
     let answer = desk.peer.receive();
     assert_eq!((&answer["id"], &answer["error"]["code"]), (&Value::Null, &json!(-32700)));

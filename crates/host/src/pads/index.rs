@@ -118,10 +118,9 @@ impl Index {
         entry.current.clone()
     }
 
-    /// Whether this content was to be written to a pad.
-    pub(super) fn intends(&self, name: &PadName, content: &Digest) -> bool {
-        let intended = self.pads.get(name.as_str()).and_then(|entry| entry.intended.as_ref());
-        intended.is_some_and(|change| change.digest == *content)
+    /// Whether something was to be written to a pad.
+    pub(super) fn intends(&self, name: &PadName) -> bool {
+        self.pads.get(name.as_str()).is_some_and(|entry| entry.intended.is_some())
     }
 
     /// What was intended will not happen.

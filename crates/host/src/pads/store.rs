@@ -97,7 +97,7 @@ impl Pads {
                     self.index.took_out(&name, &pad.digest, &new.digest)
                 }
                 // It was being removed.
-                (Ok(None), Ok(Some(new))) => !self.index.intends(&name, &new.digest),
+                (Ok(None), Ok(Some(_))) => !self.index.intends(&name),
                 _ => false,
             };
             let cleared = match taken {
@@ -168,6 +168,9 @@ impl Pads {
         let Some(before) = self.expect(name, Some(expected))? else {
             return Err(PadError::Gone(name.clone()));
         };
+        // Without an intention to write it: whenever we die, the next server finds what is left of it
+        // and puts it back.
+        self.save()?;
         match self.folder.remove(name, &before).map_err(failed("remove", name))? {
             Placed::Yes => {
                 self.index.forget(name);

@@ -35,26 +35,31 @@ pub(super) fn check_one_line(pattern: &str) -> Result<(), ToolError> {
     Err(ToolError::invalid("pattern", why))
 }
 
-/// Whether a line end must be matched: one that a negated class leaves out is none.
+/// Whether a line end is part of every match: one that is optional, in a class or in one of several
+/// alternatives is not.
 fn has_line_end(pattern: &str) -> bool {
-    let mut letters = pattern.chars().peekable();
-    let mut in_negated_class = false;
     // A pattern that ignores blanks may be written on several lines.
     let verbose = pattern.starts_with("(?x");
+    let mut letters = pattern.chars().peekable();
+    let (mut in_class, mut found) = (false, false);
     while let Some(letter) = letters.next() {
-        match letter {
-            '\\' => {
-                if letters.next() == Some('n') && !in_negated_class {
-                    return true;
-                }
+        let is_line_end = match letter {
+            '\\' => letters.next() == Some('n'),
+            '|' if !in_class => return false,
+            '[' => {
+                in_class = true;
+                false
             }
-            '[' if letters.peek() == Some(&'^') => in_negated_class = true,
-            ']' => in_negated_class = false,
-            '\n' if !in_negated_class && !verbose => return true,
-            _ => {}
-        }
+            ']' => {
+                in_class = false;
+                false
+            }
+            letter => letter == '\n' && !verbose,
+        };
+        let optional = matches!(letters.peek(), Some('?' | '*' | '{'));
+        found |= is_line_end && !in_class && !optional;
     }
-    false
+    found
 }
 
 fn check_length(pattern: &str) -> Result<(), ToolError> {
@@ -85,11 +90,22 @@ mod tests {
 
     #[test]
     fn a_pattern_of_several_lines_is_refused_with_advice() {
-        for pattern in ["a\\nb", "a\nb", "(one|two\\n)", "[^x]\\n", "[\\n]"] {
+        for pattern in ["a\\nb", "a\nb", "[^x]\\n", "a\\n+b"] {
             let error = check_one_line(pattern).unwrap_err();
             assert!(error.message.contains("line that comes last"), "{pattern}: {}", error.message);
         }
-        for pattern in ["a.b", "a\\\\nb", "[^\\n]*x", "[^\n]", "\\w\\d", "(?x) a\n b"] {
+        for pattern in [
+            "a.b",
+            "a\\\\nb",
+            "[^\\n]*x",
+            "[^\n]",
+            "\\w\\d",
+            "(?x) a\n b",
+            "a\\n?",
+            "a\\n*b",
+            "a|b\\n",
+            "[\\n ]",
+        ] {
             assert_eq!(check_one_line(pattern), Ok(()), "{pattern}");
         }
     }
