@@ -53,7 +53,6 @@ pub(super) fn tools(cli: Cli) {
     let all: u64 = first.tools.iter().map(|(_, bytes)| bytes).sum();
     let found =
         format!("{} of ours, {bytes} bytes; {} in all, {all}", names.len(), first.tools.len());
-    println!("{}: {found}", cli.name);
     row(cli, "tools in the first request", &found);
     assert_eq!(names, expected, "{found}");
     let said = last.results.last().unwrap();
