@@ -1,7 +1,7 @@
 //! A panic in each tool: that call fails, every other is answered, the server serves on.
 
 use patterm_host::limits::Limits;
-use patterm_host::tools::{Call, Effect, Registry, Tool, ToolError};
+use patterm_host::tools::{Call, Effect, Loading, Registry, Tool, ToolError};
 use patterm_wire::Framing;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,6 +37,7 @@ macro_rules! broken {
                 const DESCRIPTION: &'static str = "Panics, at once or after it waited.";
                 const HELP: &'static str = "";
                 const EFFECT: Effect = Effect::Reads;
+                const LOADING: Loading = Loading::Always;
                 type Args = Arguments;
                 type Answer = Nothing;
 
@@ -54,10 +55,10 @@ macro_rules! broken {
 broken! {
     close_process get_process_output get_process_ports get_process_raw_output get_process_status
     get_project_status help list_agents list_processes rename_process request_human_attention
-    restart_process scratchpad_append scratchpad_list scratchpad_read scratchpad_write search_output
-    select_process send_input send_message spawn_agent spawn_process start_process stop_process
+    restart_process scratchpad_append scratchpad_delete scratchpad_list scratchpad_read scratchpad_write search_output
+    select_process send_input send_message signal_process spawn_agent spawn_process start_process stop_process
     timer_cancel timer_fire_when_idle_all timer_fire_when_idle_any timer_list timer_pause timer_resume
-    timer_set timer_wait wait_for_output wait_for_pattern whoami
+    timer_set timer_wait wait_for_agents wait_for_output wait_for_pattern whoami
 }
 
 #[test]

@@ -64,9 +64,11 @@ fn a_client_gets_the_revision_it_names_if_we_know_it() {
 }
 
 #[test]
-fn initialize_says_who_we_are_and_tells_a_model_how_to_behave() {
+fn initialize_says_who_we_are_and_tells_an_agent_how_to_behave() {
     let (_place, server) = served();
     let mut peer = server.connect(SOCKET);
+    let (_, token) = server.agent("lead", None);
+    peer.greet(&token.reveal(), None);
     let result = initialize(&mut peer, json!("2025-11-25"))["result"].take();
     assert_eq!(result["serverInfo"]["name"], "patterm");
     assert_eq!(result["serverInfo"]["version"], patterm_host::VERSION);
@@ -84,6 +86,21 @@ fn initialize_says_who_we_are_and_tells_a_model_how_to_behave() {
         "wait_for_pattern",
     ] {
         assert!(instructions.contains(needed), "{needed}");
+    }
+}
+
+#[test]
+fn a_caller_without_a_pane_is_told_how_to_wait_and_nothing_of_a_pane_of_its_own() {
+    let (_place, server) = served();
+    let mut peer = server.connect(SOCKET);
+    let result = initialize(&mut peer, json!("2025-11-25"))["result"].take();
+    let instructions = result["instructions"].as_str().unwrap();
+    for needed in ["no pane of your own", "wait_for_agents", "get_process_output", "whoami", "help"]
+    {
+        assert!(instructions.contains(needed), "{needed}");
+    }
+    for wrong in ["inside patterm", "in your own pane", "end your turn"] {
+        assert!(!instructions.contains(wrong), "{wrong}");
     }
 }
 
@@ -137,7 +154,7 @@ fn the_stateless_revision_needs_no_handshake_and_says_what_it_must() {
         assert_eq!(found["resultType"], "complete", "{found}");
         let versions = found["supportedVersions"].as_array().unwrap();
         assert_eq!(versions.len(), 5, "{found}");
-        assert!(found["instructions"].as_str().unwrap().contains("inside patterm"));
+        assert!(found["instructions"].as_str().unwrap().contains("no pane of your own"));
         let listed = peer.answer(1, "tools/list", modern(json!({})))["result"].take();
         assert_eq!(listed["resultType"], "complete");
         assert!(listed["ttlMs"].is_number() && listed["cacheScope"].is_string(), "{listed}");

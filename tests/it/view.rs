@@ -122,7 +122,9 @@ fn grid(peer: &mut Peer, id: &str) -> Value {
 
 fn rows(grid: &Value) -> Vec<String> {
     let rows = grid["rows"].as_array().unwrap();
-    rows.iter().map(|row| row.as_str().unwrap().to_owned()).collect()
+    let rows = rows.iter().map(|row| row.as_str().unwrap().to_owned());
+    let blank = usize::try_from(grid["blank_rows"].as_u64().unwrap_or(0)).unwrap();
+    rows.chain(std::iter::repeat_n(String::new(), blank)).collect()
 }
 
 fn wait(peer: &mut Peer, id: &str, pattern: &str) {

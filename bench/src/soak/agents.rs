@@ -103,7 +103,6 @@ pub(super) fn home(
         ("NO_PROXY", "127.0.0.1,localhost".into()),
         ("ANTHROPIC_BASE_URL", url.to_owned()),
         ("ANTHROPIC_API_KEY", KEY.into()),
-        ("ENABLE_TOOL_SEARCH", "false".into()),
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1".into()),
         ("DISABLE_AUTOUPDATER", "1".into()),
         ("DISABLE_TELEMETRY", "1".into()),

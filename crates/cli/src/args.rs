@@ -295,14 +295,23 @@ pub(crate) struct Key {
     pub(crate) keys: Vec<String>,
 }
 
+/// A signal's number or name; the server knows the names.
+fn signal(text: &str) -> Result<String, String> {
+    let fits = match text.parse::<i64>() {
+        Ok(number) => (1..=31).contains(&number),
+        Err(_) => text.bytes().all(|byte| byte.is_ascii_alphanumeric()) && !text.is_empty(),
+    };
+    fits.then(|| text.to_owned()).ok_or_else(|| "takes 1 to 31, or a name such as TERM".to_owned())
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Stop {
     /// An id, a unique name, or the start of one
     #[arg(value_name = "ID")]
     pub(crate) process: String,
-    /// The first signal, by its number [default: 15]
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(1..=31))]
-    pub(crate) signal: Option<u8>,
+    /// The signal, by name or number; only TERM, INT, QUIT, KILL and HUP end a process [default: TERM]
+    #[arg(long, value_name = "SIGNAL", value_parser = signal)]
+    pub(crate) signal: Option<String>,
 }
 
 #[derive(Debug, Args)]

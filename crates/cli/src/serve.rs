@@ -43,7 +43,11 @@ pub(crate) fn run(options: &Serve) -> anyhow::Result<()> {
              inherit the pane's environment; `patterm serve` starts one outside of panes"
         );
         log::to_stderr();
-        return serve(Server::start(settings)?);
+        // Whoever pressed ctrl+c, and a script, can tell that from an end that was asked for.
+        return match serve(Server::start(settings)?)? {
+            Ended::Told => Ok(()),
+            Ended::Interrupted => std::process::exit(INTERRUPTED),
+        };
     }
     let mut flags = vec![
         format!("--max-message-bytes={}", settings.limits.message_bytes),
@@ -101,7 +105,7 @@ fn detached(settings: Settings) -> anyhow::Result<()> {
     drop(stdout);
     let nowhere = std::fs::OpenOptions::new().write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdout(nowhere)?;
-    server.map_or(Ok(()), serve)
+    server.map_or(Ok(()), |server| serve(server).map(drop))
 }
 
 /// Threads for what takes a while (searches, the keeper): more than there are cores to search with.
@@ -111,8 +115,19 @@ const BLOCKING_THREADS: usize = 64;
 /// server from saying so.
 const KEEP_ALIVE: Duration = Duration::from_secs(365 * 24 * 3600);
 
+/// What shells say of a program that ctrl+c ended: 128 and the signal's number.
+const INTERRUPTED: i32 = 130;
+
+/// Why a server ended.
+enum Ended {
+    /// Over the socket, or by SIGTERM.
+    Told,
+    /// By SIGINT.
+    Interrupted,
+}
+
 /// Serves until told to end, by a signal or over the socket.
-fn serve(server: Server) -> anyhow::Result<()> {
+fn serve(server: Server) -> anyhow::Result<Ended> {
     patterm_keeper::memory::give_large_blocks_back();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -125,11 +140,15 @@ fn serve(server: Server) -> anyhow::Result<()> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut served = std::pin::pin!(server.run());
+        let mut ended = Ended::Told;
         loop {
             tokio::select! {
-                outcome = &mut served => return Ok(outcome?),
+                outcome = &mut served => return outcome.map(|()| ended).map_err(Into::into),
                 _ = terminate.recv() => shutdown.cancel(),
-                _ = interrupt.recv() => shutdown.cancel(),
+                _ = interrupt.recv() => {
+                    ended = Ended::Interrupted;
+                    shutdown.cancel();
+                }
             }
         }
     })

@@ -349,10 +349,17 @@ pub(crate) fn key(options: &Key) -> anyhow::Result<()> {
 
 pub(crate) fn stop(options: &Stop) -> anyhow::Result<()> {
     let mut arguments = json!({});
-    if let Some(signal) = options.signal {
+    if let Some(signal) = &options.signal {
         arguments["signal"] = json!(signal);
     }
-    act("stop_process", &options.process, arguments, "stopped")
+    let mut client = Client::connect()?;
+    let id = client.resolve(&options.process)?;
+    arguments["process_id"] = json!(id);
+    let answer = client.call("stop_process", &arguments)?;
+    // A signal that is not meant to end it is only sent.
+    let lives = matches!(answer["status"].as_str(), Some("running" | "starting"));
+    say(&format!("{} {id}", if lives { "signalled" } else { "stopped" }));
+    Ok(())
 }
 
 pub(crate) fn restart(options: &Restart) -> anyhow::Result<()> {

@@ -182,6 +182,11 @@ impl Host {
         self.lives.write().unwrap_or_else(PoisonError::into_inner).remove(id)
     }
 
+    /// Whether anybody follows the project now, with patterm's screen open.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.selections.has_followers()
+    }
+
     /// Observes every life from its beginning to its end.
     pub(crate) async fn observe_lives(self: Arc<Self>) {
         loop {

@@ -78,6 +78,11 @@ impl Selections {
         self.asked.subscribe()
     }
 
+    /// Whether anybody follows the calls now.
+    pub(crate) fn has_followers(&self) -> bool {
+        !self.lock().followers.is_empty()
+    }
+
     /// A follower comes; returns its number and that of the last call, which is before its time.
     pub(crate) fn enter(&self, answers: bool) -> (u64, u64) {
         let mut inner = self.lock();

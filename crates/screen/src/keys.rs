@@ -9,7 +9,7 @@ use crate::modes::Modes;
 #[error(
     "there is no key {0:?}; known are enter, escape, tab, backspace, delete, insert, space, up, \
      down, left, right, home, end, page-up, page-down, f1 to f20 and any single character, each \
-     with shift+, alt+, ctrl+ or super+ in front"
+     with shift+, alt+, ctrl+ or super+ in front (C-c, ctrl-c and ^C are understood too)"
 )]
 pub struct UnknownKey(String);
 
@@ -79,20 +79,55 @@ impl FromStr for Key {
         let unknown = || UnknownKey(name.chars().take(64).collect());
         let mut key = Self::from(KeyCode::Enter);
         let mut rest = name;
-        // A plus at the end is the key itself.
-        while let Some((modifier, behind)) = rest.split_once('+').filter(|(_, b)| !b.is_empty()) {
-            match modifier.trim().to_ascii_lowercase().as_str() {
-                "shift" => key.shift = true,
-                "alt" | "option" | "meta" => key.alt = true,
-                "ctrl" | "control" => key.ctrl = true,
-                "super" | "cmd" | "command" | "win" => key.logo = true,
-                _ => return Err(unknown()),
-            }
+        while let Some(behind) = key.hold(rest) {
             rest = behind;
         }
         key.code = code(rest).ok_or_else(unknown)?;
+        if key.code == KeyCode::Tab && is_back_tab(rest) {
+            key.shift = true;
+        }
+        // `Ctrl+C` and `^C` are how people write ctrl+c; Shift is said where it is meant.
+        if let KeyCode::Char(letter) = &mut key.code
+            && key.ctrl
+            && !key.shift
+        {
+            letter.make_ascii_lowercase();
+        }
         Ok(key)
     }
+}
+
+impl Key {
+    /// Takes one modifier off the beginning of a name; returns what is behind it. `ctrl+c`, `ctrl-c`,
+    /// `C-c` and `^C` are the same key.
+    fn hold<'a>(&mut self, name: &'a str) -> Option<&'a str> {
+        if let Some(behind) = name.strip_prefix('^').filter(|behind| !behind.is_empty()) {
+            self.ctrl = true;
+            return Some(behind);
+        }
+        let (modifier, behind) = name.split_once(['+', '-'])?;
+        // A plus or minus at the end is the key itself.
+        if behind.is_empty() {
+            return None;
+        }
+        let dashed = name.as_bytes().get(modifier.len()) == Some(&b'-');
+        match modifier.trim().to_ascii_lowercase().as_str() {
+            "shift" => self.shift = true,
+            "alt" | "option" | "meta" => self.alt = true,
+            "ctrl" | "control" => self.ctrl = true,
+            "super" | "cmd" | "command" | "win" => self.logo = true,
+            "c" if dashed => self.ctrl = true,
+            "m" | "a" if dashed => self.alt = true,
+            "s" if dashed => self.shift = true,
+            _ => return None,
+        }
+        Some(behind)
+    }
+}
+
+/// Whether this name of Tab means Tab with Shift.
+fn is_back_tab(name: &str) -> bool {
+    matches!(name.to_ascii_lowercase().as_str(), "btab" | "backtab")
 }
 
 fn code(name: &str) -> Option<KeyCode> {
@@ -105,21 +140,21 @@ fn code(name: &str) -> Option<KeyCode> {
     Some(match plain.as_str() {
         "enter" | "return" => KeyCode::Enter,
         "escape" | "esc" => KeyCode::Escape,
-        "tab" => KeyCode::Tab,
-        "backspace" => KeyCode::Backspace,
-        "delete" | "del" => KeyCode::Delete,
-        "insert" | "ins" => KeyCode::Insert,
-        "space" => KeyCode::Char(' '),
+        "tab" | "btab" | "backtab" => KeyCode::Tab,
+        "backspace" | "bspace" => KeyCode::Backspace,
+        "delete" | "del" | "dc" => KeyCode::Delete,
+        "insert" | "ins" | "ic" => KeyCode::Insert,
+        "space" | "spacebar" => KeyCode::Char(' '),
         "plus" => KeyCode::Char('+'),
         "minus" => KeyCode::Char('-'),
-        "up" => KeyCode::Up,
-        "down" => KeyCode::Down,
-        "left" => KeyCode::Left,
-        "right" => KeyCode::Right,
+        "up" | "arrowup" | "uparrow" => KeyCode::Up,
+        "down" | "arrowdown" | "downarrow" => KeyCode::Down,
+        "left" | "arrowleft" | "leftarrow" => KeyCode::Left,
+        "right" | "arrowright" | "rightarrow" => KeyCode::Right,
         "home" => KeyCode::Home,
         "end" => KeyCode::End,
-        "pageup" | "pgup" => KeyCode::PageUp,
-        "pagedown" | "pgdn" | "pgdown" => KeyCode::PageDown,
+        "pageup" | "pgup" | "ppage" => KeyCode::PageUp,
+        "pagedown" | "pgdn" | "pgdown" | "npage" => KeyCode::PageDown,
         _ => {
             let number = plain.strip_prefix('f')?.parse().ok()?;
             KeyCode::Function((1..=20).contains(&number).then_some(number)?)

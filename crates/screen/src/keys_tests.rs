@@ -66,6 +66,39 @@ fn keys_as_they_always_were() {
 }
 
 #[test]
+fn keys_in_the_spellings_that_models_use() {
+    let same = [
+        ("ctrl+c", &["C-c", "c-c", "ctrl-c", "Ctrl-C", "Ctrl+C", "control-c", "^C", "^c"][..]),
+        ("up", &["ArrowUp", "arrow_up", "Up", "UpArrow"]),
+        ("left", &["ArrowLeft", "arrow-left"]),
+        ("enter", &["Enter", "Return", "ENTER"]),
+        ("escape", &["Escape", "Esc", "esc"]),
+        ("shift+tab", &["S-Tab", "shift-tab", "BTab", "Shift+Tab", "backtab"]),
+        ("alt+x", &["M-x", "A-x", "alt-x", "Meta+x"]),
+        ("ctrl+alt+x", &["C-M-x", "ctrl-alt-x"]),
+        ("page-up", &["PageUp", "page_up", "PgUp", "PPage"]),
+        ("ctrl+-", &["ctrl--", "C--"]),
+        ("backspace", &["BSpace", "Backspace"]),
+        ("-", &["minus"]),
+    ];
+    let kitty = modes(|m| m.kitty_keyboard = 1);
+    for (name, spellings) in same {
+        for modes in [&Modes::default(), &kitty] {
+            let bytes = |name: &str| name.parse::<Key>().unwrap().encode(modes);
+            for spelling in spellings {
+                assert_eq!(bytes(spelling), bytes(name), "{spelling}");
+            }
+        }
+    }
+    let bytes = "^[".parse::<Key>().unwrap().encode(&Modes::default());
+    assert_eq!(bytes, b"\x1b");
+    for name in ["x-y", "ctrl-", "C-", "^", "-", "hyper+c", "ctrl+nothing"] {
+        let known = name.parse::<Key>().is_ok();
+        assert_eq!(known, name.chars().count() == 1, "{name}");
+    }
+}
+
+#[test]
 fn arrows_follow_the_application_mode() {
     let modes = modes(|m| m.application_cursor = true);
     check(&modes, &[("up", "\x1bOA"), ("home", "\x1bOH"), ("ctrl+up", "\x1b[1;5A")]);

@@ -39,6 +39,11 @@ impl ErrorObject {
         self
     }
 
+    /// `-32700`, with what is wrong as data.
+    pub fn parse_error(why: impl Into<String>) -> Self {
+        Self::new(PARSE_ERROR, "Parse error").with_data(why.into())
+    }
+
     /// `-32601`, with the method's name as data.
     pub fn method_not_found(method: &str) -> Self {
         Self::new(METHOD_NOT_FOUND, "Method not found").with_data(method)

@@ -2,7 +2,7 @@
 //! The decoder finds out which one the peer speaks, bounds what it keeps, and after bad input
 //! finds the next message.
 
-use crate::error::{ErrorObject, PARSE_ERROR};
+use crate::error::ErrorObject;
 use crate::id::Id;
 use crate::message::Malformed;
 use crate::{line, nesting};
@@ -86,7 +86,7 @@ impl From<BadFrame> for Malformed {
             BadFrame::BadHeaders(why) => (None, why.to_owned()),
             BadFrame::CutOff => (None, "the input ended inside a message".to_owned()),
         };
-        Self { id, error: ErrorObject::new(PARSE_ERROR, message) }
+        Self { id, error: ErrorObject::parse_error(message) }
     }
 }
 

@@ -7,7 +7,7 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::error::{ErrorObject, INVALID_REQUEST, PARSE_ERROR};
+use crate::error::{ErrorObject, INVALID_REQUEST};
 use crate::id::Id;
 use crate::nesting;
 
@@ -62,17 +62,21 @@ impl Malformed {
     pub(crate) fn new(code: i64, id: Option<Id>, why: impl Into<String>) -> Self {
         Self { id, error: ErrorObject::new(code, why) }
     }
+
+    fn not_json(id: Option<Id>, why: impl Into<String>) -> Self {
+        Self { id, error: ErrorObject::parse_error(why) }
+    }
 }
 
 impl<'a> Incoming<'a> {
     /// Takes the body of one frame apart.
     pub fn parse(body: &'a [u8]) -> Result<Self, Malformed> {
-        let not_json = |why: String| Malformed::new(PARSE_ERROR, None, why);
+        let not_json = |why: String| Malformed::not_json(None, why);
         let text = std::str::from_utf8(body)
             .map_err(|e| not_json(format!("not UTF-8 from byte {} on", e.valid_up_to())))?;
         if nesting::too_deep(body) {
             let why = format!("nested deeper than {} levels", nesting::MAX_DEPTH);
-            return Err(Malformed::new(PARSE_ERROR, nesting::id_in_prefix(body), why));
+            return Err(Malformed::not_json(nesting::id_in_prefix(body), why));
         }
         if text.trim_ascii_start().starts_with('[') {
             let elements: Vec<&RawValue> =

@@ -11,6 +11,11 @@ function textOf(content) {
   return JSON.stringify(content);
 }
 
+/** How long a tool's definition is, as the CLI sends it. */
+function bytesOf(tool) {
+  return Buffer.byteLength(JSON.stringify(tool));
+}
+
 /** The texts of a message, one for each part that has any. */
 function textsOf(content) {
   if (typeof content === "string") return [content];
@@ -22,7 +27,7 @@ const anthropic = {
   path: /\/v1\/messages$/,
   streams: (body) => body.stream === true,
   read: (body) => ({
-    tools: (body.tools ?? []).map(({ name }) => ({ name })),
+    tools: (body.tools ?? []).map((tool) => ({ name: tool.name, bytes: bytesOf(tool) })),
     system: textOf(body.system ?? ""),
     schema: body.output_format?.schema ?? body.output_config?.format?.schema,
     items: body.messages.flatMap(({ role, content }) => {
@@ -108,7 +113,12 @@ const responses = {
     // A namespace holds tools of its own; the two names together are the tool's.
     tools: (body.tools ?? []).flatMap((tool) =>
       tool.type === "namespace"
-        ? tool.tools.map(({ name }) => ({ name: `${tool.name}__${name}`, namespace: tool.name, inner: name }))
+        ? tool.tools.map((inner) => ({
+            name: `${tool.name}__${inner.name}`,
+            namespace: tool.name,
+            inner: inner.name,
+            bytes: bytesOf(inner),
+          }))
         : [{ name: tool.name ?? tool.type, ...(tool.type === "custom" && { custom: true }) }],
     ),
     system: body.instructions ?? "",
@@ -208,7 +218,7 @@ const chat = {
   path: /\/v1\/chat\/completions$/,
   streams: (body) => body.stream === true,
   read: (body) => ({
-    tools: (body.tools ?? []).map((tool) => ({ name: tool.function.name })),
+    tools: (body.tools ?? []).map((tool) => ({ name: tool.function.name, bytes: bytesOf(tool) })),
     system: body.messages.filter((m) => m.role === "system").map((m) => textOf(m.content)).join("\n"),
     schema: body.response_format?.json_schema?.schema,
     items: body.messages.flatMap(({ role, content }) => {
@@ -262,7 +272,9 @@ const gemini = {
   path: /:(generateContent|streamGenerateContent)$/,
   streams: (body, url) => url.pathname.endsWith(":streamGenerateContent"),
   read: (body) => ({
-    tools: (body.tools ?? []).flatMap((tool) => tool.functionDeclarations ?? []).map(({ name }) => ({ name })),
+    tools: (body.tools ?? [])
+      .flatMap((tool) => tool.functionDeclarations ?? [])
+      .map((tool) => ({ name: tool.name, bytes: bytesOf(tool) })),
     system: textsOf(body.systemInstruction?.parts).join("\n"),
     schema: body.generationConfig?.responseJsonSchema ?? body.generationConfig?.responseSchema,
     items: body.contents.flatMap(({ role, parts = [] }) => {

@@ -172,6 +172,7 @@ const isWrapping = (text) =>
   /^\s*<([a-zA-Z][\w-]*)[^>]*>[\s\S]*<\/\1>\s*$/.test(text) || openings.some((opening) => text.trimStart().startsWith(opening));
 const openings = [
   "[Request interrupted by user",
+  "Tool loaded.",
   "# AGENTS.md instructions",
   "This is the Gemini CLI. We are setting up the context",
 ];

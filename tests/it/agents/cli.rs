@@ -101,7 +101,6 @@ pub(super) fn settle(place: &mut Place, mock: &Mock, settings: &str) {
         ("LANG", "C.UTF-8"),
         ("ANTHROPIC_BASE_URL", url),
         ("ANTHROPIC_API_KEY", KEY),
-        ("ENABLE_TOOL_SEARCH", "false"),
         ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
         ("DISABLE_AUTOUPDATER", "1"),
         ("DISABLE_TELEMETRY", "1"),

@@ -42,6 +42,8 @@ pub(super) struct Turn {
     pub(super) ended: Option<(Instant, String)>,
     /// What the tools answered since the text.
     pub(super) results: Vec<String>,
+    /// The tools that the model was given, and the bytes of each definition.
+    pub(super) tools: Vec<(String, u64)>,
 }
 
 impl Turn {
@@ -155,5 +157,10 @@ fn turn(event: &Value) -> Turn {
         calls: list(&event["steps"]).iter().any(|step| !step["call"].is_null()),
         ended: None,
         results: results[before..].iter().map(|result| text(&result["text"])).collect(),
+        tools: list(&event["tools"])
+            .iter()
+            .zip(list(&event["tool_bytes"]))
+            .map(|(name, bytes)| (text(name), bytes.as_u64().unwrap_or_default()))
+            .collect(),
     }
 }

@@ -5,6 +5,7 @@ mod bad_input;
 mod bench;
 mod cli;
 pub(crate) mod fake;
+mod first_request;
 mod mock;
 mod recording;
 mod report;
@@ -16,7 +17,7 @@ mod truth;
 macro_rules! truth_of {
     ($module:ident, $cli:expr) => {
         mod $module {
-            use super::{cli, truth};
+            use super::{cli, first_request, truth};
 
             #[test]
             fn messages_of_all_sizes_arrive_whole_and_once() {
@@ -51,6 +52,11 @@ macro_rules! truth_of {
             #[test]
             fn its_first_turn_has_the_tools() {
                 truth::tools_at_once($cli);
+            }
+
+            #[test]
+            fn what_its_model_is_given_of_our_tools() {
+                first_request::tools($cli);
             }
 
             #[test]

@@ -7,7 +7,7 @@ use patterm_wire::view::FromView;
 use serde_json::json;
 
 use super::bench::{Bench, send, type_by_hand};
-use super::cli::Cli;
+use super::cli::{CLAUDE, Cli};
 use super::report::row;
 use crate::processes::desk::long;
 use crate::support::Chance;
@@ -259,7 +259,14 @@ pub(super) fn shared_tool(cli: Cli) {
     let program = env!("CARGO_BIN_EXE_everything-mcp");
     let server = format!("{}\n[servers.all]\ncommand = ['{program}']\n", cli.asking);
     let mut bench = Bench::with_settings(cli, &server);
-    let prompt = r#"mock: call all__slow {"milliseconds": 7} ;; say heard"#;
+    let prompt = match cli {
+        // It gives its model the tools of shared servers once that has searched for them.
+        CLAUDE => concat!(
+            r#"mock: call ToolSearch {"query": "select:mcp__patterm__all__slow"}"#,
+            r#" ;; call all__slow {"milliseconds": 7} ;; say heard"#
+        ),
+        _ => r#"mock: call all__slow {"milliseconds": 7} ;; say heard"#,
+    };
     let id = bench.spawn(Some(prompt));
     let mut asked = false;
     let turn = bench.until("the shared tool's answer", |bench| {
@@ -271,7 +278,7 @@ pub(super) fn shared_tool(cli: Cli) {
         let done = turns.iter().find(|turn| turn.text == prompt && turn.is_final());
         done.cloned().ok_or_else(|| format!("{turns:?}"))
     });
-    let said = turn.results.first().map(|said| said.replace([' ', '\\'], ""));
+    let said = turn.results.last().map(|said| said.replace([' ', '\\'], ""));
     let known = said.as_ref().is_some_and(|said| said.contains("\"milliseconds\":7"));
     assert!(known, "{turn:?}\n{}", bench.story());
     let servers = bench.desk.ok("patterm/servers", json!({}));

@@ -2,10 +2,12 @@
 
 use std::io::Read;
 
+use patterm_wire::Framing;
 use serde_json::{Value, json};
 
-use super::{call, open, request};
-use crate::support::Place;
+use super::raw::Client;
+use super::{call, new_token, open, request};
+use crate::support::{Door, Place};
 
 #[test]
 fn a_client_of_the_older_era_has_a_session() {
@@ -32,6 +34,34 @@ fn a_client_of_the_older_era_has_a_session() {
     assert!(told < waited.body.find(r#""id":2"#).unwrap(), "{waited:?}");
     assert_eq!(client.send("DELETE", "/mcp", &own, "").status, 204);
     assert_eq!(client.post("/mcp", &own, &call(3, "whoami", json!({}))).status, 404);
+}
+
+#[test]
+fn a_tools_name_is_a_method_as_on_the_socket() {
+    let place = Place::new();
+    let (server, client) = open(&place);
+    let mut peer = server.connect(Door::Socket(Framing::Newline));
+    let cases = [
+        ("list_processes", json!({})),
+        ("help", json!({"topic": "errors"})),
+        ("get_process_status", json!({"process_id": "p9"})),
+        ("get_process_status", json!({"process_id": 9})),
+        ("scratchpad_read", json!({})),
+        ("no_such_tool", json!({})),
+    ];
+    for (method, arguments) in cases {
+        let over_http = client.own(&request(1, method, arguments.clone())).json();
+        assert_eq!(over_http, peer.answer(1, method, arguments), "{method}");
+    }
+    let whoami = client.own(&request(2, "whoami", json!({}))).json();
+    assert_eq!(whoami["result"]["caller"], json!({"role": "external", "name": "test"}));
+    // A token is good for the same tools, however they are called.
+    let reader = new_token(&place, &["reader", "--read-only"]);
+    let reader = Client::new(client.address, &reader);
+    assert!(reader.own(&request(3, "whoami", json!({}))).json()["result"].is_object());
+    let refused = reader.own(&request(4, "spawn_process", json!({"argv": ["cat"]}))).json();
+    assert_eq!(refused["error"]["data"]["kind"], "forbidden", "{refused}");
+    assert_eq!(place.run(&["ps", "--json"]), "[]\n");
 }
 
 #[test]

@@ -63,6 +63,16 @@ fn in_the_foreground_it_logs_to_stderr_until_it_is_told_to_end() {
     Traces::of(&place).assert_none();
 }
 
+#[test]
+fn in_the_foreground_an_interrupt_is_told_by_the_exit_code() {
+    let place = Place::new();
+    let serve = foreground(&place);
+    Running::of(serve.id()).signal(Signal::INT);
+    let output = serve.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    Traces::of(&place).assert_none();
+}
+
 /// A server in the foreground that serves already. The lines it logged until then are read.
 fn foreground(place: &Place) -> Child {
     let mut command = place.patterm(&["serve", "--foreground"]);

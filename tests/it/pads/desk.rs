@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use patterm_host::identity::Token;
 use serde_json::{Value, json};
 
-use crate::support::{Place, Serving};
+use crate::support::{Place, Serving, schema};
 
 /// A connection to a server, for tool calls one after the other.
 pub(super) struct Desk(BufReader<UnixStream>);
@@ -39,6 +39,11 @@ impl Desk {
         let mut result = answer["result"].take();
         let is_error = result["isError"] == true;
         let mut content = result["structuredContent"].take();
+        let misfit = match is_error {
+            true => schema::listed_misfit(tool, &content),
+            false => schema::misfit(tool, &content),
+        };
+        assert_eq!(misfit, None, "its own schema");
         Some(if is_error { Err(content["error"].take()) } else { Ok(content) })
     }
 

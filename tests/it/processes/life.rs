@@ -122,7 +122,7 @@ fn stopped_and_started_again_in_the_same_entry() {
     assert_eq!(desk.status(&id)["output_offset"], before + 6, "offsets go on");
     let signalled = desk.ok("stop_process", json!({"process_id": id, "signal": 9}));
     assert_eq!(signalled, json!({"status": "stopped", "exit": {"signal": 9}}));
-    for signal in [json!(0), json!(99), json!("TERM")] {
+    for signal in [json!(0), json!(99), json!("TERMINATE"), json!(true)] {
         let arguments = json!({"process_id": id, "signal": signal});
         desk.refused("invalid_argument", "stop_process", arguments);
     }

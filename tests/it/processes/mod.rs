@@ -18,6 +18,7 @@ mod rights;
 mod stubborn;
 pub(crate) mod survival;
 mod timers;
+mod truthful;
 mod typing;
 mod versions;
 mod waiting;

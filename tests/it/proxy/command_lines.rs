@@ -42,14 +42,12 @@ fn check_answers(mut answers: Vec<Value>) {
     assert_eq!(answers.len(), 3);
     check_tools(&answers.pop().unwrap());
     let bad = answers.pop().unwrap();
-    let message = bad["error"]["message"].as_str().unwrap();
-    assert_eq!(
-        bad,
-        json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32700, "message": message}})
-    );
+    let why = bad["error"]["data"].as_str().unwrap();
+    let error = json!({"code": -32700, "message": "Parse error", "data": why});
+    assert_eq!(bad, json!({"jsonrpc": "2.0", "id": null, "error": error}));
     let initialized = answers.pop().unwrap();
     let instructions = initialized["result"]["instructions"].as_str().unwrap();
-    assert!(instructions.contains("You already run inside patterm"), "{instructions}");
+    assert!(instructions.contains("you have no pane of your own"), "{instructions}");
     assert_eq!(
         initialized,
         json!({"jsonrpc": "2.0", "id": 1, "result": {
@@ -72,7 +70,7 @@ fn check_tools(answer: &Value) {
     for tool in tools {
         let members: Vec<_> = tool.as_object().unwrap().keys().map(String::as_str).collect();
         let expected =
-            ["annotations", "description", "inputSchema", "name", "outputSchema", "title"];
+            ["_meta", "annotations", "description", "inputSchema", "name", "outputSchema"];
         assert_eq!(members, expected, "{tool}");
     }
 }

@@ -7,6 +7,7 @@ mod fake;
 mod peer;
 mod place;
 mod running;
+pub(crate) mod schema;
 mod server;
 pub(crate) mod tools;
 mod user;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use patterm_host::tools::{Call, Effect, ErrorKind, Registry, Tool, ToolError};
+use patterm_host::tools::{Call, Effect, ErrorKind, Loading, Registry, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +61,7 @@ impl Tool for Wait {
     const DESCRIPTION: &'static str = "Waits until the client ends its side of the connection.";
     const HELP: &'static str = "";
     const EFFECT: Effect = Effect::Reads;
+    const LOADING: Loading = Loading::Always;
     type Args = WaitArgs;
     type Answer = Done;
 
@@ -97,6 +98,7 @@ impl Tool for Large {
     const DESCRIPTION: &'static str = "Answers with as many bytes as it is asked for.";
     const HELP: &'static str = "";
     const EFFECT: Effect = Effect::Reads;
+    const LOADING: Loading = Loading::Always;
     type Args = LargeArgs;
     type Answer = LargeAnswer;
 
@@ -114,6 +116,7 @@ impl Tool for Panic {
     const DESCRIPTION: &'static str = "Panics, at once or after it has waited for a moment.";
     const HELP: &'static str = "";
     const EFFECT: Effect = Effect::Reads;
+    const LOADING: Loading = Loading::Always;
     type Args = WaitArgs;
     type Answer = Done;
 
@@ -140,6 +143,7 @@ impl Tool for Fail {
     const DESCRIPTION: &'static str = "Fails with the kind of failure that it is asked for.";
     const HELP: &'static str = "";
     const EFFECT: Effect = Effect::Destroys;
+    const LOADING: Loading = Loading::Always;
     type Args = FailArgs;
     type Answer = Done;
 
@@ -163,6 +167,7 @@ impl Tool for Stuck {
     const DESCRIPTION: &'static str = "Never ends by itself, even when its client has ended.";
     const HELP: &'static str = "";
     const EFFECT: Effect = Effect::Reads;
+    const LOADING: Loading = Loading::Always;
     type Args = StuckArgs;
     type Answer = Done;
 

@@ -92,7 +92,6 @@ impl Stage {
             ("NO_PROXY", "127.0.0.1,localhost"),
             ("ANTHROPIC_BASE_URL", url),
             ("ANTHROPIC_API_KEY", KEY),
-            ("ENABLE_TOOL_SEARCH", "false"),
             ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
             ("DISABLE_AUTOUPDATER", "1"),
             ("MOCK_KEY", "none"),

@@ -10,7 +10,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt, Limited};
-use patterm_wire::error::{INVALID_REQUEST, PARSE_ERROR};
+use patterm_wire::error::INVALID_REQUEST;
 use patterm_wire::{ErrorObject, Id, Incoming, Message};
 use tokio::task::AbortHandle;
 
@@ -217,7 +217,7 @@ fn post(
         }
         Err(malformed) => return Err(bad(malformed.id, malformed.error)),
     };
-    let not_text = |_| bad(None, ErrorObject::new(PARSE_ERROR, "not UTF-8"));
+    let not_text = |_| bad(None, ErrorObject::parse_error("not UTF-8"));
     let text = std::str::from_utf8(body).map_err(not_text)?;
     match &message {
         Message::Request { method, .. } | Message::Notification { method, .. } => {

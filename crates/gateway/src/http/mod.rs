@@ -43,6 +43,11 @@ pub trait Talk: Send + Sync {
     /// Asks; the answer is whole, under the caller's id. Dropped, it is cancelled.
     fn ask<'a>(&'a self, id: &'a Id, method: &'a str, text: String) -> Asked<'a>;
 
+    /// Whether a method is the name of a tool, and calls it.
+    fn has_tool(&self, _method: &str) -> bool {
+        false
+    }
+
     /// Passes on a notification, or an answer to what the caller was asked.
     fn tell(&self, message: &Message<'_>, text: &str);
 }

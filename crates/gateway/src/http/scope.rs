@@ -111,6 +111,10 @@ impl Talk for Scoped {
         })
     }
 
+    fn has_tool(&self, method: &str) -> bool {
+        self.talk.has_tool(method)
+    }
+
     fn tell(&self, message: &Message<'_>, text: &str) {
         self.talk.tell(message, text);
     }
@@ -123,27 +127,22 @@ impl Scoped {
     }
 
     async fn check(&self, method: &str, text: &str) -> Result<(), ErrorObject> {
-        if self.scope.is_narrow() && !METHODS.contains(&method) {
+        // A tool's name is a method too, and calls that tool.
+        let is_tool = !METHODS.contains(&method) && self.talk.has_tool(method);
+        if self.scope.is_narrow() && !METHODS.contains(&method) && !is_tool {
             return Err(forbidden(format!("this token is not good for `{method}`")));
         }
         if self.is_whole() {
             return Ok(());
         }
-        if method != CALL {
+        if !is_tool && method != CALL {
             // A server that does not care for case or blanks would take it for a call.
             return match method.trim().eq_ignore_ascii_case(CALL) {
                 true => Err(ErrorObject::method_not_found(method)),
                 false => Ok(()),
             };
         }
-        /// A member that stands twice is an error: who knows which one the server takes.
-        #[derive(Deserialize)]
-        struct Named {
-            name: String,
-        }
-        let params = raw::member(text, "params").unwrap_or("null");
-        let Named { name } = serde_json::from_str(params)
-            .map_err(|e| ErrorObject::invalid_params(format!("`params.name` names a tool: {e}")))?;
+        let name = if is_tool { method.to_owned() } else { named_tool(text)? };
         if !self.gateway.tools_of(&self.server).shows(&name) {
             let why = format!("unknown tool `{name}`; tools/list has those that there are");
             return Err(ErrorObject::invalid_params(why));
@@ -202,6 +201,19 @@ impl Scoped {
         let kept: Vec<&str> = all.iter().filter(|d| may(d)).map(|d| d.text).collect();
         raw::edited(text, vec![(span, format!("[{}]", kept.join(",")))]).into_bytes()
     }
+}
+
+/// The tool that a `tools/call` names.
+fn named_tool(text: &str) -> Result<String, ErrorObject> {
+    /// A member that stands twice is an error: who knows which one the server takes.
+    #[derive(Deserialize)]
+    struct Named {
+        name: String,
+    }
+    let params = raw::member(text, "params").unwrap_or("null");
+    let Named { name } = serde_json::from_str(params)
+        .map_err(|e| ErrorObject::invalid_params(format!("`params.name` names a tool: {e}")))?;
+    Ok(name)
 }
 
 /// A tool of a list.

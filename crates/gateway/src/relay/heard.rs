@@ -12,6 +12,16 @@ use crate::refusal::{Refusal, RefusalKind};
 /// Requests that are answered for all callers.
 const ROOTS: &str = "roots/list";
 
+/// What a caller is told by an error without words.
+const NO_MESSAGE: &str = "\"internal error\"";
+
+/// Where an error has no words: clients would show nothing at all.
+fn empty_message(text: &str) -> Option<raw::Span> {
+    let span = raw::at_path(text, &["error", "message"])?;
+    let message: String = serde_json::from_str(&text[span.clone()]).ok()?;
+    message.trim().is_empty().then_some(span)
+}
+
 impl<R> Relay<R> {
     /// Takes one line. What is no message is counted, and never answered: two such peers would
     /// answer each other for ever.
@@ -72,7 +82,7 @@ impl<R> Relay<R> {
                 let outcome = outcome.map(|raw| raw.get()).map_err(|raw| raw.get());
                 match own {
                     Some(own) if self.greeted(own, outcome) => {}
-                    Some(own) => self.hear_answer(own, text),
+                    Some(own) => self.hear_answer(own, text, outcome.is_err()),
                     None => self.noise += 1,
                 }
             }
@@ -81,7 +91,7 @@ impl<R> Relay<R> {
         }
     }
 
-    fn hear_answer(&mut self, own: u64, text: &str) {
+    fn hear_answer(&mut self, own: u64, text: &str, failed: bool) {
         // An answer to what was cancelled, or to what was asked for nobody.
         let Some(pending) = self.forget(own) else { return };
         if pending.crossing == Crossing::Up && era::wants_input(text) {
@@ -98,6 +108,9 @@ impl<R> Relay<R> {
         let mut edits = Vec::new();
         if let Some(span) = raw::id(text) {
             edits.push((span, pending.id.as_json().to_owned()));
+        }
+        if failed && let Some(span) = empty_message(text) {
+            edits.push((span, NO_MESSAGE.to_owned()));
         }
         if pending.crossing == Crossing::Down {
             edits.extend(era::stateless_result_edit(text, &pending.method));

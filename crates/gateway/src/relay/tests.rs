@@ -103,6 +103,21 @@ fn two_callers_with_the_same_id_get_their_own_answers() {
 }
 
 #[test]
+fn an_error_without_words_gets_some() {
+    let mut talk = Talk::shared();
+    talk.ask(1, "7", "tools/call", r#"{"name":"a"}"#);
+    talk.check(r#"to server: {"id":3,"method":"tools/call","params":{"name":"a"}}"#);
+    talk.hear(
+        r#"{"jsonrpc":"2.0","id":3,"error":{"code":-1,"message":" ","data":{"message":""}}}"#,
+    );
+    talk.check(
+        r#"
+        to 1: {"id":7,"error":{"code":-1,"message":"internal error","data":{"message":""}}}
+        "#,
+    );
+}
+
+#[test]
 fn the_handshake_is_made_once_and_who_comes_meanwhile_waits() {
     let mut talk = Talk::new(Terms::default(), None);
     talk.ask(1, "0", "initialize", r#"{"protocolVersion":"2024-11-05","capabilities":{}}"#);

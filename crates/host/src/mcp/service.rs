@@ -16,7 +16,7 @@ use rmcp::{ServerHandler, model::JsonRpcMessage};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::INSTRUCTIONS;
+use super::{INSTRUCTIONS, OUTSIDE_INSTRUCTIONS};
 use crate::VERSION;
 use crate::caller::Caller;
 use crate::host::Host;
@@ -125,11 +125,12 @@ fn failure(error: &ToolError) -> CallToolResult {
 }
 
 impl McpService {
-    /// What a model must know from the start; an agent is told who it is and whom it answers to.
+    /// What a model must know from the start; an agent is told who it is and whom it answers to, and
+    /// whoever has no pane how to wait.
     fn instructions(&self) -> String {
         let processes = &self.host.processes;
         let Some(me) = self.caller.process().and_then(|id| processes.get(id)) else {
-            return INSTRUCTIONS.to_owned();
+            return OUTSIDE_INSTRUCTIONS.to_owned();
         };
         let place = match processes.agent_above(&me) {
             Some(above) => format!(

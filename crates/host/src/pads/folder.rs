@@ -253,6 +253,26 @@ impl Folder {
         self.put_back(name).map(|()| Placed::Changed)
     }
 
+    /// Removes a pad, if it still is what it was.
+    ///
+    /// It is moved aside first, so that what is removed is what was looked at: had a person saved the
+    /// pad since, that is seen and put back.
+    pub(super) fn remove(&self, name: &PadName, before: &Content) -> io::Result<Placed> {
+        self.discard(name)?;
+        let folder = File::open(&self.0)?;
+        let (aside, pad) = (name.new_file(), name.file());
+        match rustix::fs::renameat(&folder, &pad, &folder, &aside) {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return Ok(Placed::Changed),
+            Err(e) => return Err(e.into()),
+        }
+        if !self.holds(&aside, before) {
+            return self.put_back(name).map(|()| Placed::Changed);
+        }
+        self.discard(name)?;
+        folder.sync_all().map(|()| Placed::Yes)
+    }
+
     /// Whether a file holds what it held before.
     fn holds(&self, file: &str, before: &Content) -> bool {
         let content = self.read_file(file, before.bytes.len());

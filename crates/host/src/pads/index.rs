@@ -118,6 +118,11 @@ impl Index {
         entry.current.clone()
     }
 
+    /// Whether something was to be written to a pad.
+    pub(super) fn intends(&self, name: &PadName) -> bool {
+        self.pads.get(name.as_str()).is_some_and(|entry| entry.intended.is_some())
+    }
+
     /// What was intended will not happen.
     pub(super) fn abandon(&mut self, name: &PadName) {
         if let Some(entry) = self.pads.get_mut(name.as_str()) {

@@ -92,8 +92,14 @@ impl Pads {
         for name in left {
             let pad = self.folder.read(&name, self.most_bytes);
             let new = self.folder.read_new(&name, self.most_bytes);
-            let taken = matches!((pad, new), (Ok(Some(pad)), Ok(Some(new)))
-                if self.index.took_out(&name, &pad.digest, &new.digest));
+            let taken = match (pad, new) {
+                (Ok(Some(pad)), Ok(Some(new))) => {
+                    self.index.took_out(&name, &pad.digest, &new.digest)
+                }
+                // It was being removed.
+                (Ok(None), Ok(Some(_))) => !self.index.intends(&name),
+                _ => false,
+            };
             let cleared = match taken {
                 true => self.folder.put_back(&name),
                 false => self.folder.discard(&name),
@@ -154,6 +160,28 @@ impl Pads {
                 let (name, expected) = (name.clone(), expected.to_owned());
                 Err(PadError::Changed { name, expected, current })
             }
+        }
+    }
+
+    /// Removes a pad that is at a revision. What was in it is gone.
+    pub fn delete(&mut self, name: &PadName, expected: &str) -> Result<(), PadError> {
+        let Some(before) = self.expect(name, Some(expected))? else {
+            return Err(PadError::Gone(name.clone()));
+        };
+        // Without an intention to write it: whenever we die, the next server finds what is left of it
+        // and puts it back.
+        self.save()?;
+        match self.folder.remove(name, &before).map_err(failed("remove", name))? {
+            Placed::Yes => {
+                self.index.forget(name);
+                self.save_what_was_noticed();
+                Ok(())
+            }
+            // Somebody was faster. Whatever it is now, it is not what was expected.
+            Placed::Changed => match self.expect(name, Some(expected)) {
+                Ok(_) => Err(PadError::Busy(name.clone())),
+                Err(error) => Err(error),
+            },
         }
     }
 

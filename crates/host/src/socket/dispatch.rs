@@ -92,6 +92,11 @@ impl Dispatch {
         Self { host, caller, place, service, door, peer, notices, ending }
     }
 
+    /// Whether a method is the name of a tool that this caller may find.
+    pub(crate) fn has_tool(&self, method: &str) -> bool {
+        self.host.tools.has(method) || self.door.may_have(method)
+    }
+
     /// Tells calls that wait that their client ended its side.
     pub(super) fn end(&self) {
         self.ending.cancel();

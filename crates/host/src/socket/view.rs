@@ -120,7 +120,7 @@ impl Wish<Params> {
         if let Place::Agents(me) = place
             && !host.may_act_on(me, &process)
         {
-            return Err(not_owner(&process).into_rpc());
+            return Err(not_owner(host, Some(me), &process).into_rpc());
         }
         let live = host.live(&id).ok_or_else(|| no_output(&process, host).into_rpc())?;
         let size = params.rows.zip(params.columns).map(|(rows, columns)| Size::new(rows, columns));

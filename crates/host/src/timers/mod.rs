@@ -20,4 +20,5 @@ pub(crate) use clock::{Clock, Moment};
 pub(crate) use driver::Driver;
 pub(crate) use limits::{BODY_BYTES, MOST_SECONDS, WATCHED};
 pub(crate) use record::{Mode, Timer, TimerId, Wake};
+pub(crate) use sight::Sight;
 pub(crate) use store::Timers;

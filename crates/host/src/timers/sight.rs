@@ -59,6 +59,11 @@ impl Sight {
         Self { look, rests: standing.rests, counted: standing.settled }
     }
 
+    /// Whether it counts as idle for whoever waits for that.
+    pub(crate) fn is_idle(self) -> bool {
+        self.look.is_idle()
+    }
+
     /// Looks at a process now.
     pub(crate) fn of(host: &Host, id: &ProcessId) -> Self {
         let process = host.processes.get(id);

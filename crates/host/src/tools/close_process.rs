@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{ErrorKind, ToolError};
 use super::process::own;
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 use crate::process::ProcessId;
 
 pub(super) struct CloseProcess;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The process.
+    /// Id or name.
     process_id: String,
 }
 
@@ -25,13 +25,13 @@ pub(super) struct Answer {
 impl Tool for CloseProcess {
     const NAME: &'static str = "close_process";
     const TITLE: &'static str = "Close a process";
-    const DESCRIPTION: &'static str = "Kills a process with everything it ever started, daemons \
-        included, and removes its entry and its output. What stands below it is closed too, \
-        youngest first. Close what you spawned when you no longer need it; to end it and keep its \
-        output, use stop_process.";
+    const DESCRIPTION: &'static str = "Kills a process with all it started and removes it, its \
+        timers, its output and the processes below it. Close what you spawned. To keep the \
+        output: stop_process.";
     const HELP: &'static str = "Nothing of it can be read afterwards, and its id is never used \
         again.";
     const EFFECT: Effect = Effect::Destroys;
+    const LOADING: Loading = Loading::Always;
     type Args = Args;
     type Answer = Answer;
 

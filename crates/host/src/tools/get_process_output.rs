@@ -5,8 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::ToolError;
+use super::paging::{Order, Part, Wanted};
 use super::process::life;
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 use crate::plane::Live;
 
 pub(super) struct GetProcessOutput;
@@ -28,17 +29,21 @@ enum Mode {
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The process.
+    /// Id or name.
     process_id: String,
-    /// `grid`: the screen now. `stream`: the text printed since an offset. `scrollback`: the last
-    /// lines, those that scrolled away included.
+    /// What to read.
     #[serde(default)]
     mode: Mode,
-    /// For `stream`, the next_offset of the last answer; for `grid`, its screen_version.
+    /// stream: the last next_offset; grid: the last screen_version.
     since_offset: Option<u64>,
-    /// How many lines of scrollback; 200 by default.
+    /// stream: the oldest (default) or newest part.
+    #[serde(default)]
+    order: Order,
+    /// order last: the last answer's offset.
+    until_offset: Option<u64>,
+    /// Of scrollback; default 200.
     lines: Option<u64>,
-    /// How many bytes of the stream at the most; 65536 by default.
+    /// Of stream; default 65536.
     max_bytes: Option<u64>,
 }
 
@@ -48,6 +53,9 @@ pub(super) struct Answer {
     /// The visible rows, or the lines of the scrollback.
     #[serde(skip_serializing_if = "Option::is_none")]
     rows: Option<Vec<String>>,
+    /// How many blank rows follow at the end of the screen; they are not among the rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blank_rows: Option<usize>,
     /// Where the cursor stands.
     #[serde(skip_serializing_if = "Option::is_none")]
     cursor: Option<CursorAnswer>,
@@ -72,6 +80,12 @@ pub(super) struct Answer {
     /// Bytes before the text that are gone for good.
     #[serde(skip_serializing_if = "Option::is_none")]
     dropped: Option<u64>,
+    /// There is more: read on at next_offset, or with order last, before offset.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    more: bool,
+    /// since_offset lies beyond the end of the output; offset and next_offset are the end.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    clamped: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -116,8 +130,12 @@ impl Answer {
                 ..Self::default()
             };
         }
-        let rows = screen.rows().into_iter().map(|row| row.trim_end().to_owned()).collect();
+        let mut rows: Vec<_> =
+            screen.rows().into_iter().map(|row| row.trim_end().to_owned()).collect();
+        let all = rows.len();
+        rows.truncate(rows.iter().rposition(|row| !row.is_empty()).map_or(0, |last| last + 1));
         Self {
+            blank_rows: Some(all - rows.len()).filter(|blank| *blank > 0),
             rows: Some(rows),
             cursor: Some(screen.cursor().into()),
             size: Some(screen.size().into()),
@@ -126,25 +144,25 @@ impl Answer {
         }
     }
 
-    /// The text printed since an offset.
-    pub(super) fn stream(live: &Live, since: u64, most: u64) -> Self {
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
-        let copied = live.log.copy(since, most);
+    /// A part of the text that was printed.
+    pub(super) fn stream(live: &Live, wanted: Wanted) -> Self {
+        let most = usize::try_from(wanted.most).unwrap_or(usize::MAX);
+        let Part { offset, bytes, dropped, clamped, more, ends_at_gap } = wanted.take(&live.log);
         // Half a sequence must not look like text to whoever reads on from its middle. The rest of
         // one that ends at a gap never comes.
-        let (text, whole) = match strip_whole(&copied.bytes) {
-            (_, 0) if copied.bytes.len() == most || copied.ends_at_gap => {
-                (Stripper::default().feed(&copied.bytes), copied.bytes.len())
+        let (text, whole) = match strip_whole(&bytes) {
+            (_, 0) if bytes.len() == most || ends_at_gap => {
+                (Stripper::default().feed(&bytes), bytes.len())
             }
             whole => whole,
         };
-        let next = copied.offset + whole as u64;
-        let dropped = copied.offset.saturating_sub(since);
         Self {
             text: Some(text),
-            offset: Some(copied.offset),
-            next_offset: Some(next),
+            offset: Some(offset),
+            next_offset: Some(offset + whole as u64),
             dropped: (dropped > 0).then_some(dropped),
+            more,
+            clamped,
             ..Self::default()
         }
     }
@@ -152,9 +170,12 @@ impl Answer {
     fn scrollback(live: &Live, lines: u64) -> Self {
         let lines = usize::try_from(lines).unwrap_or(usize::MAX);
         let screen = live.screen();
-        let rows: Vec<_> =
-            screen.tail(lines).into_iter().map(|line| line.text.into_owned()).collect();
+        // One more than is wanted says whether there is more.
+        let tail = screen.tail(lines.saturating_add(1));
+        let surplus = tail.len().saturating_sub(lines);
+        let rows = tail.into_iter().skip(surplus).map(|line| line.text.into_owned()).collect();
         Self {
+            more: surplus > 0,
             rows: Some(rows),
             screen_version: Some(screen.version()),
             next_offset: Some(live.log.end()),
@@ -166,14 +187,17 @@ impl Answer {
 impl Tool for GetProcessOutput {
     const NAME: &'static str = "get_process_output";
     const TITLE: &'static str = "Output of a process";
-    const DESCRIPTION: &'static str = "What a process shows: `grid` (default), the rows on its \
-        screen now; `stream`, the text it printed since an offset, free of escape sequences, with \
-        next_offset to go on from; `scrollback`, the last lines including those that scrolled away. \
-        To wait for something use wait_for_pattern; never poll this in a loop.";
-    const HELP: &'static str = "With mode grid and since_offset set to the last screen_version, an \
-        unchanged screen answers {unchanged: true}. dropped says how many bytes before the text are \
-        gone: the log was full, or could not be kept.";
+    const DESCRIPTION: &'static str = "Reads a process: `grid` (default), its screen now; \
+        `stream`, text since an offset; `scrollback`, its last lines. To wait for something use \
+        wait_for_pattern; never poll.";
+    const HELP: &'static str = "With mode grid and since_offset set to the last screen_version, \
+        an unchanged screen answers {unchanged: true}. Without since_offset a stream begins \
+        where the present run began. `more` says that the answer was cut: read on with \
+        since_offset = next_offset, or with order last, which begins at the end, with \
+        until_offset = offset. An offset beyond the end is the end, and `clamped` says so. \
+        dropped says how many bytes before the text are gone: the log was full, or could not be kept.";
     const EFFECT: Effect = Effect::Reads;
+    const LOADING: Loading = Loading::Always;
     type Args = Args;
     type Answer = Answer;
 
@@ -182,8 +206,13 @@ impl Tool for GetProcessOutput {
         Ok(match args.mode {
             Mode::Grid => Answer::grid(&live, args.since_offset),
             Mode::Stream => {
-                let since = args.since_offset.unwrap_or(process.run_offset);
-                Answer::stream(&live, since, args.max_bytes.unwrap_or(STREAM_BYTES))
+                let wanted = Wanted {
+                    since: args.since_offset.unwrap_or(process.run_offset),
+                    until: args.until_offset,
+                    most: args.max_bytes.unwrap_or(STREAM_BYTES),
+                    order: args.order,
+                };
+                Answer::stream(&live, wanted)
             }
             Mode::Scrollback => Answer::scrollback(&live, args.lines.unwrap_or(LINES)),
         })

@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ToolError;
 use super::process::life;
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 use crate::tree;
 
 pub(super) struct GetProcessPorts;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The process.
+    /// Id or name.
     process_id: String,
 }
 
@@ -39,12 +39,12 @@ struct Port {
 impl Tool for GetProcessPorts {
     const NAME: &'static str = "get_process_ports";
     const TITLE: &'static str = "Ports of a process";
-    const DESCRIPTION: &'static str = "Where a process serves: every address with a port that it \
-        printed (http://localhost:5173/, 0.0.0.0:8080, [::1]:3000), whether something of it listens \
-        there now, and listening ports that it never printed.";
+    const DESCRIPTION: &'static str = "Addresses with a port that a process printed, whether it \
+        listens there now, and ports it listens on but never printed.";
     const HELP: &'static str = "listening is checked with the operating system, not guessed: a \
         server that printed its address and died does not listen.";
     const EFFECT: Effect = Effect::Reads;
+    const LOADING: Loading = Loading::OnSearch("URL and port of a dev server");
     type Args = Args;
     type Answer = Answer;
 

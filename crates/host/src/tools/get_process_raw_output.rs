@@ -6,18 +6,19 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ToolError;
 use super::get_process_output::STREAM_BYTES;
+use super::paging::{Part, Wanted};
 use super::process::life;
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 
 pub(super) struct GetProcessRawOutput;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The process.
+    /// Id or name.
     process_id: String,
-    /// Where to begin: the next_offset of the last answer, or 0.
+    /// The last next_offset; default: the present run.
     since_offset: Option<u64>,
-    /// How many bytes at the most; 65536 by default.
+    /// Default 65536.
     max_bytes: Option<u64>,
 }
 
@@ -36,35 +37,42 @@ pub(super) struct Answer {
     /// Bytes before them that are gone for good.
     #[serde(skip_serializing_if = "Option::is_none")]
     dropped: Option<u64>,
+    /// There is more: read on at next_offset.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    more: bool,
+    /// since_offset lies beyond the end of the output; offset and next_offset are the end.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    clamped: bool,
 }
 
 impl Tool for GetProcessRawOutput {
     const NAME: &'static str = "get_process_raw_output";
     const TITLE: &'static str = "Raw output of a process";
-    const DESCRIPTION: &'static str = "The bytes a process printed, escape sequences included, from \
-        an offset on: as text where they are UTF-8, else as base64. For reading, \
-        get_process_output is better.";
+    const DESCRIPTION: &'static str = "The bytes a process printed, escape sequences included: \
+        text if they are UTF-8, else base64.";
     const HELP: &'static str = "Every byte has an offset that only grows, across restarts of the \
-        process and of patterm.";
+        process and of patterm. Without since_offset it begins where the present run began, as a \
+        stream does; 0 is the beginning of all runs.";
     const EFFECT: Effect = Effect::Reads;
+    const LOADING: Loading = Loading::OnSearch("raw bytes with escape sequences");
     type Args = Args;
     type Answer = Answer;
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
-        let (_, live) = life(&call, &args.process_id)?;
-        let since = args.since_offset.unwrap_or(0);
-        let most = usize::try_from(args.max_bytes.unwrap_or(STREAM_BYTES)).unwrap_or(usize::MAX);
+        let (process, live) = life(&call, &args.process_id)?;
+        let since = args.since_offset.unwrap_or(process.run_offset);
         // What would not fit into an answer anyway need not be copied.
-        let mut copied = live.log.copy(since, most.min(call.host.limits.answer_bytes));
-        copied.bytes.truncate(whole_characters(&copied.bytes));
-        let next_offset = copied.offset + copied.bytes.len() as u64;
-        let dropped = copied.offset.saturating_sub(since);
-        let (text, base64) = match String::from_utf8(copied.bytes) {
+        let most = args.max_bytes.unwrap_or(STREAM_BYTES).min(call.host.limits.answer_bytes as u64);
+        let Part { offset, mut bytes, dropped, clamped, more, .. } =
+            Wanted::from(since, most).take(&live.log);
+        bytes.truncate(whole_characters(&bytes));
+        let next_offset = offset + bytes.len() as u64;
+        let (text, base64) = match String::from_utf8(bytes) {
             Ok(text) => (Some(text), None),
             Err(bytes) => (None, Some(base64::encode(bytes.as_bytes()))),
         };
         let dropped = (dropped > 0).then_some(dropped);
-        Ok(Answer { text, base64, offset: copied.offset, next_offset, dropped })
+        Ok(Answer { text, base64, offset, next_offset, dropped, more, clamped })
     }
 }
 

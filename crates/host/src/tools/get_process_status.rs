@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ToolError;
 use super::process::{Summary, find};
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 use crate::tree;
 
 pub(super) struct GetProcessStatus;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The process.
+    /// Id or name.
     process_id: String,
 }
 
@@ -64,12 +64,13 @@ struct Terminal {
 impl Tool for GetProcessStatus {
     const NAME: &'static str = "get_process_status";
     const TITLE: &'static str = "Status of a process";
-    const DESCRIPTION: &'static str = "Everything known of one process: status, activity and its \
-        reason, exit, pid, argv, folder, terminal size, cursor and title, whether a full-screen \
-        program is shown, output offset, times, and CPU and memory of all it started.";
+    const DESCRIPTION: &'static str = "Everything known about one process: status, activity, \
+        exit, pid, argv, terminal, output offset, times, CPU and memory.";
     const HELP: &'static str = "What it shows is in get_process_output. Compare \
         screen_version or output_offset with an earlier answer to see whether anything happened.";
     const EFFECT: Effect = Effect::Reads;
+    const LOADING: Loading =
+        Loading::OnSearch("details of one process: pid, title, CPU, memory, exit");
     type Args = Args;
     type Answer = Answer;
 

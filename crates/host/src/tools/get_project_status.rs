@@ -10,7 +10,7 @@ use super::messages::{self, MessageAnswer};
 use super::process::Summary;
 use super::scratchpad::{PadSummary, with_pads};
 use super::timer;
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 use super::whoami::CallerAnswer;
 use crate::declared::Standing;
 use crate::host::Host;
@@ -100,10 +100,12 @@ impl ProjectFileAnswer {
 impl Tool for GetProjectStatus {
     const NAME: &'static str = "get_project_status";
     const TITLE: &'static str = "Status of the project";
-    const DESCRIPTION: &'static str = "The project in one call: who you are, all processes, \
-        scratchpads and timers, and how patterm.toml stands. Good for a first look, or after you were away.";
+    const DESCRIPTION: &'static str = "The whole project in one call: you, processes, last \
+        messages with receipts, timers, scratchpads, patterm.toml.";
     const HELP: &'static str = "More about one process is in get_process_status.";
     const EFFECT: Effect = Effect::Reads;
+    const LOADING: Loading =
+        Loading::OnSearch("overview: processes, messages, timers, scratchpads");
     type Args = Args;
     type Answer = Answer;
 

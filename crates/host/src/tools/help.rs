@@ -4,14 +4,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::{ErrorKind, ToolError};
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 use super::topics;
 
 pub(super) struct Help;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// A topic or the name of a tool; without it, or with `topics`, the index.
+    /// A topic or a tool's name.
     topic: Option<String>,
 }
 
@@ -26,12 +26,12 @@ pub(super) struct Answer {
 impl Tool for Help {
     const NAME: &'static str = "help";
     const TITLE: &'static str = "Help";
-    const DESCRIPTION: &'static str = "Explains patterm by topic. Without a topic it lists them \
-        all: every tool, and spawning, lifecycle, messaging, timers, scratchpads, waiting, errors. \
-        Read the topic before you do a thing for the first time.";
+    const DESCRIPTION: &'static str = "Explains a topic (spawning, lifecycle, messaging, timers, \
+        scratchpads, waiting, errors) or any tool at length. Without a topic: the index.";
     const HELP: &'static str = "A topic that does not exist is not_found; the error lists those \
         that do.";
     const EFFECT: Effect = Effect::Reads;
+    const LOADING: Loading = Loading::Always;
     type Args = Args;
     type Answer = Answer;
 

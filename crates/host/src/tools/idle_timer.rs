@@ -14,15 +14,15 @@ use crate::timers::{Mode, NewTimer, TimerId, WATCHED, Wish};
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The ids of the processes to watch; never your own.
+    /// Ids or names; not your own.
     watched: Vec<String>,
-    /// The text that reaches the owner as a fresh turn, after one line that says why.
+    /// The text.
     body: String,
-    /// A label for lists.
+    /// For lists.
     label: Option<String>,
-    /// Fire after so many seconds even if they still work; 0 or absent: never.
+    /// Fire after this time anyway; default never.
     max_wait_seconds: Option<f64>,
-    /// The process that gets the text; you by default. Needed if you are no agent of this project.
+    /// Who gets the text; default: you.
     owner_process_id: Option<String>,
 }
 

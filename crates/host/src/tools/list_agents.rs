@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::ToolError;
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 use crate::presets::{Known, Origin, find_program};
 
 pub(super) struct ListAgents;
@@ -47,11 +47,13 @@ struct AgentAnswer {
 impl Tool for ListAgents {
     const NAME: &'static str = "list_agents";
     const TITLE: &'static str = "Agents that can be started";
-    const DESCRIPTION: &'static str = "The presets that spawn_agent takes: which coding agents' \
-        CLIs are installed here, where, and why not.";
+    const DESCRIPTION: &'static str = "Lists the agent presets that spawn_agent takes, and why \
+        one cannot be started.";
     const HELP: &'static str = "Presets are changed and added in the user's settings and in \
         patterm.toml, under [agents.NAME].";
     const EFFECT: Effect = Effect::Reads;
+    const LOADING: Loading =
+        Loading::OnSearch("which coding agents (claude, codex, gemini) can be started");
     type Args = Args;
     type Answer = Answer;
 

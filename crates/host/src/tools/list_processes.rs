@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ToolError;
 use super::process::Summary;
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 use crate::process::Kind;
 
 pub(super) struct ListProcesses;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// Only those of one kind.
+    /// Only this kind.
     kind: Option<Kind>,
 }
 
@@ -25,11 +25,13 @@ pub(super) struct Answer {
 impl Tool for ListProcesses {
     const NAME: &'static str = "list_processes";
     const TITLE: &'static str = "List processes";
-    const DESCRIPTION: &'static str = "Lists the project's processes with id, name, kind, parent, \
-        status, activity, exit and ports. Ended ones are listed until they are closed.";
-    const HELP: &'static str = "Whoever stands below whom is in parent_id; what has none stands at \
-        the top.";
+    const DESCRIPTION: &'static str = "Lists agents, commands and terminals with id, name, kind, \
+        parent, status, activity, exit and ports. Ended ones stay until closed.";
+    const HELP: &'static str = "parent_id says who started a process; one without it is at the \
+        top. `activity` is working, idle, blocked (it waits for a person) or unknown, with the \
+        reason.";
     const EFFECT: Effect = Effect::Reads;
+    const LOADING: Loading = Loading::Always;
     type Args = Args;
     type Answer = Answer;
 

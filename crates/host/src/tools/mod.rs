@@ -13,6 +13,7 @@ mod idle_timer;
 mod list_agents;
 mod list_processes;
 mod messages;
+mod paging;
 mod pattern;
 mod process;
 mod progress;
@@ -24,6 +25,7 @@ mod restart_process;
 mod schema;
 mod scratchpad;
 mod scratchpad_append;
+mod scratchpad_delete;
 mod scratchpad_list;
 mod scratchpad_read;
 mod scratchpad_write;
@@ -31,6 +33,8 @@ mod search_output;
 mod select_process;
 mod send_input;
 mod send_message;
+mod signal;
+mod signal_process;
 mod spawn_agent;
 mod spawn_process;
 mod start_process;
@@ -46,6 +50,7 @@ mod timer_set;
 mod timer_wait;
 mod tool;
 mod topics;
+mod wait_for_agents;
 mod wait_for_output;
 mod wait_for_pattern;
 mod whoami;
@@ -56,7 +61,7 @@ pub(crate) use process::{not_owner, output_problem};
 pub use progress::Progress;
 pub use registry::Registry;
 pub(crate) use timer::excerpt;
-pub use tool::{Call, Effect, Tool};
+pub use tool::{Call, Effect, Loading, Tool};
 
 impl Registry {
     /// Every tool of this version.
@@ -73,6 +78,7 @@ impl Registry {
             .with::<start_process::StartProcess>()
             .with::<restart_process::RestartProcess>()
             .with::<stop_process::StopProcess>()
+            .with::<signal_process::SignalProcess>()
             .with::<close_process::CloseProcess>()
             .with::<rename_process::RenameProcess>()
             .with::<select_process::SelectProcess>()
@@ -81,6 +87,7 @@ impl Registry {
             .with::<search_output::SearchOutput>()
             .with::<wait_for_pattern::WaitForPattern>()
             .with::<wait_for_output::WaitForOutput>()
+            .with::<wait_for_agents::WaitForAgents>()
             .with::<get_process_ports::GetProcessPorts>()
             .with::<send_input::SendInput>()
             .with::<send_message::SendMessage>()
@@ -97,5 +104,6 @@ impl Registry {
             .with::<scratchpad_read::ScratchpadRead>()
             .with::<scratchpad_write::ScratchpadWrite>()
             .with::<scratchpad_append::ScratchpadAppend>()
+            .with::<scratchpad_delete::ScratchpadDelete>()
     }
 }

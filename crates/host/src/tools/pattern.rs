@@ -25,6 +25,43 @@ pub(super) fn compile_bytes(pattern: &str) -> Result<regex::bytes::Regex, ToolEr
     built.map_err(|e| refused(&e))
 }
 
+/// Refuses a pattern that could only match across lines: lines are looked at one by one.
+pub(super) fn check_one_line(pattern: &str) -> Result<(), ToolError> {
+    if !has_line_end(pattern) {
+        return Ok(());
+    }
+    let why = "has a line end, and lines are looked at one by one, so it would never match; look for \
+        the line that comes last, or match one line after the other";
+    Err(ToolError::invalid("pattern", why))
+}
+
+/// Whether a line end is part of every match: one that is optional, in a class or in one of several
+/// alternatives is not.
+fn has_line_end(pattern: &str) -> bool {
+    // A pattern that ignores blanks may be written on several lines.
+    let verbose = pattern.starts_with("(?x");
+    let mut letters = pattern.chars().peekable();
+    let (mut in_class, mut found) = (false, false);
+    while let Some(letter) = letters.next() {
+        let is_line_end = match letter {
+            '\\' => letters.next() == Some('n'),
+            '|' if !in_class => return false,
+            '[' => {
+                in_class = true;
+                false
+            }
+            ']' => {
+                in_class = false;
+                false
+            }
+            letter => letter == '\n' && !verbose,
+        };
+        let optional = matches!(letters.peek(), Some('?' | '*' | '{'));
+        found |= is_line_end && !in_class && !optional;
+    }
+    found
+}
+
 fn check_length(pattern: &str) -> Result<(), ToolError> {
     if pattern.len() <= PATTERN_BYTES {
         return Ok(());
@@ -49,5 +86,27 @@ mod tests {
         let error = compile("(a{1000}){1000}").unwrap_err();
         assert!(error.message.contains("size limit"), "{}", error.message);
         assert!(compile("ready in \\d+").is_ok());
+    }
+
+    #[test]
+    fn a_pattern_of_several_lines_is_refused_with_advice() {
+        for pattern in ["a\\nb", "a\nb", "[^x]\\n", "a\\n+b"] {
+            let error = check_one_line(pattern).unwrap_err();
+            assert!(error.message.contains("line that comes last"), "{pattern}: {}", error.message);
+        }
+        for pattern in [
+            "a.b",
+            "a\\\\nb",
+            "[^\\n]*x",
+            "[^\n]",
+            "\\w\\d",
+            "(?x) a\n b",
+            "a\\n?",
+            "a\\n*b",
+            "a|b\\n",
+            "[\\n ]",
+        ] {
+            assert_eq!(check_one_line(pattern), Ok(()), "{pattern}");
+        }
     }
 }

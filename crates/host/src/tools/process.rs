@@ -14,29 +14,59 @@ use crate::plane::Live;
 use crate::process::{Attention, Exit, Kind, Process, ProcessId, Status};
 use std::sync::Arc;
 
-/// The process with this id.
-pub(super) fn find(call: &Call, id: &str) -> Result<Process, ToolError> {
-    let Ok(wanted) = id.parse::<ProcessId>();
-    call.host.processes.get(&wanted).ok_or_else(|| no_such_process(id, &call.host))
+/// The process with this id, or the only one with this name.
+pub(super) fn find(call: &Call, given: &str) -> Result<Process, ToolError> {
+    let Ok(wanted) = given.parse::<ProcessId>();
+    if let Some(process) = call.host.processes.get(&wanted) {
+        return Ok(process);
+    }
+    let all = call.host.processes.all();
+    let mut named = all.into_iter().filter(|process| process.name == given);
+    match (named.next(), named.next()) {
+        (Some(process), None) => Ok(process),
+        (None, _) => Err(no_such_process(given, &call.host)),
+        (Some(one), Some(other)) => {
+            let message =
+                format!("{} and {} are both named `{given}`; use an id", one.id, other.id);
+            Err(ToolError::new(ErrorKind::NotFound, message))
+        }
+    }
 }
 
 /// The process with this id, if the caller may act on it: on itself, on what stands below it, and on
 /// what the project file declares.
-pub(super) fn own(call: &Call, id: &str) -> Result<Process, ToolError> {
-    let process = find(call, id)?;
+pub(super) fn own(call: &Call, given: &str) -> Result<Process, ToolError> {
+    let process = find(call, given)?;
     if may_act_on(call, &process) {
         return Ok(process);
     }
-    Err(not_owner(&process))
+    Err(not_owner(&call.host, call.caller.process(), &process))
 }
 
-/// Why a caller may not act on a process.
-pub(crate) fn not_owner(process: &Process) -> ToolError {
-    let message = format!(
-        "{} ({}) is neither you nor below you; ask its owner with send_message",
-        process.id, process.name
-    );
+/// Why a caller may not act on a process, and who may.
+pub(crate) fn not_owner(host: &Host, caller: Option<&ProcessId>, process: &Process) -> ToolError {
+    let Process { id, name, .. } = process;
+    let advice = whom_to_ask(host, caller, process);
+    let message = format!("{id} ({name}) is neither you nor below you; {advice}");
     ToolError::new(ErrorKind::NotOwner, message)
+}
+
+/// Who can do to a process what the caller may not.
+fn whom_to_ask(host: &Host, caller: Option<&ProcessId>, process: &Process) -> String {
+    let above = host.processes.agent_above(process);
+    let owner = above.filter(|above| caller != Some(&above.id));
+    let agent = (process.kind == Kind::Agent).then(|| process.clone());
+    match owner.or(agent).filter(|agent| agent.status.is_alive()) {
+        Some(agent) => format!(
+            "ask {} with send_message (target_process_id {}) to do it",
+            agent.name, agent.id
+        ),
+        None => format!(
+            "it belongs to the person, so ask with request_human_attention (process_id {}) and say \
+             what should be done",
+            process.id
+        ),
+    }
 }
 
 /// Whether the caller may act on a process.
@@ -233,14 +263,6 @@ pub(super) fn label(given: &str) -> Result<&str, ToolError> {
         && !name.chars().any(char::is_control);
     let why = format_args!("takes 1 to {NAME_CHARS} characters, none of them control");
     fits.then_some(name).ok_or_else(|| ToolError::invalid("name", why))
-}
-
-/// A signal as callers give it.
-pub(super) fn signal(number: Option<i64>) -> Result<i32, ToolError> {
-    const TERMINATE: i64 = 15;
-    let number = number.unwrap_or(TERMINATE);
-    let known = i32::try_from(number).ok().filter(|n| (1..=31).contains(n));
-    known.ok_or_else(|| ToolError::invalid("signal", format_args!("takes 1 to 31, not {number}")))
 }
 
 /// A folder as callers give it: relative to the project.

@@ -3,7 +3,7 @@
 use patterm_keeper::log::Reader;
 use regex::bytes::Regex;
 
-use super::search_output::Match;
+use super::search_output::{Hits, Match, Page};
 
 /// A line longer than this is shown cut.
 const SHOWN_BYTES: usize = 4 << 10;
@@ -11,22 +11,15 @@ const SHOWN_BYTES: usize = 4 << 10;
 /// What was found so far.
 struct Search<'a> {
     pattern: &'a Regex,
-    limit: usize,
     context: usize,
-    matches: Vec<Match>,
-    total: u64,
+    hits: Hits,
     /// Lines before the piece being looked at.
     lines: u64,
 }
 
-/// Finds matching lines: the first `limit` of them, and how many there are.
-pub(super) fn search(
-    log: &Reader,
-    pattern: &Regex,
-    limit: usize,
-    context: usize,
-) -> (Vec<Match>, u64) {
-    let mut search = Search { pattern, limit, context, matches: Vec::new(), total: 0, lines: 0 };
+/// Finds matching lines: those of a page, and how many there are.
+pub(super) fn search(log: &Reader, pattern: &Regex, page: Page, context: usize) -> Hits {
+    let mut search = Search { pattern, context, hits: Hits::of(page), lines: 0 };
     let mut at = log.start();
     // The end of a piece that is no whole line waits for the next.
     let mut rest: Vec<u8> = Vec::new();
@@ -56,7 +49,7 @@ pub(super) fn search(
     log.release(log.start(), at);
     let begin = at - rest.len() as u64;
     search.look_at(&rest, begin);
-    (search.matches, search.total)
+    search.hits
 }
 
 impl Search<'_> {
@@ -70,14 +63,14 @@ impl Search<'_> {
             if found.start() > end || start >= text.len() {
                 break;
             }
-            self.total += 1;
-            if self.matches.len() < self.limit {
-                self.lines += count_lines(&text[counted..start]);
-                counted = start;
-                let shown = around(text, start, end, self.context);
-                let offset = begin + start as u64;
-                self.matches.push(Match { line: self.lines, offset, text: show(shown) });
-            }
+            self.lines += count_lines(&text[counted..start]);
+            counted = start;
+            let (line, context, offset) = (self.lines + 1, self.context, begin + start as u64);
+            self.hits.hit(offset, || Match {
+                line,
+                offset,
+                text: show(around(text, start, end, context)),
+            });
             from = end + 1;
         }
         self.lines += count_lines(&text[counted..]);
@@ -111,6 +104,7 @@ fn count_lines(text: &[u8]) -> u64 {
 mod tests {
     use patterm_keeper::log::Log;
 
+    use super::super::paging::Order;
     use super::*;
 
     #[test]
@@ -133,16 +127,19 @@ mod tests {
         let check = |pattern: &str, limit: usize, context: usize| {
             let pattern =
                 regex::bytes::RegexBuilder::new(pattern).multi_line(true).build().unwrap();
-            search(&reader, &pattern, limit, context)
+            let page = Page { from: None, order: Order::First, limit };
+            let hits = search(&reader, &pattern, page, context);
+            let matches: Vec<_> = hits.matches.into_iter().map(|(_, found)| found).collect();
+            (matches, hits.total)
         };
         let (found, total) = check("^line 777$|^line 31234\r$", 20, 0);
         assert_eq!(total, 1, "the carriage return is part of the line");
-        assert_eq!(found[0].line, 31_234);
+        assert_eq!(found[0].line, 31_235);
         assert_eq!(found[0].text, "line 31234");
         assert_eq!(found[0].offset as usize, text.find("line 31234\r").unwrap());
         let (found, total) = check("7", 5, 0);
         assert_eq!(total, (0..40_000).filter(|n| n.to_string().contains('7')).count() as u64);
-        assert_eq!(found.iter().map(|m| m.line).collect::<Vec<_>>(), [7, 17, 27, 37, 47]);
+        assert_eq!(found.iter().map(|m| m.line).collect::<Vec<_>>(), [8, 18, 28, 38, 48]);
         let (found, _) = check("line 100\r", 1, 1);
         assert_eq!(found[0].text, "line 99\r\nline 100\r\nline 101");
         assert_eq!(check("nothing like it", 5, 0), (vec![], 0));

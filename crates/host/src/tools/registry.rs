@@ -5,18 +5,21 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use rmcp::model::{Tool as Descriptor, ToolAnnotations};
+use rmcp::model::{MetaObject, Tool as Descriptor, ToolAnnotations};
 use serde_json::{Map, Value};
 
 use super::error::{ErrorKind, ToolError};
 use super::schema;
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 
 type Answer = Pin<Box<dyn Future<Output = Result<Value, ToolError>> + Send>>;
 
 struct Entry {
     descriptor: Descriptor,
+    title: &'static str,
     help: &'static str,
+    /// The schema of its answer, with the descriptions that the descriptor leaves out.
+    answer: Map<String, Value>,
     call: fn(Map<String, Value>, Call) -> Answer,
 }
 
@@ -33,19 +36,31 @@ impl Registry {
     pub fn with<T: Tool>(mut self) -> Self {
         let mut descriptor = Descriptor::default();
         descriptor.name = T::NAME.into();
-        descriptor.title = Some(T::TITLE.to_owned());
         descriptor.description = Some(T::DESCRIPTION.into());
         descriptor.input_schema = Arc::new(schema::of_arguments::<T::Args>());
-        descriptor.output_schema = Some(Arc::new(schema::of_answer::<T::Answer>()));
+        let answer = schema::of_answer::<T::Answer>();
+        descriptor.output_schema = Some(Arc::new(schema::listed_answer(&answer)));
         descriptor.annotations = Some(annotations(T::EFFECT));
+        descriptor.meta = Some(meta(T::LOADING));
         self.by_name.insert(T::NAME, self.entries.len());
-        self.entries.push(Entry { descriptor, help: T::HELP, call: call::<T> });
+        self.entries.push(Entry {
+            descriptor,
+            title: T::TITLE,
+            help: T::HELP,
+            answer,
+            call: call::<T>,
+        });
         self
     }
 
     /// What clients are told of every tool, in the order they are listed.
     pub fn descriptors(&self) -> Vec<Descriptor> {
         self.entries.iter().map(|entry| entry.descriptor.clone()).collect()
+    }
+
+    /// Their names with a title each, for people.
+    pub fn titles(&self) -> impl Iterator<Item = (&str, &'static str)> {
+        self.entries.iter().map(|entry| (&*entry.descriptor.name, entry.title))
     }
 
     /// Their names.
@@ -63,7 +78,14 @@ impl Registry {
         let entry = self.entry(name)?;
         let description = entry.descriptor.description.as_deref().unwrap_or_default();
         let arguments = describe_arguments(&entry.descriptor.input_schema);
-        Some(format!("{name}\n\n{description}\n\n{}\n\n{arguments}", entry.help))
+        let answer = describe(&entry.answer);
+        let help = entry.help;
+        Some(format!("{name}\n\n{description}\n\n{help}\n\n{arguments}\n\nAnswer:\n{answer}"))
+    }
+
+    /// The schema of a tool's answer, with all its members.
+    pub fn answer_schema(&self, name: &str) -> Option<&Map<String, Value>> {
+        self.entry(name).map(|entry| &entry.answer)
     }
 
     /// Calls a tool with arguments as they came; `None` if there is no such tool.
@@ -102,37 +124,65 @@ fn annotations(effect: Effect) -> ToolAnnotations {
         Some(effect == Effect::Reads),
         Some(effect == Effect::Destroys),
         Some(matches!(effect, Effect::Reads | Effect::Sets)),
-        Some(false),
+        None,
     )
 }
 
-fn describe_arguments(schema: &Map<String, Value>) -> String {
-    let none = Map::new();
-    let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
-    if properties.is_empty() {
-        return "It takes no arguments.".to_owned();
-    }
-    let required = |name: &String| {
-        schema
-            .get("required")
-            .and_then(Value::as_array)
-            .is_some_and(|r| r.iter().any(|r| r == name))
+/// What tells a client whether to defer a tool.
+fn meta(loading: Loading) -> MetaObject {
+    let (key, value) = match loading {
+        Loading::Always => ("anthropic/alwaysLoad", true.into()),
+        Loading::OnSearch(hint) => ("anthropic/searchHint", hint.into()),
     };
-    let lines: Vec<_> = properties
-        .iter()
-        .map(|(name, property)| {
-            let need = if required(name) { ", required" } else { "" };
-            let kind = property.get("type").and_then(Value::as_str).unwrap_or("any");
-            let words = property.get("description").and_then(Value::as_str).unwrap_or_default();
+    MetaObject([(key.to_owned(), value)].into_iter().collect())
+}
+
+fn describe_arguments(schema: &Map<String, Value>) -> String {
+    match describe(schema) {
+        none if none.is_empty() => "It takes no arguments.".to_owned(),
+        lines => format!("Arguments:\n{lines}"),
+    }
+}
+
+/// The members of an object, a line each.
+fn describe(schema: &Map<String, Value>) -> String {
+    let members = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let lines: Vec<_> = members
+        .map(|(name, member)| {
+            let need = if schema::is_required(schema, name) { "" } else { ", optional" };
+            let kind = member.get("type").and_then(Value::as_str).unwrap_or("any");
+            let words = member.get("description").and_then(Value::as_str).unwrap_or_default();
             format!("- {name} ({kind}{need}): {words}")
         })
         .collect();
-    format!("Arguments:\n{}", lines.join("\n"))
+    lines.join("\n")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What the list of our own tools may have: every client reads it at its start, and most give
+    /// the descriptions and arguments to their model with every turn.
+    const LIST_BYTES: usize = 30_000;
+
+    #[test]
+    fn the_list_of_tools_is_short() {
+        let tools = Registry::standard().descriptors();
+        let bytes = |value: &Value| value.to_string().len();
+        let list = serde_json::to_value(&tools).unwrap();
+        let part = |name: &str| list.as_array().unwrap().iter().map(|t| bytes(&t[name])).sum();
+        let parts = ["description", "inputSchema", "outputSchema", "annotations", "_meta"];
+        let parts = parts.map(|name| {
+            format!("{name} {}", {
+                let sum: usize = part(name);
+                sum
+            })
+        });
+        let total = bytes(&list);
+        println!("tools/list: {} tools, {total} bytes; {}", tools.len(), parts.join(", "));
+        assert!(total <= LIST_BYTES, "{total} bytes");
+    }
 
     #[test]
     fn every_tool_keeps_the_form_clients_rely_on() {
@@ -151,5 +201,30 @@ mod tests {
             assert!(tools.help(&tool.name).is_some());
         }
         assert_eq!(tools.by_name.len(), tools.entries.len(), "no name stands twice");
+    }
+
+    #[test]
+    fn what_agents_need_in_every_turn_is_loaded_always_and_the_rest_is_found_by_a_hint() {
+        let tools = Registry::standard().descriptors();
+        let meta = |tool: &Descriptor, key: &str| tool.meta.as_ref().unwrap().0.get(key).cloned();
+        let is_loaded = |tool: &&Descriptor| meta(tool, "anthropic/alwaysLoad").is_some();
+        let loaded: Vec<_> = tools.iter().filter(is_loaded).map(|tool| &*tool.name).collect();
+        let needed = [
+            "whoami",
+            "help",
+            "list_processes",
+            "spawn_agent",
+            "close_process",
+            "get_process_output",
+            "send_message",
+            "request_human_attention",
+            "timer_fire_when_idle_any",
+            "timer_fire_when_idle_all",
+        ];
+        assert_eq!(loaded, needed);
+        for tool in tools.iter().filter(|tool| !is_loaded(tool)) {
+            let hint = meta(tool, "anthropic/searchHint").unwrap();
+            assert!(hint.as_str().is_some_and(|hint| hint.len() > 8), "{}: {hint}", tool.name);
+        }
     }
 }

@@ -5,16 +5,16 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ToolError;
 use super::process::{label, own};
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 use crate::life::no_such_process;
 
 pub(super) struct RenameProcess;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The process.
+    /// Id or name.
     process_id: String,
-    /// The new label; one that is taken gets a number.
+    /// The new name.
     name: String,
 }
 
@@ -27,10 +27,11 @@ pub(super) struct Answer {
 impl Tool for RenameProcess {
     const NAME: &'static str = "rename_process";
     const TITLE: &'static str = "Rename a process";
-    const DESCRIPTION: &'static str = "Gives a process another label, the one people and other \
-        agents see. A label that is taken gets a number; the answer says which it became.";
+    const DESCRIPTION: &'static str = "Gives a process another name. A name already taken gets a \
+        number.";
     const HELP: &'static str = "Ids never change; use them, not labels, in calls.";
     const EFFECT: Effect = Effect::Sets;
+    const LOADING: Loading = Loading::OnSearch("rename a process");
     type Args = Args;
     type Answer = Answer;
 

@@ -1,11 +1,11 @@
 //! `request_human_attention`: calls for a person.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::error::ToolError;
-use super::process::{Done, find};
-use super::tool::{Call, Effect, Tool};
+use super::process::find;
+use super::tool::{Call, Effect, Loading, Tool};
 use crate::host::now_ms;
 use crate::process::Attention;
 
@@ -16,24 +16,41 @@ const REASON_CHARS: usize = 500;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The process a person should look at: yours, or another.
+    /// Id or name; yours or another.
     process_id: String,
-    /// Why, in a sentence.
+    /// One sentence.
     reason: String,
 }
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// The mark is set.
+    ok: bool,
+    /// Whether a person has patterm's screen open now.
+    watched: bool,
+    /// What to know where nobody has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'static str>,
+}
+
+/// What a caller is told whose mark nobody sees now.
+const NOBODY: &str = "nobody has patterm's screen open now; the mark stays until a person comes, so \
+    do not wait for an answer soon";
 
 impl Tool for RequestHumanAttention {
     const NAME: &'static str = "request_human_attention";
     const TITLE: &'static str = "Call for a person";
-    const DESCRIPTION: &'static str = "Marks a process for a person, with your reason: when a \
-        decision, a login or a permission is needed that is not yours to give. The mark goes when the \
-        person goes there or types into it. It does not wait: end your turn, or go on with something else.";
-    const HELP: &'static str = "A second call replaces the first reason.";
+    const DESCRIPTION: &'static str = "Asks a person to look at a process, with your reason: a \
+        decision, login or permission that is not yours to give. Does not wait for them.";
+    const HELP: &'static str = "A second call replaces the first reason. The mark goes when the \
+        person goes there or types into it. The answer says whether anybody is watching; a mark \
+        that nobody sees yet stays.";
     const EFFECT: Effect = Effect::Sets;
+    const LOADING: Loading = Loading::Always;
     type Args = Args;
-    type Answer = Done;
+    type Answer = Answer;
 
-    async fn call(args: Args, call: Call) -> Result<Done, ToolError> {
+    async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
         let process = find(&call, &args.process_id)?;
         let reason: String = args
             .reason
@@ -48,6 +65,7 @@ impl Tool for RequestHumanAttention {
         let by = call.caller.process().map_or_else(|| "external".into(), ToString::to_string);
         let attention = Attention { reason: reason.to_owned(), by, at: now_ms() };
         call.host.update(&process.id, |process| process.attention = Some(attention))?;
-        Ok(Done::OK)
+        let watched = call.host.is_watched();
+        Ok(Answer { ok: true, watched, note: (!watched).then_some(NOBODY) })
     }
 }

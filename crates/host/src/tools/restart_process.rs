@@ -4,18 +4,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::ToolError;
-use super::process::{own, signal};
-use super::tool::{Call, Effect, Tool};
+use super::process::own;
+use super::signal::{SignalArg, signal};
+use super::tool::{Call, Effect, Loading, Tool};
 use crate::process::{Exit, Process, ProcessId, Status};
 
 pub(super) struct RestartProcess;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The process.
+    /// Id or name.
     process_id: String,
-    /// The first signal, by its number; SIGTERM (15) by default.
-    signal: Option<i64>,
+    /// Number or name; default TERM.
+    signal: Option<SignalArg>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -35,16 +36,17 @@ pub(super) struct Answer {
 impl Tool for RestartProcess {
     const NAME: &'static str = "restart_process";
     const TITLE: &'static str = "Restart a process";
-    const DESCRIPTION: &'static str = "Ends a process as stop_process does, if it runs, and starts \
-        it again in the same entry on a fresh terminal. Says how the last life ended.";
+    const DESCRIPTION: &'static str = "Ends a process as stop_process does, if it runs, and \
+        starts it again in the same entry.";
     const HELP: &'static str = "Its id, name and output offsets stay the same.";
     const EFFECT: Effect = Effect::Destroys;
+    const LOADING: Loading = Loading::OnSearch("restart a process");
     type Args = Args;
     type Answer = Answer;
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
         let process = own(&call, &args.process_id)?;
-        let signal = signal(args.signal)?;
+        let signal = signal(args.signal.as_ref())?.number();
         let work = call.detached(move |host| async move {
             host.can_restart(&process)?;
             let ended = match process.status.is_alive() {

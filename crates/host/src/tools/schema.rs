@@ -16,26 +16,39 @@ pub(super) fn of_arguments<T: JsonSchema>() -> Object {
     schema
 }
 
-/// The schema of a tool's answer or of its failure: TypeScript clients check the structured
-/// content of failures against it too, and throw the failure away where it does not fit.
+/// The schema of a tool's answer, with a description of each field: what `help` explains.
 pub(super) fn of_answer<T: JsonSchema>() -> Object {
     // What is left out where it is empty is not required, in an answer.
     let mut schema = of::<T>(Contract::Serialize);
     schema.remove("additionalProperties");
-    let required = schema.remove("required").unwrap_or_else(|| Value::Array(Vec::new()));
-    let answer_or_failure = json!([{ "required": required }, { "required": ["error"] }]);
-    schema.insert("anyOf".into(), answer_or_failure);
-    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
-        let text = json!({ "type": "string" });
-        let failure = json!({
-            "type": "object",
-            "description": "Only where the call failed.",
-            "properties": { "kind": text, "message": text },
-            "required": ["kind", "message"],
-        });
-        properties.insert("error".into(), failure);
-    }
     schema
+}
+
+/// The schema of an answer as clients are given it: the members that every answer has and their
+/// types, or all members where none is certain. Every client reads all of these schemas at its
+/// start, so they hold no more; `help` explains each member. A failure fits as well, since
+/// TypeScript clients check the structured content of failures against it, and throw the failure
+/// away where it does not fit.
+pub(super) fn listed_answer(answer: &Object) -> Object {
+    let members = answer.get("properties").and_then(Value::as_object);
+    let certain = |name: &String| is_required(answer, name);
+    let all = !members.into_iter().flatten().any(|(name, _)| certain(name));
+    let listed = members.into_iter().flatten().filter(|(name, _)| all || certain(name));
+    let listed: Object = listed.map(|(name, member)| (name.clone(), outline(member))).collect();
+    let schema = [("type", "object".into()), ("properties", Value::Object(listed))];
+    schema.into_iter().map(|(keyword, value)| (keyword.to_owned(), value)).collect()
+}
+
+/// A member's values, where they are few, or its type.
+fn outline(member: &Value) -> Value {
+    let keyword = |name: &'static str| member.get(name).map(|value| json!({ name: value }));
+    keyword("enum").or_else(|| keyword("type")).unwrap_or(Value::Bool(true))
+}
+
+/// Whether an object always has this member.
+pub(super) fn is_required(schema: &Object, name: &str) -> bool {
+    let required = schema.get("required").and_then(Value::as_array);
+    required.is_some_and(|required| required.iter().any(|one| one == name))
 }
 
 fn of<T: JsonSchema>(contract: Contract) -> Object {
@@ -72,6 +85,11 @@ fn simplify(schema: &mut Value) {
                     object.insert("type".into(), only);
                 }
             }
+            if let Some(choices) = object.get("oneOf").and_then(constants) {
+                object.remove("oneOf");
+                object.insert("type".into(), "string".into());
+                object.insert("enum".into(), choices);
+            }
             if let Some(Value::Array(choices)) = object.get_mut("enum") {
                 choices.retain(|choice| !choice.is_null());
             }
@@ -90,15 +108,16 @@ fn simplify(schema: &mut Value) {
     }
 }
 
+/// The values of a choice between constants, each of which has words of its own.
+fn constants(choices: &Value) -> Option<Value> {
+    let choices = choices.as_array()?;
+    choices.iter().map(|choice| choice.get("const").cloned()).collect()
+}
+
 /// Checks arguments against their schema and brings them into the form the types read: a `null`
 /// for an optional one means that it is absent, and `3.0` is an integer.
 pub(super) fn check(schema: &Object, mut arguments: Object) -> Result<Object, ToolError> {
-    let required = |name: &str| {
-        schema
-            .get("required")
-            .and_then(Value::as_array)
-            .is_some_and(|r| r.iter().any(|r| r == name))
-    };
+    let required = |name: &str| is_required(schema, name);
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
         return Ok(arguments);
     };
@@ -134,21 +153,23 @@ fn check_value(name: &str, property: &Value, value: &mut Value) -> Result<(), To
     };
     if let Some(whole) = value.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < 9e15)
         && value.is_f64()
-        && property.get("type").is_some_and(|t| t == "integer")
+        && kinds(property).contains(&"integer")
     {
         #[expect(clippy::cast_possible_truncation, reason = "whole and below 2^53")]
         let integer = whole as i64;
         *value = integer.into();
     }
-    let fits = match property.get("type").and_then(Value::as_str) {
-        Some("string") => value.is_string(),
-        Some("integer") => value.is_i64() || value.is_u64(),
-        Some("number") => value.is_number(),
-        Some("boolean") => value.is_boolean(),
-        Some("array") => value.is_array(),
-        Some("object") => value.is_object(),
+    let is_of = |kind: &str| match kind {
+        "string" => value.is_string(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
         _ => true,
     };
+    let kinds = kinds(property);
+    let fits = kinds.is_empty() || kinds.into_iter().any(is_of);
     let listed = |choices: &Value| choices.as_array().is_none_or(|c| c.contains(value));
     let low = property.get("minimum").and_then(Value::as_f64);
     let below = low.is_some_and(|low| value.as_f64().is_some_and(|n| n < low));
@@ -173,26 +194,36 @@ fn check_value(name: &str, property: &Value, value: &mut Value) -> Result<(), To
     }
 }
 
+/// The types that a field takes.
+fn kinds(property: &Value) -> Vec<&str> {
+    match property.get("type") {
+        Some(Value::String(kind)) => vec![kind],
+        Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// What a field takes, in words.
 fn wanted(property: &Value) -> String {
     if let Some(choices) = property.get("enum").and_then(Value::as_array) {
         let choices: Vec<_> = choices.iter().map(Value::to_string).collect();
         return format!("one of {}", choices.join(", "));
     }
-    let kind = |property: &Value| property.get("type").and_then(Value::as_str).map(str::to_owned);
-    let wanted = match kind(property).as_deref() {
-        Some("array") => {
+    let kind = |property: &Value| kinds(property).first().map(|kind| (*kind).to_owned());
+    let one = |name: &str| match name {
+        "array" => {
             let item = property.get("items").and_then(kind).unwrap_or_else(|| "value".into());
             format!("an array of {item}s")
         }
-        Some("object") => {
+        "object" => {
             let member = property.get("additionalProperties").and_then(kind);
             format!("an object of {}s", member.unwrap_or_else(|| "value".into()))
         }
-        Some("integer") => "an integer".into(),
-        Some(kind) => format!("a {kind}"),
-        None => "another value".into(),
+        "integer" => "an integer".into(),
+        kind => format!("a {kind}"),
     };
+    let all: Vec<_> = kinds(property).into_iter().map(one).collect();
+    let wanted = if all.is_empty() { "another value".to_owned() } else { all.join(" or ") };
     match property.get("minimum") {
         Some(low) => format!("{wanted} from {low} up"),
         None => wanted,
@@ -267,8 +298,12 @@ mod tests {
 
     #[test]
     fn what_an_answer_may_leave_out_is_not_required() {
-        let schema = Value::from(of_answer::<Answer>());
-        assert_eq!(schema["anyOf"][0]["required"], json!(["name"]));
+        let schema = of_answer::<Answer>();
+        assert_eq!(schema["required"], json!(["name"]));
+        assert_eq!(
+            Value::from(listed_answer(&schema)),
+            json!({"type": "object", "properties": {"name": {"type": "string"}}})
+        );
         let answer = Answer { name: "n".into(), watched: Vec::new(), again: false, exit: None };
         assert_eq!(json!(answer), json!({"name": "n"}));
     }

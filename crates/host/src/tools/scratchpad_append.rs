@@ -5,29 +5,30 @@ use serde::Deserialize;
 
 use super::error::ToolError;
 use super::scratchpad::{Written, author, name, with_pads};
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 use crate::pads::Pads;
 
 pub(super) struct ScratchpadAppend;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The scratchpad's name; where there is none, it is created.
+    /// Its name.
     name: String,
-    /// What to add, exactly; end it with a newline.
+    /// What to add.
     content: String,
 }
 
 impl Tool for ScratchpadAppend {
     const NAME: &'static str = "scratchpad_append";
     const TITLE: &'static str = "Append to a scratchpad";
-    const DESCRIPTION: &'static str = "Adds text at the end of a scratchpad, whole and in order with \
-        what others add at the same time; creates it if there is none. Needs no revision and never \
-        conflicts: the right tool for findings, logs and status lines. No newline is added: end your \
-        text with one.";
-    const HELP: &'static str = "When the call has answered, the text is on the disk. A call that fails \
-        because the server went away may have been carried out: read before you append again.";
+    const DESCRIPTION: &'static str = "Adds text at the end of a scratchpad, creating it if \
+        needed. Never conflicts. End the text with a newline.";
+    const HELP: &'static str = "The right tool for findings, logs and status lines; what several \
+        callers append at the same time stays whole and in order. When the call has answered, \
+        the text is on the disk. A call that fails because the server went away may have been \
+        carried out: read before you append again.";
     const EFFECT: Effect = Effect::Adds;
+    const LOADING: Loading = Loading::OnSearch("add to a shared note");
     type Args = Args;
     type Answer = Written;
 

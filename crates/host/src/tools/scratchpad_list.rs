@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ToolError;
 use super::scratchpad::{PadSummary, with_pads};
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 use crate::pads::Pads;
 
 pub(super) struct ScratchpadList;
@@ -26,13 +26,13 @@ pub(super) struct Answer {
 impl Tool for ScratchpadList {
     const NAME: &'static str = "scratchpad_list";
     const TITLE: &'static str = "List scratchpads";
-    const DESCRIPTION: &'static str = "Lists the project's scratchpads, the notes that agents and \
-        people share: name, size, revision, when and by whom each was changed. Look here before you \
-        begin one: the plan may exist already.";
-    const HELP: &'static str = "changed_by is an agent's process id and name, `external` for a call \
-        by nobody's agent, or `a person's editor` where the file itself was edited. A revision that is \
-        the one you read means that nothing changed since.";
+    const DESCRIPTION: &'static str = "Lists the project's scratchpads, notes that agents and \
+        people share. Look here before you begin one.";
+    const HELP: &'static str = "changed_by is an agent's process id and name, `external` for a \
+        call by nobody's agent, or `a person's editor` where the file itself was edited. A \
+        revision that is the one you read means that nothing changed since.";
     const EFFECT: Effect = Effect::Reads;
+    const LOADING: Loading = Loading::OnSearch("shared notes, plans, findings");
     type Args = Args;
     type Answer = Answer;
 

@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ToolError;
 use super::scratchpad::{name, with_pads};
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 
 pub(super) struct ScratchpadRead;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The scratchpad's name, as scratchpad_list gives it.
+    /// Its name.
     name: String,
 }
 
@@ -32,12 +32,12 @@ pub(super) struct Answer {
 impl Tool for ScratchpadRead {
     const NAME: &'static str = "scratchpad_read";
     const TITLE: &'static str = "Read a scratchpad";
-    const DESCRIPTION: &'static str = "Returns all of a scratchpad's Markdown and its revision. Others \
-        write to it too: read it again right before you change it, and hand the revision to \
-        scratchpad_write.";
-    const HELP: &'static str = "An edit that a person made to the file is there at once, with a revision \
-        of its own.";
+    const DESCRIPTION: &'static str = "Returns a scratchpad's Markdown and its revision.";
+    const HELP: &'static str = "Others write to it too: read it again right before you change \
+        it, and pass the revision to scratchpad_write. An edit that a person made to the file is \
+        there at once, with a revision of its own.";
     const EFFECT: Effect = Effect::Reads;
+    const LOADING: Loading = Loading::OnSearch("read a shared note");
     type Args = Args;
     type Answer = Answer;
 

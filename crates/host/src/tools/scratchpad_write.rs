@@ -5,34 +5,33 @@ use serde::Deserialize;
 
 use super::error::ToolError;
 use super::scratchpad::{Written, author, name, with_pads};
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 use crate::pads::Pads;
 
 pub(super) struct ScratchpadWrite;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The scratchpad's name: a plain one, without a path, for example `plan`.
+    /// A plain name such as `plan`.
     name: String,
-    /// All of its new content, in Markdown.
+    /// All of it, Markdown.
     content: String,
-    /// The revision that scratchpad_read gave you with what you changed. Leave it out only to create
-    /// a scratchpad.
+    /// The revision you read; leave it out only to create.
     expected_revision: Option<String>,
 }
 
 impl Tool for ScratchpadWrite {
     const NAME: &'static str = "scratchpad_write";
     const TITLE: &'static str = "Write a scratchpad";
-    const DESCRIPTION: &'static str = "Replaces ALL of a scratchpad, if expected_revision still is its \
-        revision; without expected_revision it only creates. On conflict nothing was written: read it \
-        again, bring your change into what it says now, and write that; never resend your old text \
-        with the new revision, it would wipe out somebody's words. To only add something, use \
-        scratchpad_append, which has no conflicts.";
-    const HELP: &'static str = "The conflict's error has the current revision, and changed_by. When the \
-        call has answered, the content is on the disk; it is written whole or not at all. The answer's \
-        revision is the one to expect in your next write.";
+    const DESCRIPTION: &'static str = "Replaces ALL of a scratchpad if expected_revision is \
+        still its revision; without one it only creates. On conflict nothing was written: read \
+        again, merge, write. To add something: scratchpad_append.";
+    const HELP: &'static str = "Never resend your old text with the new revision: it would wipe \
+        out somebody's words. The conflict's error has the current revision, and changed_by. \
+        When the call has answered, the content is on the disk; it is written whole or not at \
+        all. The answer's revision is the one to expect in your next write.";
     const EFFECT: Effect = Effect::Sets;
+    const LOADING: Loading = Loading::OnSearch("create or change a shared note");
     type Args = Args;
     type Answer = Written;
 

@@ -1,12 +1,15 @@
 //! `search_output`: lines of a process's output that match.
 
+use std::collections::VecDeque;
+
 use patterm_screen::Line;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::ToolError;
+use super::paging::Order;
 use super::process::life;
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 use super::{pattern, raw_search};
 use crate::plane::Live;
 
@@ -31,33 +34,44 @@ enum SearchKind {
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The process.
+    /// Id or name.
     process_id: String,
-    /// A regular expression (Rust syntax; no look-around, no back-references).
+    /// A Rust regex.
     pattern: String,
-    /// `rendered` (default): lines as the screen showed them. `raw`: the bytes as they came.
+    /// `raw`: the bytes with their escape sequences.
     #[serde(default)]
     kind: SearchKind,
-    /// How many matches at the most; 20 by default. The first ones are returned.
+    /// Default 20.
     limit: Option<u64>,
-    /// How many lines before and after each match.
+    /// The oldest (default) or newest matches.
+    #[serde(default)]
+    order: Order,
+    /// `next` of the last answer.
+    from: Option<u64>,
+    /// Lines before and after each.
     context: Option<u64>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Answer {
-    /// The matching lines, oldest first.
+    /// The matching lines: oldest first, or newest first with order last.
     matches: Vec<Match>,
     /// How many there are in all.
     total: u64,
-    /// There are more than were returned.
+    /// There are more than were returned; the same as `more`.
     truncated: bool,
+    /// There are more: call again with `from` = `next`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    more: bool,
+    /// Where the next page begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<u64>,
 }
 
 /// A line that matches.
 #[derive(Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(super) struct Match {
-    /// Its number.
+    /// Its number, from 1.
     pub(super) line: u64,
     /// Where in the output it begins.
     pub(super) offset: u64,
@@ -68,12 +82,14 @@ pub(super) struct Match {
 impl Tool for SearchOutput {
     const NAME: &'static str = "search_output";
     const TITLE: &'static str = "Search output";
-    const DESCRIPTION: &'static str = "Finds lines in all a process printed, those that scrolled \
-        away included, by a regular expression: line number, offset and text of each, and how many \
-        there are in all. Better than reading everything.";
-    const HELP: &'static str = "Lines that the terminal wrapped are one line. With kind raw the \
-        bytes are searched as they came, escape sequences included; `^` and `$` are line ends.";
+    const DESCRIPTION: &'static str = "Finds lines by a regular expression in all that a process \
+        printed.";
+    const HELP: &'static str = "What scrolled away is searched as well. Lines that the terminal \
+        wrapped are one line. With kind raw the bytes are searched as they came, escape \
+        sequences included; `^` and `$` are line ends. `more` says that there are more matches: \
+        call again with from set to `next`.";
     const EFFECT: Effect = Effect::Reads;
+    const LOADING: Loading = Loading::OnSearch("grep a process's output");
     type Args = Args;
     type Answer = Answer;
 
@@ -83,43 +99,102 @@ impl Tool for SearchOutput {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let context = args.context.unwrap_or(0).min(MOST_CONTEXT);
         let context = usize::try_from(context).unwrap_or(0);
+        let page = Page { from: args.from, order: args.order, limit };
         // Megabytes are looked through: not on the thread that answers everybody.
-        let work: Box<dyn FnOnce() -> (Vec<Match>, u64) + Send> = match args.kind {
+        let work: Box<dyn FnOnce() -> Hits + Send> = match args.kind {
             SearchKind::Rendered => {
+                pattern::check_one_line(&args.pattern)?;
                 let pattern = pattern::compile(&args.pattern)?;
-                Box::new(move || rendered(&live, &pattern, limit, context))
+                Box::new(move || rendered(&live, &pattern, page, context))
             }
             SearchKind::Raw => {
                 let pattern = pattern::compile_bytes(&args.pattern)?;
-                Box::new(move || raw_search::search(&live.log, &pattern, limit, context))
+                Box::new(move || raw_search::search(&live.log, &pattern, page, context))
             }
         };
-        let (matches, total) = call.blocking(work).await?;
-        let truncated = total > matches.len() as u64;
-        Ok(Answer { matches, total, truncated })
+        let hits = call.blocking(work).await?;
+        let (more, next) = (hits.more, hits.next());
+        let matches = hits.matches.into_iter().map(|(_, found)| found);
+        let matches: Vec<_> = match args.order {
+            Order::First => matches.collect(),
+            Order::Last => matches.rev().collect(),
+        };
+        Ok(Answer { matches, total: hits.total, truncated: more, more, next })
     }
 }
 
-fn rendered(
-    live: &Live,
-    pattern: &regex::Regex,
-    limit: usize,
-    context: usize,
-) -> (Vec<Match>, u64) {
+/// Which matches are wanted: so many, from a position that the last page told.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Page {
+    pub(super) from: Option<u64>,
+    pub(super) order: Order,
+    pub(super) limit: usize,
+}
+
+/// The matches of a page, oldest first, as they are found. Each has a position that only grows: the
+/// line's number where lines are searched, since a program may print them in any order, and the
+/// offset where bytes are.
+#[derive(Debug)]
+pub(super) struct Hits {
+    page: Page,
+    pub(super) matches: VecDeque<(u64, Match)>,
+    /// How many there are in all.
+    pub(super) total: u64,
+    /// There are more behind the page, or before it with order last.
+    more: bool,
+}
+
+impl Hits {
+    pub(super) fn of(page: Page) -> Self {
+        Self { page, matches: VecDeque::new(), total: 0, more: false }
+    }
+
+    /// Counts a matching line, and takes it if it belongs to the page.
+    pub(super) fn hit(&mut self, position: u64, take: impl FnOnce() -> Match) {
+        let Page { from, order, limit } = self.page;
+        self.total += 1;
+        let full = self.matches.len() >= limit;
+        match order {
+            Order::First if from.is_some_and(|from| position < from) => return,
+            Order::Last if from.is_some_and(|from| position >= from) => return,
+            Order::First if full => {
+                self.more = true;
+                return;
+            }
+            Order::Last if full => {
+                self.more = true;
+                self.matches.pop_front();
+            }
+            Order::First | Order::Last => {}
+        }
+        if limit > 0 {
+            self.matches.push_back((position, take()));
+        }
+    }
+
+    /// Where the next page begins, if there is one.
+    fn next(&self) -> Option<u64> {
+        let position = match self.page.order {
+            Order::First => self.matches.back().map(|(position, _)| position + 1),
+            Order::Last => self.matches.front().map(|(position, _)| *position),
+        };
+        position.filter(|_| self.more)
+    }
+}
+
+fn rendered(live: &Live, pattern: &regex::Regex, page: Page, context: usize) -> Hits {
     let screen = live.screen();
     let lines: Vec<Line<'_>> = screen.lines(0).collect();
-    let mut found = Vec::new();
-    let mut total = 0;
+    let mut hits = Hits::of(page);
     for (at, line) in lines.iter().enumerate() {
         if !pattern.is_match(&line.text) {
             continue;
         }
-        total += 1;
-        if found.len() < limit {
+        hits.hit(line.number, || {
             let around = at.saturating_sub(context)..(at + context + 1).min(lines.len());
             let text: Vec<_> = lines[around].iter().map(|line| line.text.trim_end()).collect();
-            found.push(Match { line: line.number, offset: line.offset, text: text.join("\n") });
-        }
+            Match { line: line.number + 1, offset: line.offset, text: text.join("\n") }
+        });
     }
-    (found, total)
+    hits
 }

@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ToolError;
 use super::process::{find, may_act_on};
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 
 pub(super) struct SelectProcess;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The process.
+    /// Id or name.
     process_id: String,
 }
 
@@ -46,13 +46,14 @@ fn is_zero(count: &usize) -> bool {
 impl Tool for SelectProcess {
     const NAME: &'static str = "select_process";
     const TITLE: &'static str = "Show a process";
-    const DESCRIPTION: &'static str = "Brings a process of yours to the front in every attached view, \
-        for the person to look at. It never takes the keyboard from a person: where one typed within the \
-        last 5 seconds or has unfinished text in a prompt, and for a process that is not yours, it is \
-        only marked. The answer says which of the two happened, or that nobody is watching.";
+    const DESCRIPTION: &'static str = "Brings a process of yours to the front in every attached \
+        view. Where a person is typing, and for a process that is not yours, it is only marked.";
     const HELP: &'static str = "To call for the person, use request_human_attention; this only \
-        decides what is seen.";
+        decides what is seen. A person who typed within the last 5 seconds, or has unfinished text \
+        in a prompt, keeps the keyboard. The answer says `shown`, `marked`, or that nobody is \
+        watching.";
     const EFFECT: Effect = Effect::Sets;
+    const LOADING: Loading = Loading::OnSearch("show a process to the person");
     type Args = Args;
     type Answer = Answer;
 

@@ -10,8 +10,9 @@ use tokio::time::Instant;
 
 use super::error::{ErrorKind, ToolError};
 use super::get_process_output::{Answer as Output, STREAM_BYTES};
+use super::paging::Wanted;
 use super::process::own;
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 use crate::caller::Caller;
 use crate::delivery::{Receipt, ReceiptState};
 use crate::plane::{INPUT_BYTES, Live};
@@ -21,6 +22,11 @@ pub(super) struct SendInput;
 
 /// The longest time to wait for what comes out.
 const MOST_WAIT_MS: u64 = 60_000;
+
+/// Where a tail is wanted and no time is said: how long the program may take to begin, and how long
+/// it must be quiet then to be taken for done.
+const TAIL_PATIENCE: Duration = Duration::from_secs(1);
+const TAIL_QUIET: Duration = Duration::from_millis(100);
 
 /// How long a program may take to read before the receipt says that it does not, and how often
 /// that is looked at.
@@ -46,20 +52,20 @@ enum Tail {
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The process.
+    /// Id or name.
     process_id: String,
-    /// `text` types, `paste` pastes a block, `key` presses one key.
+    /// `key` presses one key.
     kind: InputKind,
-    /// What to type or paste.
+    /// For text and paste.
     text: Option<String>,
-    /// The key: enter, escape, tab, shift+tab, up, f1, ctrl+c, alt+enter, …
+    /// enter, escape, tab, up, f1, ctrl+c, …
     key: Option<String>,
-    /// Press Enter afterwards.
+    /// Press Enter after it.
     #[serde(default)]
     submit: bool,
-    /// How long to wait, in milliseconds, before the tail is taken; 0 by default.
+    /// Wait before the tail is read.
     wait_ms: Option<u64>,
-    /// What to return: `none` (default), `stream` for what was printed since, `grid` for the screen.
+    /// Return what it printed since (`stream`) or its screen (`grid`).
     #[serde(default)]
     tail_mode: Tail,
 }
@@ -78,15 +84,18 @@ pub(super) struct Answer {
 impl Tool for SendInput {
     const NAME: &'static str = "send_input";
     const TITLE: &'static str = "Type into a process";
-    const DESCRIPTION: &'static str = "Types text, pastes a block, or presses a key in a process's \
-        terminal, encoded for what its program has switched on. `submit` presses Enter after it. \
-        With wait_ms and tail_mode it also returns what came out. This is the hand on the keyboard: \
-        it answers dialogs too. To talk to another agent use send_message.";
-    const HELP: &'static str = "Use paste for more than a line: programs that support it get the \
-        block as one paste. Keys: enter, escape, tab, space, backspace, delete, insert, up, down, \
-        left, right, home, end, page-up, page-down, f1 to f12, any character, and ctrl+, alt+, \
-        shift+ before them.";
+    const DESCRIPTION: &'static str = "Types text, pastes a block or presses a key in a \
+        process's terminal. It answers dialogs too. To talk to an agent use send_message.";
+    const HELP: &'static str = "It is encoded for the modes that the program has set. `submit` \
+        presses Enter afterwards. Use paste for more than a line: programs that support it get \
+        the block as one paste. Keys: enter, escape, tab, space, backspace, delete, insert, up, \
+        down, left, right, home, end, page-up, page-down, f1 to f12, any character, and ctrl+, \
+        alt+, shift+ before them; `C-c`, `ctrl-c`, `^C` and `ArrowUp` are understood as well. A \
+        tail_mode without wait_ms waits until the program has printed something and is quiet \
+        again, at most a second.";
     const EFFECT: Effect = Effect::Adds;
+    const LOADING: Loading =
+        Loading::OnSearch("type keys or text into a terminal, answer a dialog");
     type Args = Args;
     type Answer = Answer;
 
@@ -116,15 +125,34 @@ impl Tool for SendInput {
                 if args.submit { Some(written(&live).await) } else { None }
             }
         };
-        if wait > 0 {
-            tokio::time::sleep(Duration::from_millis(wait)).await;
+        match args.wait_ms {
+            None if args.tail_mode != Tail::None => until_quiet(&live, before).await,
+            None | Some(0) => {}
+            Some(wait) => tokio::time::sleep(Duration::from_millis(wait)).await,
         }
         let output = match args.tail_mode {
             Tail::None => None,
-            Tail::Stream => Some(Output::stream(&live, before, STREAM_BYTES)),
+            Tail::Stream => Some(Output::stream(&live, Wanted::from(before, STREAM_BYTES))),
             Tail::Grid => Some(Output::grid(&live, None)),
         };
         Ok(Answer { ok: true, receipt, output })
+    }
+}
+
+/// Waits until what a program prints in answer is over, as far as one can see, but not for long.
+async fn until_quiet(live: &Live, before: u64) {
+    let mut watch = live.watch();
+    let deadline = Instant::now() + TAIL_PATIENCE;
+    let begun = watch.wait_for(|progress| progress.parsed > before || progress.is_over());
+    if tokio::time::timeout_at(deadline, begun).await.is_err() {
+        return;
+    }
+    loop {
+        let quiet = deadline.min(Instant::now() + TAIL_QUIET);
+        match tokio::time::timeout_at(quiet, watch.changed()).await {
+            Ok(Ok(())) if Instant::now() < deadline => {}
+            _ => return,
+        }
     }
 }
 

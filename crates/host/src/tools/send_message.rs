@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{ErrorKind, ToolError};
 use super::process::find;
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 use crate::caller::Caller;
 use crate::delivery::{NewDelivery, Receipt, Source, check_text};
 use crate::host::Host;
@@ -15,9 +15,9 @@ pub(super) struct SendMessage;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The agent that gets it.
+    /// Id or name.
     target_process_id: String,
-    /// The message.
+    /// The text.
     message: String,
 }
 
@@ -32,18 +32,17 @@ pub(super) struct Answer {
 impl Tool for SendMessage {
     const NAME: &'static str = "send_message";
     const TITLE: &'static str = "Message an agent";
-    const DESCRIPTION: &'static str = "Puts a message into another agent's pane as a turn, tagged \
-        with who you are, and returns at once with a receipt: delivered, queued (it waits until the \
-        agent can take it, and is not lost) or stalled, and why. Never send it again because it is \
-        queued. The answer comes into YOUR OWN pane as a new turn: set an idle timer and end your \
-        turn. Never wait for it with wait_for_pattern on the other agent: that would wait until its \
-        timeout. What is no agent gets send_input.";
+    const DESCRIPTION: &'static str = "Sends a message to another agent as a turn. Returns at \
+        once with a receipt: delivered, queued (it will arrive; do not send it again) or \
+        stalled. The answer arrives in YOUR OWN pane as a new turn: set an idle timer and end \
+        your turn; never wait_for_pattern on the other agent.";
     const HELP: &'static str = "Tags: [orchestrator] from an agent above, [sub-agent:NAME] from \
         below, [agent:NAME] from the side, [human], [external]. A message waits while the agent \
         starts, asks a person for a permission, or has a half-typed draft in its prompt. Very long \
         ones become a file of the project and the turn points to it. get_project_status lists the \
         last messages with their receipts as they are now.";
     const EFFECT: Effect = Effect::Adds;
+    const LOADING: Loading = Loading::Always;
     type Args = Args;
     type Answer = Answer;
 

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::error::ToolError;
 use super::process::{Started, folder, label};
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 use crate::life::{NewProcess, SIZE};
 use crate::process::{Kind, Recipe};
 
@@ -22,20 +22,19 @@ enum SpawnKind {
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// `terminal` for an interactive shell, `command` for a program; by default `command` where
-    /// argv is given, else `terminal`.
+    /// Default: `command` with argv, else `terminal`, a shell.
     kind: Option<SpawnKind>,
-    /// The name of a process that patterm.toml declares; it says everything else about it.
+    /// A process that patterm.toml declares, instead of argv.
     preset: Option<String>,
-    /// The program and its arguments, for example ["npm", "run", "dev"].
+    /// Program and arguments.
     argv: Option<Vec<String>>,
-    /// A label; one that is taken gets a number.
+    /// Default: the program's.
     name: Option<String>,
-    /// Where it starts, relative to the project.
+    /// Relative to the project.
     working_dir: Option<String>,
-    /// Environment variables beyond the usual ones.
+    /// Extra variables.
     env: Option<BTreeMap<String, String>>,
-    /// Run argv as a command line, through `sh -lc`.
+    /// Run argv as a command line, by `sh -lc`.
     #[serde(default)]
     shell: bool,
 }
@@ -43,17 +42,19 @@ pub(super) struct Args {
 impl Tool for SpawnProcess {
     const NAME: &'static str = "spawn_process";
     const TITLE: &'static str = "Start a process";
-    const DESCRIPTION: &'static str = "Starts a terminal or a command (dev server, test run, REPL, \
-        …) in a pane of its own, under you, and returns its id at once. It goes on until it ends or \
-        you close it: whoever spawns closes. For another agent use spawn_agent, never this. Read it \
-        with get_process_output, wait for a line with wait_for_pattern, type with send_input.";
-    const HELP: &'static str = "With preset it is a process that patterm.toml declares: it has one \
-        entry that all agents share, so one that runs is already_running, and nobody but a person \
-        closes it. What it needs is started first: then the answer's status is not running yet, and \
-        get_process_status says what it waits for. Without argv it is a terminal: your $SHELL, ready for send_input. A \
-        bad executable or a missing folder is an error, and no process is left behind. The process \
-        gets a real terminal of 24 rows and 80 columns.";
+    const DESCRIPTION: &'static str = "Starts a command or a terminal under you in its own pane \
+        and returns at once. Whoever spawns closes. For agents use spawn_agent. Then \
+        wait_for_pattern, get_process_output, send_input.";
+    const HELP: &'static str = "With preset it is a process that patterm.toml declares: it has \
+        one entry that all agents share, so one that runs is already_running, and nobody but a \
+        person closes it. What it needs is started first: then the answer's status is not \
+        running yet, and get_process_status says what it waits for. Without argv it is a \
+        terminal: your $SHELL, ready for send_input. A bad executable or a missing folder is an \
+        error, and no process is left behind. The process gets a real terminal of 24 rows and 80 \
+        columns.";
     const EFFECT: Effect = Effect::Adds;
+    const LOADING: Loading =
+        Loading::OnSearch("run a command, dev server, test or shell in a pane");
     type Args = Args;
     type Answer = Started;
 
@@ -69,6 +70,8 @@ impl Tool for SpawnProcess {
             }
         };
         let env = args.env.unwrap_or_default();
+        // Without a command line there is nothing for `sh` to run: it is the terminal itself.
+        let through_shell = args.shell && args.argv.is_some();
         let argv = args.argv.unwrap_or_else(|| vec![shell(&env, &call)]);
         let Some(program) = argv.first().filter(|program| !program.is_empty()) else {
             return Err(ToolError::invalid("argv", "names no program"));
@@ -77,7 +80,7 @@ impl Tool for SpawnProcess {
             Some(given) => label(given)?.to_owned(),
             None => name_of(program),
         };
-        let argv = match args.shell {
+        let argv = match through_shell {
             true => vec!["sh".into(), "-lc".into(), argv.join(" ")],
             false => argv,
         };

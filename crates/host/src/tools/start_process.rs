@@ -5,26 +5,27 @@ use serde::Deserialize;
 
 use super::error::ToolError;
 use super::process::{Started, own};
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 
 pub(super) struct StartProcess;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The process.
+    /// Id or name.
     process_id: String,
 }
 
 impl Tool for StartProcess {
     const NAME: &'static str = "start_process";
     const TITLE: &'static str = "Start a process again";
-    const DESCRIPTION: &'static str = "Starts a command or terminal that exited or was stopped \
-        again, in the same entry and on a fresh terminal. Its output offsets go on. One that runs \
-        is already_running: restart_process ends it first.";
-    const HELP: &'static str = "An agent is started again only where its preset says how its \
-        conversation is resumed; otherwise the answer is unavailable. Where its CLI never told the \
+    const DESCRIPTION: &'static str = "Starts an ended process again in the same entry, on a \
+        fresh terminal.";
+    const HELP: &'static str = "One that runs is already_running: restart_process ends it first. \
+        Output offsets go on. An agent is started again only where its preset says how to resume \
+        its conversation; otherwise the answer is unavailable. Where its CLI never reported the \
         id of its conversation it begins a new one, and began_anew says so.";
     const EFFECT: Effect = Effect::Adds;
+    const LOADING: Loading = Loading::OnSearch("start an exited or stopped process again");
     type Args = Args;
     type Answer = Started;
 

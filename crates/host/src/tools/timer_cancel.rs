@@ -6,24 +6,25 @@ use serde::Deserialize;
 use super::error::ToolError;
 use super::process::Done;
 use super::timer::own_timer;
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 
 pub(super) struct TimerCancel;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The timer.
+    /// Its id.
     timer_id: String,
 }
 
 impl Tool for TimerCancel {
     const NAME: &'static str = "timer_cancel";
     const TITLE: &'static str = "Cancel a timer";
-    const DESCRIPTION: &'static str = "Removes one of your timers before it fires. One that has \
-        fired already is not_found, and the error says so: its text is on its way to the owner.";
-    const HELP: &'static str = "Yours are those that you own and those that you set for others; an \
-        external caller's are all. Others are not_owner.";
+    const DESCRIPTION: &'static str = "Cancels one of your timers before it fires.";
+    const HELP: &'static str = "One that fired already is not_found, and the error says so: its \
+        text is on its way to the owner. Yours are those that you own and those that you set for \
+        others; an external caller's are all. Others are not_owner.";
     const EFFECT: Effect = Effect::Destroys;
+    const LOADING: Loading = Loading::OnSearch("cancel a timer");
     type Args = Args;
     type Answer = Done;
 

@@ -2,7 +2,7 @@
 
 use super::error::ToolError;
 use super::idle_timer::{Answer, Args, set};
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 use crate::timers::Mode;
 
 pub(super) struct TimerFireWhenIdleAll;
@@ -10,10 +10,9 @@ pub(super) struct TimerFireWhenIdleAll;
 impl Tool for TimerFireWhenIdleAll {
     const NAME: &'static str = "timer_fire_when_idle_all";
     const TITLE: &'static str = "Wake me when all are idle";
-    const DESCRIPTION: &'static str = "Wakes you with a text as a fresh turn when all watched \
-        processes are idle, exited or closed. Those idle now count, so it may fire at once. This \
-        is how to wait for agents: hand out the work, set the timer, then END YOUR TURN; never \
-        poll, never wait_for_pattern on an agent. With one watched process: wake me when it is done.";
+    const DESCRIPTION: &'static str = "Wakes you with a text as a new turn when all watched \
+        processes are idle, exited or closed. Those idle now count, so it may fire at once. Set \
+        it, then END YOUR TURN.";
     const HELP: &'static str = "The text comes after one [system] line that says how each of them \
         stands, or that max_wait_seconds are over. All must be idle at the same time: one that \
         works again is waited for again. Idle means idle for a second or more; an agent that \
@@ -23,6 +22,7 @@ impl Tool for TimerFireWhenIdleAll {
         newest max_wait_seconds. A paused one does not listen; resumed, it looks at them as they \
         are then.";
     const EFFECT: Effect = Effect::Adds;
+    const LOADING: Loading = Loading::Always;
     type Args = Args;
     type Answer = Answer;
 

@@ -2,7 +2,7 @@
 
 use super::error::ToolError;
 use super::idle_timer::{Answer, Args, set};
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 use crate::timers::Mode;
 
 pub(super) struct TimerFireWhenIdleAny;
@@ -10,11 +10,10 @@ pub(super) struct TimerFireWhenIdleAny;
 impl Tool for TimerFireWhenIdleAny {
     const NAME: &'static str = "timer_fire_when_idle_any";
     const TITLE: &'static str = "Wake me when one falls idle";
-    const DESCRIPTION: &'static str = "Wakes you with a text as a fresh turn when any watched \
-        process becomes idle, exits or is closed. This is how to wait for agents: hand out the \
-        work, set the timer, then END YOUR TURN; never poll, never wait_for_pattern on an agent. \
-        Processes that are idle now do not count until they have worked again (see already_idle); \
-        if they might have finished already, use timer_fire_when_idle_all.";
+    const DESCRIPTION: &'static str = "Wakes you with a text as a new turn when any watched \
+        process becomes idle, exits or is closed. To wait for agents: hand out work, set this, \
+        END YOUR TURN. Those idle now do not count until they worked again; if they may have \
+        finished already use timer_fire_when_idle_all.";
     const HELP: &'static str = "The text comes after one [system] line that says who is idle, \
         exited or closed, or that max_wait_seconds are over. It fires once; to wait for the next \
         one, set it again with those that still work. Idle means idle for a second or more; an \
@@ -25,6 +24,7 @@ impl Tool for TimerFireWhenIdleAny {
         max_wait_seconds. A paused one does not listen; resumed, it is armed anew: those idle \
         then do not count.";
     const EFFECT: Effect = Effect::Adds;
+    const LOADING: Loading = Loading::Always;
     type Args = Args;
     type Answer = Answer;
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ToolError;
 use super::timer::{Summary, own_timers};
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 
 pub(super) struct TimerList;
 
@@ -22,11 +22,12 @@ pub(super) struct Answer {
 impl Tool for TimerList {
     const NAME: &'static str = "timer_list";
     const TITLE: &'static str = "List timers";
-    const DESCRIPTION: &'static str = "Lists your pending and paused timers with what is left of \
-        their time and whom they wait for. Timers that fired or were cancelled are gone.";
+    const DESCRIPTION: &'static str = "Lists your pending and paused timers, with the time left \
+        and whom they wait for.";
     const HELP: &'static str = "Yours are those that you own and those that you set for others. An \
         external caller sees all.";
     const EFFECT: Effect = Effect::Reads;
+    const LOADING: Loading = Loading::OnSearch("list timers");
     type Args = Args;
     type Answer = Answer;
 

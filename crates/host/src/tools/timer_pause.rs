@@ -5,24 +5,25 @@ use serde::Deserialize;
 
 use super::error::ToolError;
 use super::timer::{Summary, own_timer};
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 
 pub(super) struct TimerPause;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The timer.
+    /// Its id.
     timer_id: String,
 }
 
 impl Tool for TimerPause {
     const NAME: &'static str = "timer_pause";
     const TITLE: &'static str = "Pause a timer";
-    const DESCRIPTION: &'static str = "Holds one of your timers until timer_resume: a delay keeps \
-        what is left of its time, an idle timer does not listen.";
-    const HELP: &'static str = "A paused timer stays paused across restarts of the server, and its \
-        time does not run. Pausing it again changes nothing.";
+    const DESCRIPTION: &'static str = "Pauses one of your timers until timer_resume.";
+    const HELP: &'static str = "A paused delay keeps what is left of its time; a paused idle \
+        timer does not listen, until timer_resume. A paused timer stays paused across restarts \
+        of the server, and its time does not run. Pausing it again changes nothing.";
     const EFFECT: Effect = Effect::Sets;
+    const LOADING: Loading = Loading::OnSearch("pause a timer");
     type Args = Args;
     type Answer = Summary;
 

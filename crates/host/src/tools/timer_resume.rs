@@ -5,25 +5,27 @@ use serde::Deserialize;
 
 use super::error::ToolError;
 use super::timer::{Summary, own_timer};
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 
 pub(super) struct TimerResume;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The timer.
+    /// Its id.
     timer_id: String,
 }
 
 impl Tool for TimerResume {
     const NAME: &'static str = "timer_resume";
     const TITLE: &'static str = "Resume a timer";
-    const DESCRIPTION: &'static str = "Lets a paused timer of yours go on: a delay with the time \
-        that was left; an idle timer is armed anew, as if it were set now.";
-    const HELP: &'static str = "So timer_fire_when_idle_any does not count those that are idle \
-        when it is resumed, and timer_fire_when_idle_all may fire at once. What happened while it \
-        was paused does not count. Resuming a timer that is not paused changes nothing.";
+    const DESCRIPTION: &'static str = "Resumes a timer that timer_pause has paused.";
+    const HELP: &'static str = "A delay goes on with the time that was left; an idle timer is \
+        armed anew, as if it were set now. So timer_fire_when_idle_any does not count those that \
+        are idle when it is resumed, and timer_fire_when_idle_all may fire at once. What \
+        happened while it was paused does not count. Resuming a timer that is not paused changes \
+        nothing.";
     const EFFECT: Effect = Effect::Sets;
+    const LOADING: Loading = Loading::OnSearch("resume a paused timer");
     type Args = Args;
     type Answer = Summary;
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ToolError;
 use super::timer::{body, label, milliseconds, owner, remaining_seconds, setter};
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 use crate::process::ProcessId;
 use crate::timers::{NewTimer, TimerId, Wish};
 
@@ -13,13 +13,13 @@ pub(super) struct TimerSet;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// How long until then; up to a year.
+    /// Up to a year.
     seconds: f64,
-    /// The text that reaches the owner as a fresh turn, exactly as given.
+    /// The text.
     body: String,
-    /// A label for lists.
+    /// For lists.
     label: Option<String>,
-    /// The process that gets the text; you by default. Needed if you are no agent of this project.
+    /// Who gets the text; default: you.
     owner_process_id: Option<String>,
 }
 
@@ -60,15 +60,15 @@ pub(super) fn set(
 impl Tool for TimerSet {
     const NAME: &'static str = "timer_set";
     const TITLE: &'static str = "Wake me later";
-    const DESCRIPTION: &'static str = "Wakes you with a text as a fresh turn after some seconds. \
-        It returns at once: end your turn after it. To wait for another agent or process to finish \
-        use timer_fire_when_idle_all instead of guessing a time.";
+    const DESCRIPTION: &'static str = "After some seconds, wakes you with a text as a new turn. \
+        End your turn after it. To wait for an agent or process: timer_fire_when_idle_all.";
     const HELP: &'static str = "The text arrives exactly as given, once, also if the server was \
         restarted meanwhile; one that came due while it was down arrives when it is back. Time in \
         which the machine was suspended counts, and setting its clock does not matter. \
         owner_process_id gives the text to another process that you may type into; one that is no \
         agent gets it typed and entered. Paused, it keeps what is left of its time.";
     const EFFECT: Effect = Effect::Adds;
+    const LOADING: Loading = Loading::OnSearch("wake me after some seconds, reminder, sleep");
     type Args = Args;
     type Answer = Answer;
 

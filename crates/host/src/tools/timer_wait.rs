@@ -6,27 +6,27 @@ use serde::Deserialize;
 use super::error::{ErrorKind, ToolError};
 use super::timer::setter;
 use super::timer_set::{Answer, set};
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 
 pub(super) struct TimerWait;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// How long until then; up to a year.
+    /// Up to a year.
     seconds: f64,
-    /// A label; the line that wakes you has it.
+    /// Shown in the line.
     label: Option<String>,
 }
 
 impl Tool for TimerWait {
     const NAME: &'static str = "timer_wait";
     const TITLE: &'static str = "Wake me later, without a text";
-    const DESCRIPTION: &'static str = "The older form of timer_set: after some seconds you get a \
-        fixed [system] line as a fresh turn instead of a text of your own. It returns at once; end \
-        your turn after it. For agents only.";
+    const DESCRIPTION: &'static str = "Older form of timer_set: wakes you with a fixed [system] \
+        line. For agents only.";
     const HELP: &'static str = "The line says which timer it was, with its label, and how many \
         seconds have passed.";
     const EFFECT: Effect = Effect::Adds;
+    const LOADING: Loading = Loading::OnSearch("older timer without a text");
     type Args = Args;
     type Answer = Answer;
 

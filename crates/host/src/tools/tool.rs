@@ -24,6 +24,8 @@ pub trait Tool: Send + Sync + 'static {
     const HELP: &'static str;
     /// What a call changes.
     const EFFECT: Effect;
+    /// Whether a client that defers tools shows it to its model from the start.
+    const LOADING: Loading;
     /// Its arguments: a struct of optional and required fields, each documented.
     type Args: DeserializeOwned + JsonSchema + Send;
     /// Its answer: a struct.
@@ -48,6 +50,15 @@ pub enum Effect {
     Sets,
     /// Ends or overwrites something.
     Destroys,
+}
+
+/// When a client that defers tools (Claude Code does so by default) gives one to its model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loading {
+    /// From the start: agents need it in every turn.
+    Always,
+    /// Once the model has searched for it; these words help the search.
+    OnSearch(&'static str),
 }
 
 /// One call: on what, by whom, and how to tell the caller that it goes on.

@@ -27,8 +27,8 @@ spawns closes: when you no longer need a process, call `close_process`.";
 
 const LIFECYCLE: &str = "\
 A process is an entry with a stable id (p1, p2, …) that outlives the operating-system process: \
-after exit its output stays readable until `close_process`. `stop_process` ends the program and \
-keeps the entry, `start_process` starts it again in the same entry, `restart_process` does both, \
+after exit its output stays readable until `close_process`. `signal_process` sends a signal and \
+nothing more, `stop_process` ends the program and keeps the entry, `start_process` starts it again in the same entry, `restart_process` does both, \
 `close_process` kills all that it ever started and removes the entry. Its status is starting, \
 running, exited, failed, stopped or lost. You may act on yourself, on your descendants, and on \
 processes the project file declares; on others you get not_owner.";
@@ -58,7 +58,7 @@ what. People edit the files with any editor. `scratchpad_list` says what there i
 `scratchpad_append`: it never conflicts and loses nothing. To change what is there, `scratchpad_read` \
 it, then `scratchpad_write` all of it with the revision you read as expected_revision. If that is a \
 conflict, somebody was faster: read again, bring your change into what it says now, and write that. \
-Names are plain: plan, never a path. Keep your own notes elsewhere; what stands here is read by \
+`scratchpad_delete` removes one at the revision you read. Names are plain: plan, never a path. Keep your own notes elsewhere; what stands here is read by \
 everybody.";
 
 const WAITING: &str = "\
@@ -66,7 +66,8 @@ For a line a program will print (a server's \"ready\", a test's summary): `wait_
 another agent to finish or answer: `timer_fire_when_idle_all` (or `timer_fire_when_idle_any` for \
 the first of several), and end your turn: you are woken with your text. Never `wait_for_pattern` on \
 an agent: what it shows is not its answer, and you could not be told anything meanwhile. For time \
-to pass: `timer_set`, and end your turn. Never poll in a loop.";
+to pass: `timer_set`, and end your turn. Never poll in a loop. A caller without a pane of its own \
+cannot be woken: it waits with `wait_for_agents`, and calls it again after a timeout.";
 
 const ERRORS: &str = "\
 A call that fails has isError and structuredContent.error = {kind, message}. Kinds: \
@@ -89,9 +90,8 @@ pub(super) fn index(tools: &Registry) -> String {
         text.push_str(&format!("- {name}: {line}\n"));
     }
     text.push_str("and every tool by its name:\n");
-    for tool in tools.descriptors() {
-        let title = tool.title.unwrap_or_default();
-        text.push_str(&format!("- {}: {title}\n", tool.name));
+    for (name, title) in tools.titles() {
+        text.push_str(&format!("- {name}: {title}\n"));
     }
     text
 }
@@ -131,7 +131,7 @@ mod tests {
     fn a_text_names_the_tools_that_are_missing() {
         let text = text("waiting", &Registry::default()).unwrap();
         let missing = "timer_fire_when_idle_all, timer_fire_when_idle_any, timer_set, \
-            wait_for_pattern";
+            wait_for_agents, wait_for_pattern";
         assert!(text.ends_with(&format!("Not in this version of patterm: {missing}.")));
     }
 }

@@ -5,18 +5,19 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{ErrorKind, ToolError};
 use super::process::life;
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 use super::wait_for_pattern::timeout;
+use crate::process::Exit;
 
 pub(super) struct WaitForOutput;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The process.
+    /// Id or name.
     process_id: String,
-    /// What was read already: the next_offset of the last answer; by default, all there is now.
+    /// The last next_offset; default: the end.
     since_offset: Option<u64>,
-    /// How long to wait; 30 by default.
+    /// Default 30.
     timeout_seconds: Option<f64>,
 }
 
@@ -28,24 +29,32 @@ pub(super) struct Answer {
     timed_out: bool,
     /// The process has ended.
     exited: bool,
+    /// How it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit: Option<Exit>,
+    /// since_offset lies beyond the end of the output; it was taken for the end.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    clamped: bool,
 }
 
 impl Tool for WaitForOutput {
     const NAME: &'static str = "wait_for_output";
     const TITLE: &'static str = "Wait for output";
-    const DESCRIPTION: &'static str = "Waits until a process prints anything beyond an offset, or \
-        ends. For following its stream with get_process_output; to wait for a certain line use \
-        wait_for_pattern.";
+    const DESCRIPTION: &'static str = "Waits until a process prints anything beyond an offset, \
+        or ends.";
     const HELP: &'static str = "A timeout is an answer, not an error.";
     const EFFECT: Effect = Effect::Reads;
+    const LOADING: Loading = Loading::OnSearch("follow a process's output");
     type Args = Args;
     type Answer = Answer;
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
-        let (_, live) = life(&call, &args.process_id)?;
+        let (process, live) = life(&call, &args.process_id)?;
         let time = timeout(args.timeout_seconds)?;
         let mut watch = live.watch();
-        let since = args.since_offset.unwrap_or_else(|| watch.borrow().parsed);
+        let end = live.log.end();
+        let clamped = args.since_offset.is_some_and(|since| since > end);
+        let since = args.since_offset.map_or_else(|| watch.borrow().parsed, |since| since.min(end));
         let more = async {
             let more = watch.wait_for(|progress| progress.parsed > since || progress.is_over());
             more.await.map(|progress| *progress)
@@ -57,10 +66,14 @@ impl Tool for WaitForOutput {
                 if exited {
                     live.noted().await;
                 }
-                Ok(Answer { next_offset: live.log.end(), timed_out: false, exited })
+                let exit = call.host.processes.get(&process.id).and_then(|process| process.exit);
+                let exit = exit.filter(|_| exited);
+                let next_offset = live.log.end();
+                Ok(Answer { next_offset, timed_out: false, exited, exit, clamped })
             }
             () = tokio::time::sleep(time) => {
-                Ok(Answer { next_offset: live.log.end(), timed_out: true, exited: false })
+                let next_offset = live.log.end();
+                Ok(Answer { next_offset, timed_out: true, exited: false, exit: None, clamped })
             }
             () = call.ending.cancelled() => {
                 let message = "the connection ends, by the client or with the server; nothing came so far";

@@ -9,8 +9,9 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::error::{ErrorKind, ToolError};
 use super::pattern;
 use super::process::life;
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 use crate::plane::{Found, visible_lines};
+use crate::process::Exit;
 
 pub(super) struct WaitForPattern;
 
@@ -20,7 +21,7 @@ const TIMEOUT_SECONDS: f64 = 30.0;
 const MOST_SECONDS: f64 = 86_400.0;
 
 /// How often a caller that asked for it hears that the wait goes on.
-const REPORT_EVERY: Duration = Duration::from_secs(5);
+pub(super) const REPORT_EVERY: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -32,14 +33,13 @@ enum Scope {
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The process.
+    /// Id or name.
     process_id: String,
-    /// A regular expression (Rust syntax; no look-around, no back-references).
+    /// A Rust regex.
     pattern: String,
-    /// How long to wait; 30 by default.
+    /// Default 30.
     timeout_seconds: Option<f64>,
-    /// `grid` (default): the screen now and all that comes. `scrollback`: also what scrolled away
-    /// before.
+    /// `scrollback` also searches what scrolled away before.
     #[serde(default)]
     scope: Scope,
 }
@@ -57,26 +57,31 @@ pub(super) struct Answer {
     timed_out: bool,
     /// The process ended first.
     exited: bool,
+    /// How it ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit: Option<Exit>,
 }
 
 impl Tool for WaitForPattern {
     const NAME: &'static str = "wait_for_pattern";
     const TITLE: &'static str = "Wait for a line";
-    const DESCRIPTION: &'static str = "Waits until a line that matches a regular expression appears \
-        in a process's output (a server's \"ready\", a test's summary), and returns it. Text already \
-        on the screen matches at once. A timeout is an answer, not an error; so is the process's \
-        end. Not for another agent's answer: that arrives in your own pane, so set an idle timer \
-        instead.";
-    const HELP: &'static str = "Nothing is missed, however fast it scrolls by; wrapped lines are \
-        one line. With scope scrollback, what scrolled away before the call counts too. Cancel the \
-        call to stop waiting.";
+    const DESCRIPTION: &'static str = "Waits for a line that matches (a server's \"ready\", a \
+        test's summary). Text already on the screen matches at once. Not for another agent's \
+        answer: that arrives in your own pane, so set an idle timer.";
+    const HELP: &'static str = "A timeout is an answer, not an error; so is the end of the \
+        process. Nothing is missed, however fast it scrolls by; wrapped lines are one line. With \
+        scope scrollback, what scrolled away before the call counts too. Cancel the call to stop \
+        waiting.";
     const EFFECT: Effect = Effect::Reads;
+    const LOADING: Loading =
+        Loading::OnSearch("wait until a server is ready or a test prints its result");
     type Args = Args;
     type Answer = Answer;
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
         let began = Instant::now();
         let (process, live) = life(&call, &args.process_id)?;
+        pattern::check_one_line(&args.pattern)?;
         let pattern = pattern::compile(&args.pattern)?;
         let time = timeout(args.timeout_seconds)?;
         let most = call.host.limits.waiters;
@@ -109,7 +114,13 @@ impl Tool for WaitForPattern {
                         return Ok(matched(line));
                     }
                     live.noted().await;
-                    return Ok(Answer { exited: true, elapsed_ms: elapsed_ms(), ..Answer::default() });
+                    let ended = call.host.processes.get(&process.id);
+                    return Ok(Answer {
+                        exited: true,
+                        exit: ended.and_then(|process| process.exit),
+                        elapsed_ms: elapsed_ms(),
+                        ..Answer::default()
+                    });
                 }
                 () = &mut over => {
                     return Ok(Answer { timed_out: true, elapsed_ms: elapsed_ms(), ..Answer::default() });

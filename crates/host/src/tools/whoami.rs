@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::ToolError;
-use super::tool::{Call, Effect, Tool};
+use super::tool::{Call, Effect, Loading, Tool};
 use crate::VERSION;
 use crate::caller::{Caller, Role};
 use crate::process::ProcessId;
@@ -84,14 +84,14 @@ impl CallerAnswer {
 impl Tool for Whoami {
     const NAME: &'static str = "whoami";
     const TITLE: &'static str = "Who am I";
-    const DESCRIPTION: &'static str = "Says who you are in patterm: your process id, name, role \
-        (orchestrator, sub-agent or external) and parent; which project and server you are in; \
-        and which tools there are. Call it first.";
+    const DESCRIPTION: &'static str = "Returns who you are (process id, name, role, parent), the \
+        project, the server and the tool names. Call it first.";
     const HELP: &'static str = "Your identity comes from how patterm started you, never from an \
         argument. An orchestrator has no agent above it. A sub-agent answers to the agent that \
         started it, its parent_id. An external caller is a person, a script, or a client that \
         patterm did not start; it may do everything, and what it starts stands at the top.";
     const EFFECT: Effect = Effect::Reads;
+    const LOADING: Loading = Loading::Always;
     type Args = Args;
     type Answer = Answer;
 

@@ -95,9 +95,8 @@ struct Waiting {
 impl Talk for OwnTalk {
     fn ask<'a>(&'a self, id: &'a Id, method: &'a str, text: String) -> Asked<'a> {
         Box::pin(async move {
-            // What verbs ask of a server is not for those outside, and tools are called by `tools/call`,
-            // where it is looked at which one.
-            if method.starts_with("patterm/") || self.host.tools.has(method) {
+            // What verbs ask of a server is not for those outside.
+            if method.starts_with("patterm/") {
                 return Ok(reply::error(Some(id), &ErrorObject::method_not_found(method)));
             }
             if let Some(why) = patterm_gateway::ambiguity(&text) {
@@ -128,6 +127,10 @@ impl Talk for OwnTalk {
                 Refusal::new(RefusalKind::Ended, "it was cancelled, or patterm ended meanwhile")
             })
         })
+    }
+
+    fn has_tool(&self, method: &str) -> bool {
+        self.dispatch.has_tool(method)
     }
 
     fn tell(&self, message: &Message<'_>, _text: &str) {

@@ -1,0 +1,154 @@
+//! Reading a long output in parts, from its beginning or from its end.
+
+use patterm_keeper::log::Reader;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Where a part is taken from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Order {
+    /// The oldest part.
+    #[default]
+    First,
+    /// The newest part.
+    Last,
+}
+
+/// Bytes of the output between two offsets.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    /// Where the bytes begin.
+    pub(super) offset: u64,
+    pub(super) bytes: Vec<u8>,
+    /// Bytes that were asked for and are gone for good.
+    pub(super) dropped: u64,
+    /// The offset asked for lies beyond the end, which is where this part is.
+    pub(super) clamped: bool,
+    /// There is more in that direction.
+    pub(super) more: bool,
+    /// What follows the last byte is gone.
+    pub(super) ends_at_gap: bool,
+}
+
+/// What part of an output is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    /// From here on.
+    pub(super) since: u64,
+    /// Up to here; up to the end where it is absent.
+    pub(super) until: Option<u64>,
+    /// So many bytes at the most.
+    pub(super) most: u64,
+    pub(super) order: Order,
+}
+
+impl Wanted {
+    /// The oldest part from an offset on.
+    pub(super) fn from(since: u64, most: u64) -> Self {
+        Self { since, until: None, most, order: Order::First }
+    }
+
+    /// Takes it out of a log.
+    pub(super) fn take(self, log: &Reader) -> Part {
+        let end = log.end();
+        let until = self.until.map_or(end, |until| until.min(end));
+        let since = self.since.min(until);
+        let clamped = self.since > end;
+        let begin = match self.order {
+            Order::First => since,
+            Order::Last => since.max(until.saturating_sub(self.most)).max(log.start().min(until)),
+        };
+        let most = usize::try_from(self.most.min(until - begin)).unwrap_or(usize::MAX);
+        let copied = log.copy(begin, most);
+        let ends_at_gap = copied.ends_at_gap;
+        let (mut offset, mut bytes) = (copied.offset, copied.bytes);
+        // The log may have lost its beginning meanwhile, and then goes on behind the limit.
+        let surplus = (offset + bytes.len() as u64).saturating_sub(until.max(offset));
+        bytes.truncate(bytes.len() - usize::try_from(surplus).unwrap_or(bytes.len()));
+        let more = match self.order {
+            Order::First => offset + (bytes.len() as u64) < until,
+            Order::Last => {
+                let cut = if begin > since { to_line_start(&bytes) } else { 0 };
+                bytes.drain(..cut);
+                offset += cut as u64;
+                offset > since.max(log.start())
+            }
+        };
+        let dropped = match self.order {
+            Order::First => offset.saturating_sub(since),
+            Order::Last => log.start().saturating_sub(since),
+        };
+        Part { offset, bytes, dropped, clamped, more, ends_at_gap }
+    }
+}
+
+/// Where the first whole line begins, so that no part begins inside a character or a sequence; 0
+/// where there is none.
+fn to_line_start(bytes: &[u8]) -> usize {
+    let first = memchr::memchr(b'\n', bytes).map(|at| at + 1);
+    first.filter(|at| *at < bytes.len()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use patterm_keeper::log::Log;
+
+    use super::*;
+
+    fn log_of(text: &str) -> (tempfile::TempDir, Log) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut log = Log::open(&dir.path().join("log"), 64 << 20).unwrap();
+        let source = dir.path().join("source");
+        std::fs::write(&source, text).unwrap();
+        let file = std::fs::File::open(&source).unwrap();
+        while log.read_from(&file, 16 << 10).unwrap() > 0 {}
+        (dir, log)
+    }
+
+    #[test]
+    fn parts_from_the_end_join_to_the_whole() {
+        let text: String = (1..=500).map(|n| format!("line {n}\n")).collect();
+        let (_dir, log) = log_of(&text);
+        let mut whole = String::new();
+        let mut until = None;
+        loop {
+            let wanted = Wanted { since: 0, until, most: 100, order: Order::Last };
+            let part = wanted.take(&log.reader());
+            let piece = String::from_utf8(part.bytes).unwrap();
+            assert!(piece.starts_with("line ") && piece.len() <= 100, "{piece:?}");
+            whole.insert_str(0, &piece);
+            until = Some(part.offset);
+            if !part.more {
+                break;
+            }
+        }
+        assert_eq!(whole, text);
+    }
+
+    #[test]
+    fn parts_from_the_beginning_join_to_the_whole() {
+        let text = "0123456789".repeat(10);
+        let (_dir, log) = log_of(&text);
+        let (mut whole, mut since) = (Vec::new(), 0);
+        loop {
+            let part = Wanted::from(since, 7).take(&log.reader());
+            assert_eq!((part.offset, part.dropped, part.clamped), (since, 0, false));
+            since += part.bytes.len() as u64;
+            whole.extend(part.bytes);
+            if !part.more {
+                break;
+            }
+        }
+        assert_eq!(whole, text.as_bytes());
+    }
+
+    #[test]
+    fn an_offset_beyond_the_end_is_the_end_and_that_is_said() {
+        let (_dir, log) = log_of("abc");
+        let part = Wanted::from(1_000, 10).take(&log.reader());
+        assert_eq!((part.offset, part.bytes.len(), part.clamped, part.more), (3, 0, true, false));
+        let part = Wanted::from(3, 10).take(&log.reader());
+        assert_eq!((part.offset, part.clamped), (3, false));
+    }
+}

@@ -1,0 +1,45 @@
+//! `signal_process`: sends a signal and nothing more.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::ToolError;
+use super::process::own;
+use super::signal::{SignalArg, send, signal};
+use super::tool::{Call, Effect, Loading, Tool};
+use crate::process::Status;
+
+pub(super) struct SignalProcess;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// Id or name.
+    process_id: String,
+    /// Number or name: "HUP", "USR1", …
+    signal: SignalArg,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// Its status when the signal was sent.
+    status: Status,
+}
+
+impl Tool for SignalProcess {
+    const NAME: &'static str = "signal_process";
+    const TITLE: &'static str = "Signal a process";
+    const DESCRIPTION: &'static str = "Sends a signal to a process's group and nothing more, for \
+        example HUP to reload. To end it: stop_process.";
+    const HELP: &'static str = "It does not wait for what the program does with the signal, and \
+        nothing is killed after it. A process that does not run is not_running.";
+    const EFFECT: Effect = Effect::Destroys;
+    const LOADING: Loading = Loading::OnSearch("send SIGHUP or SIGUSR1 to reload");
+    type Args = Args;
+    type Answer = Answer;
+
+    async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
+        let process = own(&call, &args.process_id)?;
+        let signal = signal(Some(&args.signal))?;
+        Ok(Answer { status: send(&process, signal, &call.host)? })
+    }
+}

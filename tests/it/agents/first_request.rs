@@ -1,0 +1,61 @@
+//! What of our tools reaches a CLI's model as users have that CLI.
+
+use patterm_host::tools::Registry;
+use serde_json::Value;
+
+use super::bench::Bench;
+use super::cli::{CLAUDE, Cli};
+use super::mock::Turn;
+use super::report::row;
+
+/// The tools that a CLI which defers tools shows from the start.
+fn always_loaded(tools: &Registry) -> Vec<String> {
+    let loaded = tools.descriptors().into_iter().filter(|tool| {
+        let meta = tool.meta.as_ref().and_then(|meta| meta.0.get("anthropic/alwaysLoad"));
+        meta == Some(&Value::Bool(true))
+    });
+    loaded.map(|tool| tool.name.into_owned()).collect()
+}
+
+/// Our tools in a request, by their own names, sorted, and the bytes of their definitions.
+fn ours(turn: &Turn) -> (Vec<String>, u64) {
+    let own = |name: &str| {
+        let (_, own) = name.rsplit_once("patterm_")?;
+        Some(own.trim_start_matches('_').to_owned())
+    };
+    let found = turn.tools.iter().filter_map(|(name, bytes)| Some((own(name)?, *bytes)));
+    let (mut names, bytes): (Vec<_>, Vec<_>) = found.unzip();
+    names.sort_unstable();
+    (names, bytes.into_iter().sum())
+}
+
+/// The first request has the tools that agents need in every turn, and where the CLI defers the others,
+/// its search finds them.
+pub(super) fn tools(cli: Cli) {
+    let registry = Registry::standard();
+    let mut bench = Bench::new(cli);
+    let prompt = match cli {
+        CLAUDE => concat!(
+            r#"mock: call ToolSearch {"query": "select:mcp__patterm__timer_list"}"#,
+            " ;; call timer_list {} ;; say found"
+        ),
+        _ => "mock: call timer_list {} ;; say found",
+    };
+    let id = bench.spawn(Some(prompt));
+    let last = bench.until_said(prompt);
+    let first = bench.mock.turns().into_iter().find(|turn| turn.text == prompt).unwrap();
+    let (names, bytes) = ours(&first);
+    let mut expected: Vec<_> = match cli {
+        CLAUDE => always_loaded(&registry),
+        _ => registry.names().map(str::to_owned).collect(),
+    };
+    expected.sort_unstable();
+    let all: u64 = first.tools.iter().map(|(_, bytes)| bytes).sum();
+    let found =
+        format!("{} of ours, {bytes} bytes; {} in all, {all}", names.len(), first.tools.len());
+    row(cli, "tools in the first request", &found);
+    assert_eq!(names, expected, "{found}");
+    let said = last.results.last().unwrap();
+    assert!(said.contains("timers"), "the deferred one was called: {last:?}");
+    bench.desk.close(&id);
+}

@@ -1,0 +1,364 @@
+//! Tools that say what is so: signals, offsets, pages, names, keys, and who is watching.
+
+use patterm_host::process::Status;
+use patterm_wire::{Framing, follow};
+use serde_json::{Value, json};
+
+use super::desk::{self, Desk, id_of, strings, until};
+use crate::support::{Door, Place, Spawned, schema};
+
+/// The real program with a client.
+fn desk() -> (Place, Spawned, Desk) {
+    let place = Place::new();
+    let server = place.serve();
+    let desk = Desk::at(&server.socket());
+    (place, server, desk)
+}
+
+/// Prints a line for each signal that it gets, and ends only by SIGKILL.
+const TELLS_SIGNALS: &str = "for s in HUP USR1 TERM; do trap \"echo got $s\" $s; done; echo set; \
+    while :; do sleep 0.05; done";
+
+#[test]
+fn a_signal_that_is_not_meant_to_end_a_process_is_only_sent() {
+    let (_place, _server, mut desk) = desk();
+    let id = desk.sh(TELLS_SIGNALS);
+    desk.wait(&id, "set");
+    let stop = |signal: Value| json!({"process_id": id, "signal": signal});
+    for (number, signal) in [json!("USR1"), json!(10), json!("SIGUSR1")].into_iter().enumerate() {
+        assert_eq!(desk.ok("stop_process", stop(signal)), json!({"status": "running"}));
+        let pattern = "(got USR1)";
+        desk.wait(&id, pattern);
+        let found = json!({"process_id": id, "pattern": "got USR1"});
+        until("the signal", || {
+            let total = desk.ok("search_output", found.clone())["total"].as_u64().unwrap();
+            (total == number as u64 + 1).then_some(())
+        });
+    }
+    // Longer than the grace time of a stop: nothing was killed behind it.
+    let never = json!({"process_id": id, "pattern": "[^\\s\\S]", "timeout_seconds": 6});
+    assert_eq!(desk.ok("wait_for_pattern", never)["timed_out"], true);
+    assert_eq!(desk.status(&id)["status"], "running");
+    // One that is meant to end it does.
+    let ended = desk.ok("stop_process", stop(json!("KILL")));
+    assert_eq!(ended, json!({"status": "stopped", "exit": {"signal": 9}}));
+}
+
+#[test]
+fn signal_process_sends_a_signal_by_name_or_number_and_nothing_more() {
+    let (_place, _server, mut desk) = desk();
+    let id = desk.sh(TELLS_SIGNALS);
+    desk.wait(&id, "set");
+    for (signal, line) in [(json!("HUP"), "got HUP"), (json!(15), "got TERM")] {
+        let arguments = json!({"process_id": id, "signal": signal});
+        assert_eq!(desk.ok("signal_process", arguments), json!({"status": "running"}));
+        desk.wait(&id, line);
+    }
+    assert_eq!(desk.status(&id)["status"], "running");
+    let nonsense = json!({"process_id": id, "signal": "NONSENSE"});
+    let message = desk.refused("invalid_argument", "signal_process", nonsense);
+    assert!(message.contains("NONSENSE") && message.contains("\"HUP\""), "{message}");
+    let missing = json!({"process_id": id});
+    assert!(desk.refused("invalid_argument", "signal_process", missing).contains("signal"));
+    desk.close(&id);
+}
+
+#[test]
+fn an_offset_beyond_the_end_is_taken_for_the_end_and_that_is_said() {
+    let (_place, _server, mut desk) = desk();
+    let id = desk.sh("stty -echo; echo one; read x; echo two; exec cat");
+    desk.wait(&id, "one");
+    let end = desk.status(&id)["output_offset"].as_u64().unwrap();
+    let beyond = json!({"process_id": id, "mode": "stream", "since_offset": end + 1000});
+    let wait = json!({"process_id": id, "since_offset": end + 1000, "timeout_seconds": 0});
+    for tool in ["get_process_output", "get_process_raw_output"] {
+        let answer = desk.ok(tool, beyond.clone());
+        let said = (&answer["offset"], &answer["next_offset"], &answer["clamped"]);
+        assert_eq!(said, (&json!(end), &json!(end), &json!(true)), "{tool}: {answer}");
+    }
+    let waited = desk.ok("wait_for_output", wait);
+    assert_eq!((&waited["next_offset"], &waited["clamped"]), (&json!(end), &json!(true)));
+    // Who follows from there misses nothing.
+    desk.line(&id, "");
+    desk.wait(&id, "two");
+    let more = json!({"process_id": id, "mode": "stream", "since_offset": end});
+    assert_eq!(desk.ok("get_process_output", more)["text"], "two\n");
+}
+
+#[test]
+fn stream_and_raw_begin_at_the_present_run_without_an_offset() {
+    let (_place, _server, mut desk) = desk();
+    let id = desk.sh("echo run; exec cat");
+    desk.wait(&id, "run");
+    desk.ok("restart_process", json!({"process_id": id}));
+    desk.wait(&id, "run");
+    let stream = json!({"process_id": id, "mode": "stream"});
+    let answers =
+        ["get_process_output", "get_process_raw_output"].map(|tool| desk.ok(tool, stream.clone()));
+    let [text, raw] = &answers;
+    assert!(text["offset"].as_u64() > Some(0), "{text}");
+    assert_eq!((&text["offset"], &text["text"]), (&raw["offset"], &json!("run\n")), "{raw}");
+    assert_eq!(raw["text"], "run\r\n");
+    let all = json!({"process_id": id, "since_offset": 0});
+    assert_eq!(desk.ok("get_process_raw_output", all)["offset"], 0);
+}
+
+#[test]
+fn a_stream_that_was_cut_says_so_and_can_be_paged_from_both_ends() {
+    let (_place, _server, mut desk) = desk();
+    let id = desk.sh("seq 1 400");
+    desk.ended(&id);
+    let whole: String = (1..=400).map(|n| format!("{n}\n")).collect();
+    let mut page = |mut arguments: Value| {
+        arguments["process_id"] = json!(id);
+        arguments["mode"] = json!("stream");
+        arguments["max_bytes"] = json!(200);
+        desk.ok("get_process_output", arguments)
+    };
+    let (mut forward, mut since) = (String::new(), json!(0));
+    loop {
+        let answer = page(json!({"since_offset": since}));
+        forward.push_str(answer["text"].as_str().unwrap());
+        since = answer["next_offset"].clone();
+        if answer.get("more").is_none() {
+            break;
+        }
+    }
+    assert_eq!(forward, whole);
+    let last = page(json!({"order": "last"}));
+    assert!(last["text"].as_str().unwrap().ends_with("399\n400\n"), "{last}");
+    let (mut backward, mut until) = (String::new(), Value::Null);
+    loop {
+        let answer = page(json!({"order": "last", "until_offset": until}));
+        backward.insert_str(0, answer["text"].as_str().unwrap());
+        until = answer["offset"].clone();
+        if answer.get("more").is_none() {
+            break;
+        }
+    }
+    assert_eq!(backward, whole);
+    let few = json!({"process_id": id, "mode": "scrollback", "lines": 3});
+    assert_eq!(desk.ok("get_process_output", few)["more"], true);
+    let all = json!({"process_id": id, "mode": "scrollback", "lines": 1000});
+    assert_eq!(desk.ok("get_process_output", all).get("more"), None);
+}
+
+#[test]
+fn a_search_pages_from_both_ends_and_counts_lines_from_1() {
+    let (_place, _server, mut desk) = desk();
+    let id = desk.sh("seq 1 100");
+    desk.ended(&id);
+    for kind in ["rendered", "raw"] {
+        for (order, expected) in [
+            ("first", (1..=100).collect::<Vec<u64>>()),
+            ("last", (1..=100).rev().collect::<Vec<u64>>()),
+        ] {
+            let (mut lines, mut next) = (Vec::new(), Value::Null);
+            loop {
+                let mut arguments = json!({"process_id": id, "pattern": "^[0-9]+", "limit": 30,
+                    "kind": kind, "order": order});
+                arguments["from"] = next;
+                let answer = desk.ok("search_output", arguments);
+                for found in answer["matches"].as_array().unwrap() {
+                    let line = found["line"].as_u64().unwrap();
+                    assert_eq!(found["text"], line.to_string(), "{kind}");
+                    lines.push(line);
+                }
+                assert_eq!(answer["truncated"] == true, answer["more"] == true);
+                assert_eq!(answer["total"], 100);
+                next = answer["next"].clone();
+                if answer["more"] != true {
+                    break;
+                }
+            }
+            assert_eq!(lines, expected, "{kind}, {order}");
+        }
+    }
+}
+
+#[test]
+fn keys_are_taken_in_the_spellings_that_models_use() {
+    let (_place, _server, mut desk) = desk();
+    let id = desk.sh("stty raw -echo; echo ready; exec cat -v");
+    desk.wait(&id, "ready");
+    for (key, shown) in [
+        ("C-a", "\\^A"),
+        ("ctrl-b", "\\^B"),
+        ("^E", "\\^E"),
+        ("ArrowUp", "\\^\\[\\[A"),
+        ("Escape", "\\^\\["),
+        ("Enter", "\\^M"),
+        ("S-Tab", "\\^\\[\\[Z"),
+    ] {
+        desk.key(&id, key);
+        desk.wait(&id, shown);
+    }
+    let unknown = json!({"process_id": id, "kind": "key", "key": "Hyper-X"});
+    assert!(desk.refused("invalid_argument", "send_input", unknown).contains("ctrl-c"));
+}
+
+#[test]
+fn a_unique_name_is_taken_where_an_id_is() {
+    let (_place, _server, mut desk) = desk();
+    let started = desk.ok("spawn_process", json!({"argv": ["cat"], "name": "the cat"}));
+    let id = id_of(&started);
+    let other = desk.run(&["cat"]);
+    for tool in ["get_process_status", "get_process_output", "get_process_ports"] {
+        desk.ok(tool, json!({"process_id": "the cat"}));
+    }
+    assert_eq!(desk.status("the cat")["process_id"], id.as_str());
+    let timer = json!({"watched": ["the cat"], "body": "x", "owner_process_id": other});
+    let timer = desk.ok("timer_fire_when_idle_any", timer);
+    let watched = [&timer["waiting_on"], &timer["already_idle"]].map(strings).concat();
+    assert_eq!(watched, [id.as_str()]);
+    let message = json!({"target_process_id": "the cat", "message": "x"});
+    let refused = desk.refused("invalid_argument", "send_message", message);
+    assert!(refused.contains(&id), "{refused}");
+    assert!(
+        desk.refused("not_found", "close_process", json!({"process_id": "nobody"})).contains(&id)
+    );
+    assert_eq!(desk.close("the cat"), [id]);
+}
+
+#[test]
+fn a_wait_that_ends_with_the_process_says_how_that_ended() {
+    let (_place, _server, mut desk) = desk();
+    for (script, exit) in [("exit 3", json!({"code": 3})), ("kill -9 $$", json!({"signal": 9}))] {
+        let id = desk.sh(script);
+        let wait = json!({"process_id": id, "pattern": "never", "timeout_seconds": 30});
+        let answer = desk.ok("wait_for_pattern", wait.clone());
+        assert_eq!((&answer["exited"], &answer["exit"]), (&json!(true), &exit), "{answer}");
+        let answer = desk.ok("wait_for_output", wait);
+        assert_eq!((&answer["exited"], &answer["exit"]), (&json!(true), &exit), "{answer}");
+    }
+}
+
+#[test]
+fn a_pattern_of_several_lines_is_refused_with_advice() {
+    let (_place, _server, mut desk) = desk();
+    let id = desk.run(&["cat"]);
+    for pattern in ["one\\ntwo", "one\ntwo"] {
+        for tool in ["wait_for_pattern", "search_output"] {
+            let arguments = json!({"process_id": id, "pattern": pattern});
+            let message = desk.refused("invalid_argument", tool, arguments);
+            assert!(message.contains("the line that comes last"), "{message}");
+        }
+    }
+}
+
+#[test]
+fn a_tail_without_a_time_waits_for_what_comes_out() {
+    let (_place, _server, mut desk) = desk();
+    let id = desk.sh("stty -echo; echo before; exec cat");
+    desk.wait(&id, "before");
+    let typed = json!({"process_id": id, "kind": "text", "text": "one", "submit": true,
+        "tail_mode": "stream"});
+    let stream = desk.ok("send_input", typed.clone());
+    assert_eq!(stream["text"], "one\n", "{stream}");
+    let mut grid = typed;
+    grid["tail_mode"] = json!("grid");
+    let grid = desk.ok("send_input", grid);
+    assert_eq!(strings(&grid["rows"]), ["before", "one", "one"], "{grid}");
+}
+
+#[test]
+fn who_may_not_do_it_is_told_whom_to_ask() {
+    let (_place, server, mut desk) = desk::desk();
+    let persons = desk.run(&["cat"]);
+    let (lead, token) = server.agent("lead", None);
+    server.host().processes.note(&lead.id, |lead| {
+        lead.status = Status::Running;
+    });
+    let (_, other_token) = server.agent("other", None);
+    let mut lead_desk = Desk::of_agent(&server, &token);
+    let leads = lead_desk.run(&["cat"]);
+    let mut other = Desk::of_agent(&server, &other_token);
+    let message = other.refused("not_owner", "stop_process", json!({"process_id": leads}));
+    let wanted = format!("send_message (target_process_id {})", lead.id);
+    assert!(message.contains(&wanted), "{message}");
+    let message = other.refused("not_owner", "stop_process", json!({"process_id": lead.id}));
+    assert!(message.contains(&wanted), "{message}");
+    let message = other.refused("not_owner", "stop_process", json!({"process_id": persons}));
+    let wanted = format!("request_human_attention (process_id {persons})");
+    assert!(message.contains(&wanted) && !message.contains("send_message"), "{message}");
+    other.ok("request_human_attention", json!({"process_id": persons, "reason": "please stop it"}));
+}
+
+#[test]
+fn a_call_for_a_person_says_when_nobody_is_watching() {
+    let (_place, server, mut desk) = desk();
+    let id = desk.run(&["cat"]);
+    let arguments = json!({"process_id": id, "reason": "look"});
+    let alone = desk.ok("request_human_attention", arguments.clone());
+    assert_eq!((&alone["ok"], &alone["watched"]), (&json!(true), &json!(false)), "{alone}");
+    assert!(alone["note"].as_str().unwrap().contains("nobody"), "{alone}");
+    let mut screen = server.connect(Door::Socket(Framing::Newline));
+    screen.answer(1, follow::METHOD, json!({"version": follow::VERSION}));
+    let seen = desk.ok("request_human_attention", arguments);
+    assert_eq!(seen, json!({"ok": true, "watched": true}));
+}
+
+#[test]
+fn a_terminal_is_a_terminal_with_shell_too() {
+    let (_place, _server, mut desk) = desk();
+    let plain = id_of(&desk.ok("spawn_process", json!({})));
+    let shell = id_of(&desk.ok("spawn_process", json!({"shell": true})));
+    let [plain, shell] = [plain, shell].map(|id| desk.status(&id));
+    assert_eq!((&shell["kind"], &shell["argv"]), (&json!("terminal"), &plain["argv"]), "{shell}");
+}
+
+#[test]
+fn agents_are_waited_for_by_those_who_have_no_pane() {
+    let (_place, _server, mut desk) = desk();
+    let quick = desk.sh("exit 4");
+    let slow = desk.run(&["cat"]);
+    let wait = |ids: &[&str], until: &str, mode: &str, seconds: f64| json!({"process_ids": ids, "until": until, "mode": mode, "timeout_seconds": seconds});
+    let any = desk.ok("wait_for_agents", wait(&[&quick, &slow], "exited", "any", 30.0));
+    assert_eq!(any["timed_out"], false, "{any}");
+    assert_eq!(any["reached"][0]["process_id"], quick.as_str(), "{any}");
+    assert_eq!(any["reached"][0]["exit"], json!({"code": 4}), "{any}");
+    assert_eq!(any["waiting_on"][0]["process_id"], slow.as_str(), "{any}");
+    assert!(any["waiting_on"][0]["activity"]["reason"].is_string(), "{any}");
+    let all = desk.ok("wait_for_agents", wait(&[&quick, &slow], "exited", "all", 0.2));
+    assert_eq!(all["timed_out"], true, "{all}");
+    // It is woken by the end, not by the clock.
+    let asked = desk.ask("wait_for_agents", wait(&[&slow], "exited", "all", 600.0));
+    desk.ask("stop_process", json!({"process_id": slow}));
+    let (mut stopped, mut woken) = (false, false);
+    for _ in 0..2 {
+        let answer = desk.peer.receive();
+        match answer["id"] == asked {
+            true => woken = answer["result"]["reached"][0]["process_id"] == slow.as_str(),
+            false => stopped = answer["result"]["status"] == "stopped",
+        }
+    }
+    assert!(stopped && woken);
+    let idle = desk.ok("wait_for_agents", json!({"process_ids": [quick, slow]}));
+    assert_eq!(idle["reached"].as_array().unwrap().len(), 2, "what ended is idle: {idle}");
+    let blocked = desk.ok("wait_for_agents", wait(&[&slow], "blocked", "any", 600.0));
+    assert_eq!((&blocked["timed_out"], &blocked["reached"]), (&json!(false), &json!([])));
+    desk.refused("invalid_argument", "wait_for_agents", json!({"process_ids": []}));
+    desk.refused("not_found", "wait_for_agents", json!({"process_ids": ["p99"]}));
+}
+
+#[test]
+fn failures_fit_the_schema_that_clients_are_given() {
+    let (_place, _server, mut desk) = desk();
+    for tool in ["get_process_status", "stop_process", "scratchpad_read", "timer_cancel"] {
+        let params = json!({"name": tool, "arguments": {"process_id": "p9", "name": "n",
+            "timer_id": "t9"}});
+        let failed = desk.peer.answer(1, "tools/call", params)["result"].take();
+        assert_eq!(failed["isError"], true, "{failed}");
+        assert_eq!(schema::listed_misfit(tool, &failed["structuredContent"]), None);
+    }
+}
+
+#[test]
+fn a_parse_error_has_the_words_of_the_standard_and_the_detail_as_data() {
+    let (_place, _server, mut desk) = desk();
+    desk.peer.send_body(b"nonsense");
+    let answer = desk.peer.receive();
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&Value::Null, &json!(-32700)));
+    assert_eq!(answer["error"]["message"], "Parse error", "{answer}");
+    assert!(answer["error"]["data"].as_str().unwrap().contains("JSON"), "{answer}");
+}
