@@ -44,6 +44,12 @@ impl ErrorObject {
         Self::new(PARSE_ERROR, "Parse error").with_data(why.into())
     }
 
+    /// What went wrong in particular: the data of an error with a fixed message, else its message.
+    #[must_use]
+    pub fn detail(&self) -> &str {
+        self.data.as_ref().and_then(Value::as_str).unwrap_or(&self.message)
+    }
+
     /// `-32601`, with the method's name as data.
     pub fn method_not_found(method: &str) -> Self {
         Self::new(METHOD_NOT_FOUND, "Method not found").with_data(method)

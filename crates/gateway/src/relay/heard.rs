@@ -52,7 +52,7 @@ impl<R> Relay<R> {
         let id = patterm_wire::id_in_prefix(line);
         let own = id.and_then(|id| id.as_json().parse().ok());
         let Some(own) = own else { return };
-        let why = &malformed.error.message;
+        let why = malformed.error.detail();
         let message = format!("the server's answer cannot be read: {why}");
         if self.greeted(own, Err(&message)) {
             return;

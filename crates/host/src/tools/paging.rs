@@ -99,6 +99,7 @@ mod tests {
     fn log_of(text: &str) -> (tempfile::TempDir, Log) {
         let dir = tempfile::tempdir().unwrap();
         let mut log = Log::open(&dir.path().join("log"), 64 << 20).unwrap();
+        log.make_room().unwrap();
         let source = dir.path().join("source");
         std::fs::write(&source, text).unwrap();
         let file = std::fs::File::open(&source).unwrap();
