@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 mod system;
 
 use system::{
-    Ended, IN, SIGKILL, SIGTERM, Signals, Watched, adopt_orphans, close, kill, read,
+    Ended, IN, SIGKILL, SIGTERM, Signals, Waited, Watched, adopt_orphans, close, kill, read,
     set_nonblocking, wait, write,
 };
 
@@ -182,7 +182,7 @@ fn serve(input: &mut Input, to: i32, signals: &Signals, pid: i32) -> Option<Ende
         system::poll(&mut watched, patience);
         if watched[1].is_ready() {
             let asked = signals.take();
-            if let Some(ended) = reap(pid) {
+            if let Some(ended) = reap(pid).server {
                 return Some(ended);
             }
             if asked {
@@ -213,22 +213,31 @@ fn serve(input: &mut Input, to: i32, signals: &Signals, pid: i32) -> Option<Ende
     }
 }
 
-/// Reaps whatever ended; says how the server did, if it did.
-fn reap(pid: i32) -> Option<Ended> {
+struct Reaped {
+    /// How the server ended, if it did.
+    server: Option<Ended>,
+    /// No child is left, not even one that ended.
+    is_all: bool,
+}
+
+/// Reaps whatever ended.
+fn reap(pid: i32) -> Reaped {
     let mut server = None;
-    while let Some((ended, how)) = wait() {
-        if ended == pid {
-            server = Some(how);
+    loop {
+        match wait() {
+            Waited::Ended(ended, how) if ended == pid => server = Some(how),
+            Waited::Ended(..) => {}
+            Waited::Running => return Reaped { server, is_all: false },
+            Waited::NoChild => return Reaped { server, is_all: true },
         }
     }
-    server
 }
 
 /// Waits a moment for a server whose input is closed.
 fn end_by_itself(pid: i32, signals: &Signals) -> Option<Ended> {
     let until = Instant::now() + CLOSE_GRACE;
     loop {
-        if let Some(ended) = reap(pid) {
+        if let Some(ended) = reap(pid).server {
             return Some(ended);
         }
         let left = until.saturating_duration_since(Instant::now());
@@ -240,15 +249,19 @@ fn end_by_itself(pid: i32, signals: &Signals) -> Option<Ended> {
     }
 }
 
-/// Ends everything that was started here.
+/// Ends everything that was started here. What ended is reaped to the last: the first process of the
+/// container, which would inherit it, may never reap.
 fn end_all(pid: i32, mut ended: Option<Ended>, signals: &Signals) -> Option<Ended> {
     let until = Instant::now() + TERM_GRACE;
+    let last = until + TERM_GRACE;
     let mut signal = SIGTERM;
     let mut told = Vec::new();
     loop {
-        ended = reap(pid).or(ended);
+        let reaped = reap(pid);
+        ended = reaped.server.or(ended);
         let left = descendants();
-        if left.is_empty() {
+        // Without `/proc` nobody can be found and told.
+        if reaped.is_all || (left.is_empty() && Instant::now() >= last) {
             return ended;
         }
         for process in left {

@@ -128,14 +128,25 @@ pub enum Ended {
     Signal(i32),
 }
 
-/// A child that ended, if there is one.
-pub fn wait() -> Option<(i32, Ended)> {
+/// What a look at the children found.
+pub enum Waited {
+    Ended(i32, Ended),
+    /// There are children, and none of them ended.
+    Running,
+    NoChild,
+}
+
+/// Reaps a child that ended, if there is one.
+pub fn wait() -> Waited {
     let mut status = 0;
     // SAFETY: the status is written to a place of our own.
     let pid = unsafe { waitpid(-1, &mut status, WNOHANG) };
-    let signal = status & 0x7f;
-    let ended = if signal == 0 { Ended::Code((status >> 8) & 0xff) } else { Ended::Signal(signal) };
-    (pid > 0).then_some((pid, ended))
+    match (pid, status & 0x7f) {
+        (0, _) => Waited::Running,
+        (..0, _) => Waited::NoChild,
+        (_, 0) => Waited::Ended(pid, Ended::Code((status >> 8) & 0xff)),
+        (_, signal) => Waited::Ended(pid, Ended::Signal(signal)),
+    }
 }
 
 /// Signals as something to wait for.

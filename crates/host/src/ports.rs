@@ -1,10 +1,12 @@
 //! Addresses with a port that a process printed.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex, TryLockError};
 
 use patterm_keeper::log::Reader;
 use patterm_screen::Stripper;
 use regex::Regex;
+
+use crate::plane::lock;
 
 /// Addresses kept for one process: more is a log of connections, not a list of servers.
 const MOST_SEEN: usize = 100;
@@ -15,6 +17,9 @@ const PIECE_BYTES: usize = 256 << 10;
 /// How much of a line that is not ended yet is kept for the next look.
 const LINE_BYTES: usize = 16 << 10;
 
+/// The byte that begins an escape sequence.
+const ESCAPE: u8 = 0x1b;
+
 /// An address that was printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Seen {
@@ -24,14 +29,23 @@ pub(crate) struct Seen {
     pub(crate) offset: u64,
 }
 
-/// What was seen in the output so far.
+/// The addresses in what one process prints. Its output is looked at in pieces, and only when somebody
+/// asks for the addresses; to ask never waits for a look that somebody else takes.
 #[derive(Debug, Default)]
 pub(crate) struct Ports {
+    scan: Mutex<Scan>,
+    found: Mutex<Vec<Seen>>,
+}
+
+/// How far the output was looked at.
+#[derive(Debug, Default)]
+struct Scan {
     looked: u64,
     stripper: Stripper,
     /// The line that is not ended yet, and where it began.
     line: String,
     begin: u64,
+    /// The addresses in lines that are ended.
     seen: Vec<Seen>,
 }
 
@@ -45,40 +59,70 @@ static ADDRESS: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 impl Ports {
-    /// Looks at what was printed since the last look.
-    pub(crate) fn look(&mut self, log: &Reader) {
-        loop {
-            let copied = log.copy(self.looked, PIECE_BYTES);
-            if copied.offset > self.looked && self.looked > 0 {
-                // What was between is gone: a line that was begun before does not go on here.
-                self.stripper = Stripper::default();
-                self.line.clear();
-            }
-            self.looked = copied.offset;
-            if copied.bytes.is_empty() {
-                return;
-            }
-            for piece in copied.bytes.split_inclusive(|byte| *byte == b'\n') {
-                if self.line.is_empty() {
-                    self.begin = self.looked;
-                }
-                self.looked += piece.len() as u64;
-                let text = self.stripper.feed(piece);
-                self.line.push_str(&text);
-                if piece.ends_with(b"\n") || self.line.len() > LINE_BYTES {
-                    let line = std::mem::take(&mut self.line);
-                    add(&mut self.seen, &line, self.begin);
-                }
-            }
+    /// The addresses found so far, in the order in which they were printed.
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        lock(&self.found).clone()
+    }
+
+    /// Looks at one more piece of the output; `true` once everything before `end` was looked at.
+    pub(crate) fn look(&self, log: &Reader, end: u64) -> bool {
+        self.take(&mut lock(&self.scan), log, end)
+    }
+
+    /// The same, unless somebody looks right now.
+    pub(crate) fn try_look(&self, log: &Reader, end: u64) -> bool {
+        match self.scan.try_lock() {
+            Ok(mut scan) => self.take(&mut scan, log, end),
+            Err(TryLockError::Poisoned(scan)) => self.take(&mut scan.into_inner(), log, end),
+            Err(TryLockError::WouldBlock) => false,
         }
     }
 
-    /// The addresses seen, in the order in which they were printed. What the line holds that is
-    /// not ended yet is among them, but not kept: the rest of a port may still come.
-    pub(crate) fn seen(&self) -> Vec<Seen> {
-        let mut seen = self.seen.clone();
-        add(&mut seen, &self.line, self.begin);
-        seen
+    fn take(&self, scan: &mut Scan, log: &Reader, end: u64) -> bool {
+        let is_done = scan.look(log, end);
+        // What the line holds that is not ended yet is among them, but not kept: the rest of a port
+        // may still come.
+        let mut found = scan.seen.clone();
+        add(&mut found, &scan.line, scan.begin);
+        *lock(&self.found) = found;
+        is_done
+    }
+}
+
+impl Scan {
+    fn look(&mut self, log: &Reader, end: u64) -> bool {
+        let ahead = usize::try_from(end.saturating_sub(self.looked)).unwrap_or(usize::MAX);
+        let copied = log.copy(self.looked, ahead.min(PIECE_BYTES));
+        if copied.offset > self.looked && self.looked > 0 {
+            // What was between is gone: a line that was begun before does not go on here.
+            self.stripper = Stripper::default();
+            self.line.clear();
+        }
+        self.looked = copied.offset;
+        for piece in copied.bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.take_piece(piece);
+        }
+        copied.bytes.is_empty() || self.looked >= end
+    }
+
+    /// Takes a line, or the part of one that was printed so far.
+    fn take_piece(&mut self, piece: &[u8]) {
+        let begin = self.looked;
+        self.looked += piece.len() as u64;
+        let is_ended = piece.ends_with(b"\n");
+        let is_new = self.line.is_empty() && self.stripper.is_ground();
+        if is_new && is_ended && memchr::memchr2(b':', ESCAPE, piece).is_none() {
+            return; // Most lines: no port, and nothing that the next line would have to know of.
+        }
+        if self.line.is_empty() {
+            self.begin = begin;
+        }
+        let text = self.stripper.feed(piece);
+        self.line.push_str(&text);
+        if is_ended || self.line.len() > LINE_BYTES {
+            let line = std::mem::take(&mut self.line);
+            add(&mut self.seen, &line, self.begin);
+        }
     }
 }
 

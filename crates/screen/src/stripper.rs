@@ -31,6 +31,12 @@ impl Stripper {
         self.parser.advance(bytes, &mut self.text);
         std::mem::take(&mut self.text.out)
     }
+
+    /// Whether what was read ends outside of any character or sequence.
+    #[must_use]
+    pub fn is_ground(&self) -> bool {
+        self.parser.is_ground()
+    }
 }
 
 /// The text in some bytes, and in how many of them: a character or a sequence that is begun at
@@ -39,16 +45,16 @@ impl Stripper {
 pub fn strip_whole(bytes: &[u8]) -> (String, usize) {
     let mut stripper = Stripper::default();
     let text = stripper.feed(bytes);
-    if stripper.parser.is_ground() {
+    if stripper.is_ground() {
         return (text, bytes.len());
     }
     let (head, tail) = bytes.split_at(bytes.len().saturating_sub(TAIL_BYTES));
     let mut stripper = Stripper::default();
     let _ = stripper.feed(head);
-    let mut whole = (stripper.parser.is_ground()).then_some(head.len());
+    let mut whole = (stripper.is_ground()).then_some(head.len());
     for (at, byte) in tail.iter().enumerate() {
         let _ = stripper.feed(std::slice::from_ref(byte));
-        if stripper.parser.is_ground() {
+        if stripper.is_ground() {
             whole = Some(head.len() + at + 1);
         }
     }

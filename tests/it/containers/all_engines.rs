@@ -147,7 +147,7 @@ pub(super) fn nothing_stays_in(engine: &dyn Engine, container: &str) {
     until("nothing of it runs", || {
         (running(&["sleep", &mark]).is_empty() && servers() == 0).then_some(())
     });
-    // Who ended is a zombie until the container's first process has looked.
+    // The container's first process never reaps.
     until("no zombie is left", || (zombies_below(first) == 0).then_some(()));
     assert!(killed.elapsed() < SWEPT, "{:?}", killed.elapsed());
     assert!(std::fs::metadata(format!("/proc/{first}")).is_ok(), "the container runs on");

@@ -225,10 +225,12 @@ fn ten_thousand_forged_replayed_and_revoked_tokens_are_refused() {
 fn a_call_in_flight_ends_with_its_token() {
     let place = Place::new();
     let (_server, client) = open(&place);
-    let id = place.run(&["run", "--", "cat"]).trim().to_owned();
-    let arguments = json!({"process_id": id, "pattern": "never", "timeout_seconds": 600});
-    let body = call(7, "wait_for_pattern", arguments).to_string();
+    let stubborn = "trap 'echo told' TERM; echo ready; while :; do sleep 0.1; done";
+    let id = place.run(&["run", "--", "sh", "-c", stubborn]).trim().to_owned();
+    place.run(&["wait", &id, "ready"]);
+    let body = call(7, "stop_process", json!({"process_id": id})).to_string();
     let mut stream = client.begin("POST", "/mcp", &[], &body);
+    place.run(&["wait", &id, "told"]);
     place.run(&["token", "revoke", "test"]);
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();

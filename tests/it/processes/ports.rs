@@ -90,3 +90,17 @@ fn half_an_address_is_not_remembered() {
     let urls: Vec<_> = ports(&mut desk, &id).into_iter().map(|port| port["url"].clone()).collect();
     assert_eq!(urls, ["http://localhost:5173/"]);
 }
+
+/// More output than is looked at in one go stands before the address.
+#[test]
+fn an_address_behind_much_output_is_found() {
+    let (_place, _server, mut desk) = desk();
+    let late = "yes 12:30 | head -c 20000000; echo up at http://localhost:5173/; exec cat";
+    let id = desk.sh(late);
+    desk.wait(&id, "up at");
+    while desk.status(&id)["ports"] == json!([]) {}
+    assert_eq!(desk.status(&id)["ports"][0]["port"], 5173);
+    let other = desk.sh(late);
+    desk.wait(&other, "up at");
+    assert_eq!(ports(&mut desk, &other)[0]["url"], "http://localhost:5173/");
+}

@@ -26,7 +26,10 @@ const CASES: &[(&str, Case)] = &[
     ("cargo install --path crates/cli", Elsewhere("builds what the tests build")),
     ("scripts/test", Elsewhere("runs this test")),
     ("scripts/package", Elsewhere("stage::package")),
-    ("sudo apt install ./patterm_0.1.0_amd64.deb", Does("Setting up patterm")),
+    (
+        concat!("sudo apt install ./patterm_", env!("CARGO_PKG_VERSION"), "_amd64.deb"),
+        Does("Setting up patterm"),
+    ),
     ("patterm run --name dev -- npm run dev", Does("")),
     ("patterm wait dev 'ready in'", Does("")),
     (r#"patterm call get_process_ports '{"process_id": "p1"}' | jq -c '.ports[0]'"#, Does("")),
@@ -60,8 +63,11 @@ const CASES: &[(&str, Case)] = &[
     ("systemctl --user stop", Elsewhere("unit")),
     ("loginctl enable-linger", Elsewhere("needs a machine that systemd started")),
     (
-        "sudo tar -C /usr/local --strip-components=1 \
-         -xzf patterm-0.1.0-x86_64-unknown-linux-musl.tar.gz",
+        concat!(
+            "sudo tar -C /usr/local --strip-components=1 -xzf patterm-",
+            env!("CARGO_PKG_VERSION"),
+            "-x86_64-unknown-linux-musl.tar.gz"
+        ),
         Does(""),
     ),
 ];

@@ -67,7 +67,9 @@ pub(crate) struct Live {
     /// Who waits for something on it.
     pub(super) waiters: Mutex<Waiters>,
     /// Addresses it printed; looked for when asked.
-    ports: Mutex<Ports>,
+    pub(crate) ports: Ports,
+    /// The offset up to which somebody wants the output looked at for addresses.
+    pub(super) ports_wanted: AtomicU64,
     /// Who looks at it.
     views: Mutex<Views>,
     /// Why its output cannot be kept as it should be.
@@ -118,7 +120,8 @@ impl Live {
             input: Mutex::default(),
             hand: Mutex::default(),
             waiters: Mutex::default(),
-            ports: Mutex::default(),
+            ports: Ports::default(),
+            ports_wanted: AtomicU64::new(0),
             views: Mutex::new(Views::new(parsed)),
             trouble: Mutex::default(),
             usage: Mutex::default(),
@@ -141,13 +144,6 @@ impl Live {
     /// time of one look.
     pub(crate) fn screen(&self) -> MutexGuard<'_, Screen> {
         lock(&self.screen)
-    }
-
-    /// The addresses it printed up to now.
-    pub(crate) fn ports(&self) -> MutexGuard<'_, Ports> {
-        let mut ports = lock(&self.ports);
-        ports.look(&self.log);
-        ports
     }
 
     /// Who looks at it.
@@ -306,6 +302,6 @@ impl Live {
     }
 }
 
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

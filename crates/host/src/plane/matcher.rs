@@ -1,8 +1,9 @@
-//! The thread that looks for what callers wait for. It reads the log behind the parser, at its own
+//! The thread that looks for what callers wait for, and for addresses in much output. It reads the log behind the parser, at its own
 //! pace, so that a thousand waiters do not slow a flood; and it misses nothing, since the log holds
 //! what has long scrolled by.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use patterm_keeper::log::Reader;
 use patterm_screen::{Screen, Stripper};
@@ -242,11 +243,21 @@ impl Matcher {
         }
     }
 
+    /// Has what a process printed before `end` looked at for addresses.
+    pub(super) fn look_for_ports(&self, live: &Arc<Live>, end: u64) {
+        live.ports_wanted.fetch_max(end, Ordering::AcqRel);
+        self.turns.push(live);
+    }
+
     pub(super) fn run(&self) {
         loop {
             let live = self.turns.next();
             if turn(&live) {
                 self.push(&live);
+            }
+            let end = live.ports_wanted.load(Ordering::Acquire);
+            if end > 0 && !live.ports.look(&live.log, end) {
+                self.turns.push(&live);
             }
         }
     }
@@ -285,6 +296,9 @@ pub(crate) fn visible_lines(screen: &Screen) -> Vec<String> {
 
 /// Looks at what is new on one process; `true` if there is more.
 fn turn(live: &Arc<Live>) -> bool {
+    if lock(&live.waiters).is_empty() {
+        return false;
+    }
     let progress = *live.watch().borrow();
     // The screen first, so that the waiters' lock is never held while waiting for it. Who comes
     // meanwhile has looked at the screen itself, and this picture of it is older.

@@ -25,13 +25,14 @@ use tokio::sync::mpsc;
 
 pub(crate) use hand::{Typed, Typist};
 pub(crate) use input::{INPUT_BYTES, InputFull};
-pub(crate) use live::{Live, MARK_BYTES, Progress};
+pub(crate) use live::{Live, MARK_BYTES, Progress, lock};
 use matcher::Matcher;
 pub(crate) use matcher::{Found, Waiting, visible_lines};
 use parser::Parser;
 use reader::Reader;
 pub(crate) use trouble::Trouble;
 
+use crate::ports::Seen;
 use crate::process::{Exit, ProcessId};
 
 /// Events on their way to the control plane: one or two for each life of a process.
@@ -101,6 +102,16 @@ impl Plane {
     /// Waits for a pattern in what a process prints from `from` on, and on its screen.
     pub(crate) fn wait(&self, live: &Arc<Live>, pattern: Regex, from: u64) -> Waiting {
         self.matcher.wait(live, pattern, from)
+    }
+
+    /// The addresses that a process printed. Where much of its output was not looked at yet, those in
+    /// the rest of it are found by and by, and in the next answer.
+    pub(crate) fn ports(&self, live: &Arc<Live>) -> Vec<Seen> {
+        let end = live.log.end();
+        if !live.ports.try_look(&live.log, end) {
+            self.matcher.look_for_ports(live, end);
+        }
+        live.ports.seen()
     }
 
     /// Gives a process's keyboard to one writer, until what is returned is dropped; `None` if

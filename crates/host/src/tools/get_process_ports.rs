@@ -51,7 +51,9 @@ impl Tool for GetProcessPorts {
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
         let (_, live) = life(&call, &args.process_id)?;
         let work = move || {
-            let seen = live.ports().seen();
+            let end = live.log.end();
+            while !live.ports.look(&live.log, end) {}
+            let seen = live.ports.seen();
             let status = live.status();
             let listening = status.map(|status| tree::listening(status.init)).unwrap_or_default();
             let unseen = listening.iter().filter(|port| !seen.iter().any(|s| s.port == **port));

@@ -186,7 +186,8 @@ pub(super) struct Summary {
 
 impl Summary {
     pub(super) fn of(process: &Process, host: &Host) -> Self {
-        let seen = host.live(&process.id).map(|live| live.ports().seen()).unwrap_or_default();
+        let live = host.live(&process.id);
+        let seen = live.map(|live| host.plane.ports(&live)).unwrap_or_default();
         let ports = seen.into_iter().map(|seen| PrintedPort {
             url: seen.url,
             port: seen.port,
