@@ -54,7 +54,7 @@ macro_rules! broken {
 
 broken! {
     close_process get_process_output get_process_ports get_process_raw_output get_process_status
-    get_project_status help list_agents list_processes rename_process request_human_attention
+    get_project_status help list_agents list_processes message_cancel message_status rename_process request_human_attention
     restart_process scratchpad_append scratchpad_delete scratchpad_list scratchpad_read scratchpad_write search_output
     select_process send_input send_message signal_process spawn_agent spawn_process start_process stop_process
     timer_cancel timer_fire_when_idle_all timer_fire_when_idle_any timer_list timer_pause timer_resume

@@ -207,3 +207,62 @@ fn agents_have_ceilings() {
     // Closing one closes those below it.
     assert_eq!(fake.desk.close(&top).len(), 2);
 }
+
+#[test]
+fn a_message_behind_another_is_answered_at_once_with_the_reason_of_the_queue() {
+    let mut fake = Fake::new();
+    let id = fake.spawn_ready();
+    let work = work(&fake);
+    assert_eq!(fake.send(&id, &work).state, "delivered");
+    fake.until_state(&id, "working");
+    let receipts = ["one", "two", "three"].map(|text| fake.send(&id, text));
+    for (receipt, words) in receipts.iter().zip(["", "another text", "2 other texts"]) {
+        assert_eq!(receipt.state, "queued", "{receipt:?}");
+        let evidence = &receipt.evidence;
+        assert!(evidence.starts_with(words) && evidence.contains("it works"), "{receipt:?}");
+    }
+    std::fs::write(fake.place.path("done"), "").unwrap();
+    let expected = [work.as_str(), "one", "two", "three"].map(|text| format!("[external] {text}"));
+    assert_eq!(fake.until_turns(4), expected);
+}
+
+/// A turn that lasts until there is a file `done` in the place.
+fn work(fake: &Fake) -> String {
+    format!("work {}", fake.place.path("done").display())
+}
+
+#[test]
+fn a_queued_message_is_withdrawn_or_replaced_by_its_sender_and_by_nobody_else() {
+    let mut fake = Fake::new();
+    let id = fake.spawn_ready();
+    let other = fake.spawn_ready();
+    let work = work(&fake);
+    let begun = fake.send(&id, &work);
+    fake.until_state(&id, "working");
+    let [kept, withdrawn, replaced] =
+        ["one", "two", "three"].map(|text| fake.send(&id, text).message);
+    let cancel = |message: u64| json!({"message_id": message});
+    let mut stranger = as_agent(&fake, &other);
+    stranger.refused("not_owner", "message_cancel", cancel(kept));
+    let answer = fake.desk.ok("message_cancel", cancel(withdrawn));
+    assert_eq!(answer["receipt"]["state"], "stalled", "{answer}");
+    let replacement = json!({"message_id": replaced, "replacement": "four"});
+    assert_eq!(fake.desk.ok("message_cancel", replacement)["excerpt"], "[external] four");
+    for (message, words) in [(begun.message, "send another"), (withdrawn, "withdrew")] {
+        let why = fake.desk.refused("conflict", "message_cancel", cancel(message));
+        assert!(why.contains(words), "{why}");
+    }
+    fake.desk.refused("not_found", "message_cancel", cancel(99));
+    fake.desk.refused("not_found", "message_status", cancel(99));
+    // It holds, also for the next server.
+    fake.server.kill();
+    let server = fake.place.serve();
+    fake.desk = Desk::at(&server.socket());
+    std::fs::write(fake.place.path("done"), "").unwrap();
+    let expected = [work.as_str(), "one", "four"].map(|text| format!("[external] {text}"));
+    assert_eq!(fake.until_turns(3), expected);
+    fake.until_receipt(replaced, "delivered", "");
+    let status = fake.desk.ok("message_status", cancel(withdrawn));
+    assert_eq!(status["receipt"]["state"], "stalled", "{status}");
+    assert_eq!(fake.turns().len(), 3);
+}

@@ -67,8 +67,8 @@ impl Host {
         }
     }
 
-    /// The receipt of a text: at once where it waits at the gate or is done, else when it was put
-    /// in.
+    /// The receipt of a text: at once where it waits at the gate or behind another, or is done; else
+    /// when it was put in.
     pub(crate) async fn receipt(&self, id: u64) -> Receipt {
         let mut changes = self.deliveries.changes();
         let gone = || Receipt::new(ReceiptState::Stalled, "nothing is known of it any more");
@@ -137,19 +137,20 @@ impl Host {
     /// Waits for the gate and puts one text in.
     async fn deliver(self: &Arc<Self>, delivery: &Delivery) {
         loop {
-            // Closed meanwhile: somebody gave it up.
+            // The process was closed, or the sender withdrew it.
             if self.deliveries.get(delivery.id).is_none_or(|known| known.stage != Stage::Waiting) {
                 return;
             }
             let shut = match self.target(&delivery.to) {
                 Some(target) => match target.gate() {
                     Ok(()) => match self.deliveries.begin(delivery.id) {
-                        Ok(()) => {
-                            let receipt = target.put_in(delivery).await;
-                            self.deliveries.finish(delivery.id, receipt);
+                        Ok(Some(begun)) => {
+                            let receipt = target.put_in(&begun).await;
+                            self.deliveries.finish(begun.id, receipt);
                             target.facts.ring();
                             return;
                         }
+                        Ok(None) => return,
                         // Nothing is typed that is not written down first.
                         Err(error) => Shut::new(format!("it cannot be written down: {error}")),
                     },

@@ -1,5 +1,6 @@
 //! All deliveries of a project: what waits, what was begun, and what became of the last ones.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -33,6 +34,24 @@ const KEPT: usize = 200;
 struct Table {
     last: u64,
     deliveries: Vec<Delivery>,
+}
+
+/// The texts before one that waits.
+struct Queue {
+    length: usize,
+    /// Why the first of them is not delivered yet.
+    first: String,
+}
+
+impl Queue {
+    fn words(&self) -> String {
+        match self.length {
+            1 => format!("another text is delivered before it: {}", self.first),
+            more => {
+                format!("{more} other texts are delivered before it; the first: {}", self.first)
+            }
+        }
+    }
 }
 
 /// The deliveries of a project. What it says is on the disk before it says it.
@@ -135,12 +154,27 @@ impl Deliveries {
 
     /// One of them.
     pub(crate) fn get(&self, id: u64) -> Option<Delivery> {
-        self.table().deliveries.iter().find(|delivery| delivery.id == id).cloned()
+        self.all().into_iter().find(|delivery| delivery.id == id)
     }
 
-    /// All that are known, oldest first.
+    /// All that are known, oldest first. One that is not the next for its process waits for what
+    /// the next waits for.
     pub(crate) fn all(&self) -> Vec<Delivery> {
-        self.table().deliveries.clone()
+        let mut all = self.table().deliveries.clone();
+        let mut queues: HashMap<ProcessId, Queue> = HashMap::new();
+        for delivery in all.iter_mut().filter(|delivery| delivery.stage != Stage::Done) {
+            match queues.get_mut(&delivery.to) {
+                Some(queue) => {
+                    delivery.receipt.evidence = queue.words();
+                    queue.length += 1;
+                }
+                None => {
+                    let first = delivery.receipt.evidence.clone();
+                    queues.insert(delivery.to.clone(), Queue { length: 1, first });
+                }
+            }
+        }
+        all
     }
 
     /// Says why one waits; not worth a write to the disk.
@@ -155,19 +189,49 @@ impl Deliveries {
         }
     }
 
-    /// Notes that writing begins. Without that on the disk nothing may be written.
-    pub(crate) fn begin(&self, id: u64) -> Result<(), StateError> {
-        let mut table = self.table();
-        let mut next = table.clone();
-        if let Some(delivery) = next.deliveries.iter_mut().find(|d| d.id == id) {
+    /// Notes that writing begins, and returns what is to be written; `None` if the text does not wait
+    /// any more. Without that on the disk nothing may be written.
+    pub(crate) fn begin(&self, id: u64) -> Result<Option<Delivery>, StateError> {
+        self.change_waiting(id, |delivery| {
             delivery.stage = Stage::Begun;
             delivery.receipt.evidence = "it is being put in".into();
-        }
+        })
+    }
+
+    /// Takes a text back of which nothing was written yet; `None` if it does not wait any more.
+    pub(crate) fn withdraw(&self, id: u64) -> Result<Option<Delivery>, StateError> {
+        let why = "its sender withdrew it before anything of it was written";
+        let withdrawn = |d: &mut Delivery| end(d, Receipt::new(ReceiptState::Stalled, why));
+        self.change_waiting(id, withdrawn)
+    }
+
+    /// Puts another text in the place of one of which nothing was written yet; `None` if it does not
+    /// wait any more.
+    pub(crate) fn replace(&self, id: u64, text: String) -> Result<Option<Delivery>, StateError> {
+        self.change_waiting(id, |delivery| {
+            delivery.excerpt = excerpt(&text);
+            delivery.bytes = text.len();
+            delivery.text = text;
+        })
+    }
+
+    /// Changes a text that waits, on the disk first.
+    fn change_waiting(
+        &self,
+        id: u64,
+        change: impl FnOnce(&mut Delivery),
+    ) -> Result<Option<Delivery>, StateError> {
+        let mut table = self.table();
+        let mut next = table.clone();
+        let waits = |d: &&mut Delivery| d.id == id && d.stage == Stage::Waiting;
+        let Some(delivery) = next.deliveries.iter_mut().find(waits) else { return Ok(None) };
+        change(delivery);
+        let changed = delivery.clone();
         state::write_reserved(&self.file, VERSION, &next)?;
         *table = next;
         drop(table);
         self.ring();
-        Ok(())
+        Ok(Some(changed))
     }
 
     /// Notes how one ended.

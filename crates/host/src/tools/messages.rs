@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::error::{ErrorKind, ToolError};
 use crate::delivery::{Deliveries, Delivery, Receipt, Source};
 use crate::process::ProcessId;
 
@@ -28,6 +29,14 @@ pub(super) struct MessageAnswer {
     excerpt: String,
     /// What became of it.
     receipt: Receipt,
+}
+
+/// One message that is still known.
+pub(super) fn message(deliveries: &Deliveries, id: u64) -> Result<Delivery, ToolError> {
+    deliveries.get(id).ok_or_else(|| {
+        let message = format!("no message {id} is known; get_project_status lists the last ones");
+        ToolError::new(ErrorKind::NotFound, message)
+    })
 }
 
 /// The last messages, oldest first.

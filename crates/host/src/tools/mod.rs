@@ -12,6 +12,8 @@ mod help;
 mod idle_timer;
 mod list_agents;
 mod list_processes;
+mod message_cancel;
+mod message_status;
 mod messages;
 mod paging;
 mod pattern;
@@ -91,6 +93,8 @@ impl Registry {
             .with::<get_process_ports::GetProcessPorts>()
             .with::<send_input::SendInput>()
             .with::<send_message::SendMessage>()
+            .with::<message_status::MessageStatus>()
+            .with::<message_cancel::MessageCancel>()
             .with::<request_human_attention::RequestHumanAttention>()
             .with::<timer_set::TimerSet>()
             .with::<timer_wait::TimerWait>()

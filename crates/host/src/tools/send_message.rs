@@ -23,7 +23,7 @@ pub(super) struct Args {
 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Answer {
-    /// The number of the message in get_project_status.
+    /// For message_status and message_cancel.
     message_id: u64,
     /// What became of it.
     receipt: Receipt,
@@ -39,8 +39,9 @@ impl Tool for SendMessage {
     const HELP: &'static str = "Tags: [orchestrator] from an agent above, [sub-agent:NAME] from \
         below, [agent:NAME] from the side, [human], [external]. A message waits while the agent \
         starts, asks a person for a permission, or has a half-typed draft in its prompt. Very long \
-        ones become a file of the project and the turn points to it. get_project_status lists the \
-        last messages with their receipts as they are now.";
+        ones become a file of the project and the turn points to it. message_status reads a \
+        receipt again, message_cancel withdraws or replaces what is still queued, and \
+        get_project_status lists the last messages.";
     const EFFECT: Effect = Effect::Adds;
     const LOADING: Loading = Loading::Always;
     type Args = Args;
@@ -73,15 +74,21 @@ impl Tool for SendMessage {
     }
 }
 
+/// The tag of a sender that is no process of the project.
+pub(super) fn outside_tag(caller: &Caller) -> String {
+    match caller {
+        Caller::Person => "human".into(),
+        Caller::Token(name) => format!("external:{name}"),
+        Caller::External | Caller::Elsewhere | Caller::Process(_) | Caller::Inside(_) => {
+            "external".into()
+        }
+    }
+}
+
 /// Who a message is from, as its reader sees it.
 fn tag(caller: &Caller, target: &Process, host: &Host) -> String {
-    let sender = match caller {
-        Caller::Person => return "human".into(),
-        Caller::External | Caller::Elsewhere => return "external".into(),
-        Caller::Token(name) => return format!("external:{name}"),
-        Caller::Process(id) | Caller::Inside(id) => host.processes.get(id),
-    };
-    let Some(sender) = sender else { return "external".into() };
+    let sender = caller.process().and_then(|id| host.processes.get(id));
+    let Some(sender) = sender else { return outside_tag(caller) };
     // A name must not be able to end the tag.
     let name = sender.name.replace('[', "(").replace(']', ")");
     if host.processes.is_below(target, &sender.id) {

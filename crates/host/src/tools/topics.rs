@@ -35,7 +35,8 @@ processes the project file declares; on others you get not_owner.";
 
 const MESSAGING: &str = "\
 `send_message` puts a message into another agent's pane as a turn and returns at once with a \
-receipt: delivered, queued or stalled, and why. The answer arrives in YOUR OWN pane as a new turn. \
+receipt: delivered, queued or stalled, and why. `message_status` reads the receipt again, and \
+`message_cancel` withdraws or replaces a message that is still queued. The answer arrives in YOUR OWN pane as a new turn. \
 So after sending, set an idle timer and end your turn; never wait for the answer with \
 `wait_for_pattern` on the other agent: it would wait until its timeout. Programs that are no \
 agents get `send_input`. `request_human_attention` calls the person.";

@@ -1,0 +1,79 @@
+//! `message_cancel`: withdraws or replaces a message that still waits.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::error::{ErrorKind, ToolError};
+use super::messages::{MessageAnswer, message};
+use super::send_message::outside_tag;
+use super::tool::{Call, Effect, Loading, Tool};
+use crate::caller::Caller;
+use crate::delivery::{Delivery, Source, check_text};
+
+pub(super) struct MessageCancel;
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct Args {
+    /// From send_message.
+    message_id: u64,
+    /// A text to deliver in its place.
+    replacement: Option<String>,
+}
+
+impl Tool for MessageCancel {
+    const NAME: &'static str = "message_cancel";
+    const TITLE: &'static str = "Withdraw a message";
+    const DESCRIPTION: &'static str = "Withdraws a message of yours that is still queued, or \
+        replaces its text.";
+    const HELP: &'static str = "Only the sender can do this, and only as long as nothing of the \
+        message was written. What is being delivered or was delivered cannot be taken back: send \
+        another message instead. A replacement keeps the place in the queue.";
+    const EFFECT: Effect = Effect::Destroys;
+    const LOADING: Loading = Loading::OnSearch("cancel or replace a queued message");
+    type Args = Args;
+    type Answer = MessageAnswer;
+
+    async fn call(args: Args, call: Call) -> Result<MessageAnswer, ToolError> {
+        let deliveries = &call.host.deliveries;
+        let known = message(deliveries, args.message_id)?;
+        if !is_sender(&known, &call) {
+            let message =
+                format!("message {} is not yours; only its sender withdraws it", known.id);
+            return Err(ToolError::new(ErrorKind::NotOwner, message));
+        }
+        let changed = match &args.replacement {
+            None => deliveries.withdraw(known.id)?,
+            Some(text) => {
+                let text = check_text("replacement", text)?;
+                let text = match &known.source {
+                    Source::Message { tag, .. } => format!("[{tag}] {text}"),
+                    Source::FirstPrompt { .. } | Source::Timer { .. } => text,
+                };
+                deliveries.replace(known.id, call.host.as_prompt(&known.to, &text)?)?
+            }
+        };
+        let Some(changed) = changed else {
+            let evidence = message(deliveries, known.id)?.receipt.evidence;
+            let message = format!(
+                "message {} is no longer queued: {evidence}; send another message instead",
+                known.id
+            );
+            return Err(ToolError::new(ErrorKind::Conflict, message));
+        };
+        Ok(MessageAnswer::from(changed))
+    }
+}
+
+/// Whether the caller sent it. A person may withdraw everything that waits.
+fn is_sender(known: &Delivery, call: &Call) -> bool {
+    match &known.source {
+        _ if call.caller == Caller::Person => true,
+        Source::Message { from: Some(from), .. } | Source::FirstPrompt { from: Some(from) } => {
+            call.caller.process() == Some(from)
+        }
+        Source::Message { from: None, tag: sent } => {
+            call.caller.process().is_none() && *sent == outside_tag(&call.caller)
+        }
+        Source::FirstPrompt { from: None } | Source::Timer { .. } => false,
+    }
+}
