@@ -57,7 +57,7 @@ broken! {
     get_project_status help list_agents list_processes message_cancel message_status rename_process request_human_attention
     restart_process scratchpad_append scratchpad_delete scratchpad_list scratchpad_read scratchpad_write search_output
     select_process send_input send_message signal_process spawn_agent spawn_process start_process stop_process
-    timer_cancel timer_fire_when_idle_all timer_fire_when_idle_any timer_list timer_pause timer_resume
+    timer_cancel timer_fire_on_exit timer_fire_when_idle_all timer_fire_when_idle_any timer_list timer_pause timer_resume
     timer_set timer_wait wait_for_agents wait_for_output wait_for_pattern whoami
 }
 

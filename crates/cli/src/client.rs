@@ -22,6 +22,9 @@ const TRIES: u32 = 5;
 
 pub(crate) struct Client {
     stream: BufReader<UnixStream>,
+    /// The greeting, until it is sent with the first request: a server that dies meanwhile is met
+    /// where that is repeated.
+    greeting: Vec<u8>,
 }
 
 /// Why a call failed, as the server said it.
@@ -65,7 +68,7 @@ impl Client {
         let greeting = own.map_err(anyhow::Error::msg)?.unwrap_or_else(|| otherwise.to_owned());
         let mut client = Self::open(&project)?;
         if !greeting.is_empty() {
-            writeln!(client.stream.get_mut(), "{greeting}")?;
+            client.greeting = format!("{greeting}\n").into_bytes();
         }
         Ok(client)
     }
@@ -79,13 +82,13 @@ impl Client {
         let (entry, _) = start::find_or_start(project)
             .map_err(|e| anyhow::anyhow!("{}; `patterm doctor` checks the set-up", why(&e)))?;
         let stream = start::connect(&entry.socket)?.context("the server is gone again")?;
-        Ok(Self { stream: BufReader::new(stream) })
+        Ok(Self { stream: BufReader::new(stream), greeting: Vec::new() })
     }
 
     /// The same over a connection that is there.
-    pub(crate) fn over(mut stream: UnixStream) -> anyhow::Result<Self> {
-        writeln!(stream, "{PERSON}")?;
-        Ok(Self { stream: BufReader::new(stream) })
+    pub(crate) fn over(stream: UnixStream) -> Self {
+        let greeting = format!("{PERSON}\n").into_bytes();
+        Self { stream: BufReader::new(stream), greeting }
     }
 
     /// The connection itself, for something else.
@@ -118,7 +121,7 @@ impl Client {
     /// Calls a tool and waits for its result.
     pub(crate) fn call_tool(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Value> {
         let request = reply::request(&Id::from_number(1), tool, Some(&arguments.to_string()));
-        let mut line = Vec::new();
+        let mut line = std::mem::take(&mut self.greeting);
         Framing::Newline.encode(&request, &mut line);
         self.stream.get_mut().write_all(&line)?;
         loop {

@@ -66,7 +66,7 @@ fn look(entry: Entry) -> Listed {
 fn ask(entry: &Entry) -> Option<Vec<Value>> {
     let stream = start::connect(&entry.socket).ok()??;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
-    let mut answer = Client::over(stream).ok()?.call("list_processes", &json!({})).ok()?;
+    let mut answer = Client::over(stream).call("list_processes", &json!({})).ok()?;
     match answer["processes"].take() {
         Value::Array(processes) => Some(processes),
         _ => None,

@@ -137,7 +137,7 @@ fn start_by(around: &Surroundings, settings: &Settings) -> anyhow::Result<Option
         message_bytes: Some(settings.limits.message_bytes),
         log_bytes: Some(settings.limits.log_bytes),
     };
-    match Client::over(stream)?.call(START_METHOD, &serde_json::to_value(wish)?) {
+    match Client::over(stream).call(START_METHOD, &serde_json::to_value(wish)?) {
         Ok(entry) => Ok(Some(serde_json::from_value(entry)?)),
         Err(_) => Ok(None),
     }

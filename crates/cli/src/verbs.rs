@@ -313,7 +313,7 @@ pub(crate) fn wait(options: &Wait) -> anyhow::Result<()> {
         "process_id": id, "pattern": options.pattern, "timeout_seconds": options.timeout,
         "scope": "scrollback",
     });
-    let answer = client.call("wait_for_pattern", &arguments)?;
+    let answer = client.look("wait_for_pattern", &arguments)?;
     if options.json {
         say_json(&answer)?;
     } else if answer["matched"] == true {

@@ -87,7 +87,7 @@ pub(crate) fn line_of(pid: i32) -> Vec<i32> {
 }
 
 /// All processes below one.
-fn below(init: i32) -> Vec<i32> {
+pub(crate) fn below(init: i32) -> Vec<i32> {
     let mut found = Vec::new();
     let mut next = vec![init];
     while let Some(pid) = next.pop() {

@@ -2,7 +2,7 @@
 //! time to start the server again.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -336,12 +336,18 @@ impl Keep {
     fn start_server(&mut self) {
         self.start_at = Some(Instant::now() + self.pause.max(GOOD_LIFE));
         let Some((program, arguments)) = self.options.server.split_first() else { return };
-        #[expect(clippy::disallowed_methods, reason = "this is the crate that starts programs")]
-        let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
-        crate::descriptors::tell_usual(&mut command);
+        let start = |program: &OsStr| {
+            #[expect(clippy::disallowed_methods, reason = "this is the crate that starts programs")]
+            let mut command = Command::new(program);
+            command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
+            crate::descriptors::tell_usual(&mut command);
+            start_outside(&mut command)
+        };
         // It need not be told here: the next try comes by itself.
-        let _ = start_outside(&mut command);
+        if start(program).is_err() {
+            // Its file was removed or moved; this process runs the same program.
+            let _ = start(OsStr::new("/proc/self/exe"));
+        }
     }
 
     /// Takes every child that ended, and ends those that are nobody's: their init was killed.

@@ -266,3 +266,43 @@ fn a_queued_message_is_withdrawn_or_replaced_by_its_sender_and_by_nobody_else() 
     assert_eq!(status["receipt"]["state"], "stalled", "{status}");
     assert_eq!(fake.turns().len(), 3);
 }
+
+/// A preset of which only the program is known.
+#[test]
+fn a_plain_agent_gets_its_first_instructions_and_nothing_in_the_middle_of_a_draft() {
+    let mut fake = Fake::new();
+    let spawned =
+        fake.desk.ok("spawn_agent", json!({"agent": "plain", "agent_instructions": "begin"}));
+    let id = spawned["process_id"].as_str().unwrap().to_owned();
+    assert_eq!(fake.until_turns(1), ["begin"]);
+    fake.until_state(&id, "idle");
+    let draft = json!({"process_id": id, "kind": "text", "text": "half a "});
+    fake.desk.ok("send_input", draft);
+    fake.until_state(&id, "idle");
+    let receipt = fake.send(&id, "hello");
+    assert_eq!(receipt.state, "queued", "{receipt:?}");
+    assert!(receipt.evidence.contains("not entered yet"), "{receipt:?}");
+    let rest = json!({"process_id": id, "kind": "text", "text": "thought", "submit": true});
+    fake.desk.ok("send_input", rest);
+    assert_eq!(fake.until_turns(3), ["begin", "half a thought", "[external] hello"]);
+}
+
+#[test]
+fn an_agent_with_a_message_on_its_way_is_not_idle_for_timers() {
+    let mut fake = Fake::new();
+    let id = fake.spawn_ready();
+    let owner = fake.spawn_ready();
+    let draft = json!({"process_id": id, "kind": "text", "text": "half a "});
+    fake.desk.ok("send_input", draft);
+    fake.until_state(&id, "idle");
+    let queued = fake.send(&id, "hello");
+    assert_eq!(queued.state, "queued", "{queued:?}");
+    let arm = |body: &str| json!({"watched": [id], "body": body, "owner_process_id": owner});
+    let armed = fake.desk.ok("timer_fire_when_idle_all", arm("all idle"));
+    assert_eq!(armed["waiting_on"], json!([id]), "{armed}");
+    let rest = json!({"process_id": id, "kind": "text", "text": "thought", "submit": true});
+    fake.desk.ok("send_input", rest);
+    let turns = fake.until_turns(3);
+    assert_eq!(turns[..2], ["half a thought", "[external] hello"], "{turns:?}");
+    assert!(turns[2].ends_with("all idle"), "{turns:?}");
+}

@@ -35,6 +35,9 @@ args = ["--drops"]
 like = "fake"
 args = ["--late"]
 
+[agents.plain]
+program = "{{program}}"
+
 [agents.missing]
 like = "fake"
 program = "no-such-program"

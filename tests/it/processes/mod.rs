@@ -1,6 +1,7 @@
 //! Processes as agents and people use them: through the tools and the verbs, with real programs and
 //! real faults.
 
+mod at_rest;
 mod cli;
 mod declared;
 pub(crate) mod desk;

@@ -430,3 +430,19 @@ fn a_damaged_table_is_set_aside_and_what_runs_goes_on_in_a_new_entry() {
     assert_eq!(desk.close(&id), [id]);
     program.wait();
 }
+
+#[test]
+fn the_keeper_starts_a_server_again_whose_binary_was_removed() {
+    let place = Place::new();
+    let moved = place.path("patterm-that-moves");
+    std::fs::copy(place.binary(), &moved).unwrap();
+    let started = place.command(&moved).args(["run", "--name", "kept", "--", "cat"]).status();
+    assert!(started.unwrap().success());
+    let (mut desk, process) = desk_of(&place);
+    let pid = desk.status("kept")["pid"].clone();
+    std::fs::remove_file(&moved).unwrap();
+    kill(&process);
+    let (mut desk, _) = desk_of(&place);
+    assert_eq!(desk.status("kept")["pid"], pid);
+    place.run(&["kill"]);
+}

@@ -56,6 +56,8 @@ struct Inner {
     /// Since when its prompt is there, and when it was last seen to work.
     prompt_seen: Option<Instant>,
     worked: Option<(Instant, String)>,
+    /// It was last seen to rest, whatever waits for it.
+    rests: bool,
     /// Its CLI has asked for patterm's tools.
     has_tools: bool,
 }
@@ -189,6 +191,11 @@ impl Facts {
         self.lock().prompt_seen
     }
 
+    /// Whether it was last seen to rest, though its first instructions may wait for it.
+    pub(crate) fn rests(&self) -> bool {
+        self.lock().rests
+    }
+
     /// When it was last seen to work, and by what.
     pub(crate) fn worked(&self) -> Option<(Instant, String)> {
         self.lock().worked.clone()
@@ -201,6 +208,7 @@ impl Facts {
         if glimpse.composer.is_some() {
             inner.prompt_seen.get_or_insert(now);
         }
+        inner.rests = verdict.state == State::Idle;
         if verdict.state == State::Working {
             inner.worked = Some((now, verdict.reason.clone()));
         }

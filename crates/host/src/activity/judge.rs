@@ -25,6 +25,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) glimpse: &'a Glimpse,
     /// How long nothing was printed.
     pub(crate) quiet: Duration,
+    /// It was seen to print something.
+    pub(crate) printed: bool,
     /// A hook's word, and how long ago.
     pub(crate) hook: Option<(&'a HookWord, Duration)>,
 }
@@ -79,7 +81,7 @@ fn strongest(preset: &Preset, tier: fn(&Rule) -> bool, evidence: Evidence<'_>) -
 
 /// What a screen says at this moment, of which nothing else is known.
 pub(crate) fn seen_now(preset: &Preset, glimpse: &Glimpse) -> Option<Verdict> {
-    seen(preset, Evidence { glimpse, quiet: Duration::ZERO, hook: None })
+    seen(preset, Evidence { glimpse, quiet: Duration::ZERO, printed: false, hook: None })
 }
 
 /// What an agent does. `steady` is how long its screen has said the same.
@@ -112,10 +114,10 @@ fn nothing() -> Verdict {
 
 fn quiet(preset: &Preset, evidence: Evidence<'_>) -> Option<Verdict> {
     let needed = preset.input.quiet_ms?;
-    Some(match evidence.quiet >= needed {
-        true => Verdict::new(State::Idle, format!("it printed nothing for {needed:?}")),
-        false => Verdict::new(State::Working, "it prints"),
-    })
+    if evidence.quiet >= needed {
+        return Some(Verdict::new(State::Idle, format!("it printed nothing for {needed:?}")));
+    }
+    evidence.printed.then(|| Verdict::new(State::Working, "it prints"))
 }
 
 /// A row without its padding.
@@ -177,7 +179,7 @@ mod tests {
     ) {
         let word = hook.map(|(state, _)| HookWord { event: "Event".into(), state });
         let hook = word.as_ref().zip(hook.map(|(_, age)| age));
-        let evidence = Evidence { glimpse, quiet: LONG, hook };
+        let evidence = Evidence { glimpse, quiet: LONG, printed: true, hook };
         let verdict = agent(&claude(), evidence, steady);
         assert_eq!(verdict.state, expected, "{verdict:?}");
         assert!(!verdict.reason.is_empty());
@@ -234,7 +236,8 @@ mod tests {
         let rest = glimpse("✳ x", "", &[]);
         let reason = |event: &str| {
             let word = HookWord { event: event.into(), state: State::Idle };
-            let evidence = Evidence { glimpse: &rest, quiet: LONG, hook: Some((&word, SHORT)) };
+            let hook = Some((&word, SHORT));
+            let evidence = Evidence { glimpse: &rest, quiet: LONG, printed: true, hook };
             agent(&claude(), evidence, SHORT).reason
         };
         assert_eq!(reason("StopFailure"), "its last turn failed: hook StopFailure");
@@ -247,9 +250,12 @@ mod tests {
     fn without_rules_a_pause_is_all_there_is_to_see() {
         let generic = Catalogue::read(None).presets.remove("generic").unwrap().preset.unwrap();
         let glimpse = glimpse("x", "", &["text"]);
-        let state =
-            |quiet| agent(&generic, Evidence { glimpse: &glimpse, quiet, hook: None }, LONG);
-        assert_eq!(state(SHORT).state, State::Working);
-        assert_eq!(state(LONG).state, State::Idle);
+        let state = |quiet, printed| {
+            let evidence = Evidence { glimpse: &glimpse, quiet, printed, hook: None };
+            agent(&generic, evidence, LONG).state
+        };
+        assert_eq!(state(SHORT, true), State::Working);
+        assert_eq!(state(SHORT, false), State::Unknown, "it was not seen to print");
+        assert_eq!([true, false].map(|printed| state(LONG, printed)), [State::Idle; 2]);
     }
 }

@@ -1,5 +1,6 @@
 //! Whether processes work, are idle or wait for a person, and why that is said.
 
+mod census;
 mod facts;
 mod glimpse;
 mod judge;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use rustix::termios::tcgetpgrp;
 use tokio::time::Instant;
 
+use super::census::Census;
 use super::facts::Facts;
 use super::glimpse::Glimpse;
 use super::judge::{self, Evidence};
@@ -24,6 +25,12 @@ const AGENT_PAUSE: Duration = Duration::from_millis(50);
 /// And at other programs, of which less is to be seen.
 const PROGRAM_PAUSE: Duration = Duration::from_millis(500);
 
+/// A tick of the kernel's clock, as it tells all programs on Linux.
+const TICK: Duration = Duration::from_millis(10);
+
+/// The part of one CPU from which on a program counts as busy: an event loop that only waits uses less.
+const BUSY: f32 = 0.03;
+
 /// Why an agent that shows its prompt counts as working all the same.
 const NOT_INSTRUCTED: &str = "its first instructions are not taken yet";
 
@@ -39,8 +46,12 @@ struct Observer {
     facts: Arc<Facts>,
     tracker: Tracker,
     began: Instant,
-    /// When it last printed something.
-    printed: Instant,
+    /// When it was last seen to print something.
+    printed: Option<Instant>,
+    /// What its processes did when they were last looked at.
+    load: Load,
+    /// How many looks in a row have shown nothing new.
+    looks: u32,
     /// What its screen says, and since when.
     seen: Option<(State, Instant)>,
     /// When a turn was last handed in, and how many reports there had been.
@@ -50,6 +61,34 @@ struct Observer {
     spoken: bool,
     /// And at one that has not failed yet: what an earlier server saw fail is not told again.
     worked: bool,
+}
+
+/// What the processes of a life were last seen to do.
+#[derive(Debug, Default)]
+struct Load {
+    census: Census,
+    /// When its CPU time was last compared, and what it was then.
+    compared: Option<(Instant, u64)>,
+    /// Whether CPU was used between the last two comparisons.
+    busy: Option<bool>,
+}
+
+impl Load {
+    fn take(&mut self, census: Census, now: Instant) {
+        self.census = census;
+        let Some((at, ticks)) = self.compared else {
+            self.compared = Some((now, census.ticks));
+            return;
+        };
+        let passed = now - at;
+        if passed >= program::LOAD_PAUSE.mul_f32(0.9) {
+            let used = TICK.saturating_mul(
+                u32::try_from(census.ticks.saturating_sub(ticks)).unwrap_or(u32::MAX),
+            );
+            self.busy = Some(used >= passed.mul_f32(BUSY));
+            self.compared = Some((now, census.ticks));
+        }
+    }
 }
 
 /// Observes a life to its end.
@@ -65,7 +104,9 @@ pub(crate) async fn observe(host: Arc<Host>, live: Arc<Live>) {
         facts,
         tracker: Tracker::default(),
         began: now,
-        printed: now,
+        printed: None,
+        load: Load::default(),
+        looks: 0,
         seen: None,
         submitted: None,
         reports: 0,
@@ -86,11 +127,12 @@ impl Observer {
                 break;
             }
             if std::mem::replace(&mut parsed, here.parsed) != here.parsed {
-                self.printed = Instant::now();
+                self.printed = Some(Instant::now());
+                self.looks = 0;
             }
             let told = match &preset {
                 Some(preset) => self.look_at_agent(preset),
-                None => self.look_at_program(kind),
+                None => self.look_at_program(kind).await,
             };
             let again = told.again;
             self.tell(told);
@@ -129,7 +171,8 @@ impl Observer {
         let heard = self.facts.heard();
         let evidence = Evidence {
             glimpse: &glimpse,
-            quiet: now - self.printed,
+            quiet: now - self.printed.unwrap_or(self.began),
+            printed: self.printed.is_some(),
             hook: heard.as_ref().map(|heard| (&heard.word, now - heard.at)),
         };
         self.reports = glimpse.reports;
@@ -183,20 +226,29 @@ impl Observer {
         self.worked |= verdict.state == State::Working;
     }
 
-    fn look_at_program(&mut self, kind: Kind) -> Told {
-        let screen = self.live.screen();
-        let alternate_screen = screen.modes().alternate_screen;
-        let reported = judge::reported(screen.report());
-        drop(screen);
-        let evidence = ProgramEvidence {
-            shell: kind == Kind::Terminal,
-            foreground: self.foreground(),
-            alternate_screen,
-            reported,
-            quiet: self.printed.elapsed(),
-        };
+    async fn look_at_program(&mut self, kind: Kind) -> Told {
+        let reported = judge::reported(self.live.screen().report());
+        let (shell, foreground) = (kind == Kind::Terminal, self.foreground());
+        let quiet = self.printed.map(|printed| printed.elapsed());
+        let is_quiet = quiet.is_none_or(|quiet| quiet >= program::QUIET);
+        let is_at_prompt = shell && foreground == Foreground::Itself;
+        if reported.is_none() && (is_quiet || is_at_prompt) {
+            self.measure().await;
+        }
+        let (busy, waits, looks) = (self.load.busy, self.load.census.waits, self.looks);
+        self.looks = looks.saturating_add(1);
+        let evidence = ProgramEvidence { shell, foreground, reported, quiet, busy, waits, looks };
         let (verdict, again) = program::program(&evidence);
         self.conclude(verdict, again)
+    }
+
+    /// Looks at its processes. Off this thread: they may be many.
+    async fn measure(&mut self) {
+        let Some(status) = self.live.status() else { return };
+        let census = tokio::task::spawn_blocking(move || Census::of(status.init)).await;
+        if let Ok(census) = census {
+            self.load.take(census, Instant::now());
+        }
     }
 
     fn conclude(&mut self, verdict: Verdict, again: Option<Duration>) -> Told {
@@ -207,7 +259,9 @@ impl Observer {
         }
         let told = self.tracker.take(now, verdict, false);
         let again = [told.again, again].into_iter().flatten().min();
-        Told { again, ..told }
+        // A rest with a message on its way is not one that others wait for.
+        let settled = told.settled && !self.host.deliveries.has_open(&self.live.id);
+        Told { again, settled, ..told }
     }
 
     /// Who has the terminal.

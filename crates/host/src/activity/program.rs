@@ -1,15 +1,23 @@
-//! What a process that is no agent does: by its output and by what stands in its foreground.
+//! What a process that is no agent does: by its output, by what stands in its foreground, by the CPU it
+//! uses, and by whether it waits for input. Silence alone is not idle.
 
 use std::time::Duration;
 
 use super::verdict::{State, Verdict};
 
-/// A shell at its prompt has printed it by then.
-const PROMPT_QUIET: Duration = Duration::from_secs(1);
+/// A shell at its prompt has printed it by then, and a program what it had to say.
+pub(crate) const QUIET: Duration = Duration::from_secs(1);
 
-/// A program that printed nothing for this long rests, as far as anybody can tell: longer than
-/// the pauses between two steps of a build.
-pub(crate) const PROGRAM_QUIET: Duration = Duration::from_secs(10);
+/// A program that printed within this time counts as working unless it is seen to wait for input: longer
+/// than the pauses between two steps of a build.
+const PRINTED: Duration = Duration::from_secs(10);
+
+/// Between two looks at the CPU time of a program.
+pub(crate) const LOAD_PAUSE: Duration = Duration::from_secs(1);
+
+/// The first and the longest pause between two looks at a program that shows nothing.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// Who has the terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,75 +36,128 @@ pub(crate) struct ProgramEvidence {
     /// It is an interactive shell.
     pub(crate) shell: bool,
     pub(crate) foreground: Foreground,
-    pub(crate) alternate_screen: bool,
     /// What it says of itself.
     pub(crate) reported: Option<Verdict>,
-    /// How long nothing was printed.
-    pub(crate) quiet: Duration,
+    /// How long ago it last printed something; `None` if it was not seen to print.
+    pub(crate) quiet: Option<Duration>,
+    /// It, or what it started, uses CPU; `None` while that is being measured.
+    pub(crate) busy: Option<bool>,
+    /// Its foreground waits for input from the terminal.
+    pub(crate) waits: bool,
+    /// How many looks in a row have shown nothing new.
+    pub(crate) looks: u32,
 }
 
 /// What a program does, and when to look again though nothing is printed.
 pub(crate) fn program(evidence: &ProgramEvidence) -> (Verdict, Option<Duration>) {
+    let say = |state, reason: &str, again| (Verdict::new(state, reason), again);
     if let Some(reported) = &evidence.reported {
         return (reported.clone(), None);
     }
-    let needed = match (&evidence.foreground, evidence.shell) {
-        (Foreground::Itself, true) => PROMPT_QUIET,
-        (Foreground::Other(name), true) if !evidence.alternate_screen => {
-            let reason = format!("`{name}` runs in its foreground");
-            // Its end is seen on the terminal when the shell prints its prompt.
-            return (Verdict::new(State::Working, reason), None);
-        }
-        _ => PROGRAM_QUIET,
-    };
-    if evidence.quiet < needed {
-        let reason = "it printed something just now";
-        return (Verdict::new(State::Working, reason), Some(needed - evidence.quiet));
+    if let Some(left) = evidence.quiet.and_then(|quiet| left(QUIET, quiet)) {
+        return say(State::Working, "it printed something just now", Some(left));
     }
-    let reason = match needed == PROMPT_QUIET {
-        true => "the shell waits at its prompt".to_owned(),
-        false => format!("it printed nothing for {} s", PROGRAM_QUIET.as_secs()),
-    };
-    (Verdict::new(State::Idle, reason), None)
+    let pause = FIRST_PAUSE.saturating_mul(1 << evidence.looks.min(8)).min(LONGEST_PAUSE);
+    match (&evidence.foreground, evidence.shell, evidence.busy) {
+        (Foreground::Itself, true, Some(true)) => {
+            return say(State::Working, "a background job uses CPU", Some(LOAD_PAUSE));
+        }
+        (Foreground::Itself, true, Some(false)) => {
+            return say(State::Idle, "the shell waits at its prompt", None);
+        }
+        (Foreground::Other(name), true, Some(false)) if evidence.waits => {
+            return say(State::Idle, &format!("`{name}` waits for input"), None);
+        }
+        (Foreground::Other(name), true, _) => {
+            let reason = format!("`{name}` runs in its foreground");
+            return say(State::Working, &reason, Some(pause));
+        }
+        (_, _, Some(false)) if evidence.waits => {
+            return say(State::Idle, "it waits for input", None);
+        }
+        (_, _, Some(true)) => return say(State::Working, "it uses CPU", Some(LOAD_PAUSE)),
+        _ => {}
+    }
+    if let Some(left) = evidence.quiet.and_then(|quiet| left(PRINTED, quiet)) {
+        let reason = format!("it printed something in the last {} s", PRINTED.as_secs());
+        return say(State::Working, &reason, Some(left.min(LOAD_PAUSE)));
+    }
+    match evidence.busy {
+        None => say(State::Unknown, "nothing was seen of it yet", Some(LOAD_PAUSE)),
+        Some(_) => {
+            let reason = "it prints nothing, uses no CPU, and is not seen to wait for input";
+            say(State::Unknown, reason, Some(pause))
+        }
+    }
+}
+
+/// What is left of a time, if anything is.
+fn left(time: Duration, passed: Duration) -> Option<Duration> {
+    time.checked_sub(passed).filter(|left| !left.is_zero())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[track_caller]
-    fn check(shell: bool, foreground: Foreground, quiet_ms: u64, state: State, reason: &str) {
-        let quiet = Duration::from_millis(quiet_ms);
-        let evidence =
-            ProgramEvidence { shell, foreground, alternate_screen: false, reported: None, quiet };
-        let (verdict, again) = program(&evidence);
-        assert_eq!(verdict.state, state, "{evidence:?}");
-        assert!(verdict.reason.contains(reason), "{verdict:?}");
-        let waits = state == State::Working && reason == "just now";
-        assert_eq!(again.is_some(), waits, "{evidence:?}");
-    }
-
-    #[test]
-    fn shells_rest_at_their_prompt_and_programs_when_they_are_quiet() {
-        let make = || Foreground::Other("make".into());
-        check(true, Foreground::Itself, 100, State::Working, "just now");
-        check(true, Foreground::Itself, 1_500, State::Idle, "prompt");
-        check(true, make(), 60_000, State::Working, "`make` runs");
-        check(false, Foreground::Itself, 1_500, State::Working, "just now");
-        check(false, Foreground::Itself, 10_000, State::Idle, "nothing for 10 s");
-        check(false, make(), 10_000, State::Idle, "nothing for 10 s");
-        check(true, Foreground::Unknown, 10_000, State::Idle, "nothing for 10 s");
-    }
-
-    #[test]
-    fn an_editor_in_a_shell_rests_when_nothing_moves() {
-        let evidence = ProgramEvidence {
-            shell: true,
-            foreground: Foreground::Other("vim".into()),
-            alternate_screen: true,
+    fn evidence() -> ProgramEvidence {
+        ProgramEvidence {
+            shell: false,
+            foreground: Foreground::Itself,
             reported: None,
-            quiet: PROGRAM_QUIET,
-        };
-        assert_eq!(program(&evidence).0.state, State::Idle);
+            quiet: Some(Duration::from_secs(60)),
+            busy: Some(false),
+            waits: false,
+            looks: 0,
+        }
+    }
+
+    #[track_caller]
+    fn check(evidence: &ProgramEvidence, state: State, reason: &str) {
+        let (verdict, again) = program(evidence);
+        assert_eq!(verdict.state, state, "{evidence:?}: {verdict:?}");
+        assert!(verdict.reason.contains(reason), "{verdict:?}");
+        assert_eq!(again.is_none(), state == State::Idle, "{evidence:?}");
+    }
+
+    #[test]
+    fn silence_alone_is_not_idle() {
+        check(&evidence(), State::Unknown, "not seen to wait");
+        check(&ProgramEvidence { busy: Some(true), ..evidence() }, State::Working, "uses CPU");
+        check(&ProgramEvidence { waits: true, ..evidence() }, State::Idle, "waits for input");
+        let computes = ProgramEvidence { waits: true, busy: Some(true), ..evidence() };
+        check(&computes, State::Working, "uses CPU");
+        let lately = ProgramEvidence { quiet: Some(Duration::from_secs(5)), ..evidence() };
+        check(&lately, State::Working, "in the last 10 s");
+        check(&ProgramEvidence { waits: true, ..lately }, State::Idle, "waits for input");
+    }
+
+    #[test]
+    fn a_program_that_was_not_seen_to_print_is_not_said_to_have_printed() {
+        for busy in [None, Some(false)] {
+            let silent = ProgramEvidence { quiet: None, busy, ..evidence() };
+            assert_eq!(program(&silent).0.state, State::Unknown, "{busy:?}");
+        }
+        let silent = ProgramEvidence { quiet: None, shell: true, ..evidence() };
+        check(&silent, State::Idle, "prompt");
+    }
+
+    #[test]
+    fn a_shell_is_idle_at_its_prompt_unless_a_background_job_uses_cpu() {
+        let shell = ProgramEvidence { shell: true, ..evidence() };
+        check(&shell, State::Idle, "prompt");
+        check(&ProgramEvidence { busy: Some(true), ..shell.clone() }, State::Working, "background");
+        let just_now = ProgramEvidence { quiet: Some(Duration::ZERO), ..shell.clone() };
+        check(&just_now, State::Working, "just now");
+        let foreground = Foreground::Other("make".into());
+        let other = ProgramEvidence { foreground, ..shell };
+        check(&other, State::Working, "`make` runs");
+        check(&ProgramEvidence { waits: true, ..other }, State::Idle, "`make` waits for input");
+    }
+
+    #[test]
+    fn what_shows_nothing_is_looked_at_less_and_less_often() {
+        let again = |looks| program(&ProgramEvidence { looks, ..evidence() }).1.unwrap().as_secs();
+        assert_eq!([0, 1, 2, 3, 4, 40].map(again), [1, 2, 4, 8, 10, 10]);
     }
 }

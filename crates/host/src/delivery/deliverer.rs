@@ -211,7 +211,8 @@ impl Target {
         let glimpse = self.glimpse();
         let mut standing = self.host.activities.get(&self.live.id);
         let shows_its_prompt = self.preset.as_ref().is_some_and(|preset| preset.composer.is_some());
-        if shows_its_prompt && awaits_instructions(&standing.verdict) {
+        let is_ready = shows_its_prompt || self.facts.rests();
+        if is_ready && awaits_instructions(&standing.verdict) {
             // They would wait for themselves.
             standing.verdict.state = State::Idle;
         }

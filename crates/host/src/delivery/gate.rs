@@ -12,6 +12,9 @@ const HAND_PAUSE: Duration = Duration::from_secs(2);
 /// Characters of a draft that a receipt shows.
 const DRAFT_CHARS: usize = 40;
 
+/// Why nothing is put in where the prompt itself cannot be read.
+const DRAFT: &str = "something was typed into it and not entered yet";
+
 /// What the gate looks at.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Before<'a> {
@@ -21,7 +24,7 @@ pub(super) struct Before<'a> {
     pub(super) ready: Option<Duration>,
     /// How long ago a person typed.
     pub(super) typed: Option<Duration>,
-    /// A person typed something and did not enter it.
+    /// Something was typed and not entered.
     pub(super) draft: bool,
 }
 
@@ -58,6 +61,7 @@ pub(super) fn agent(preset: &Preset, before: Before<'_>) -> Result<(), Shut> {
             let start: String = draft.chars().take(DRAFT_CHARS).collect();
             return Err(Shut::new(format!("a draft stands in its prompt: `{start}`")));
         }
+        (None, _) if before.draft => return Err(Shut::new(DRAFT)),
         (None, _) if verdict.state == State::Unknown => {
             return Err(Shut::new("nothing tells whether it is ready"));
         }
@@ -80,7 +84,7 @@ pub(super) fn agent(preset: &Preset, before: Before<'_>) -> Result<(), Shut> {
 pub(super) fn program(before: Before<'_>) -> Result<(), Shut> {
     hand(before)?;
     match before.draft {
-        true => Err(Shut::new("a person typed something into it and did not enter it yet")),
+        true => Err(Shut::new(DRAFT)),
         false => Ok(()),
     }
 }

@@ -1,7 +1,7 @@
 //! All deliveries of a project: what waits, what was begun, and what became of the last ones.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
@@ -37,13 +37,13 @@ struct Table {
 }
 
 /// The texts before one that waits.
-struct Queue {
+struct Queue<'a> {
     length: usize,
     /// Why the first of them is not delivered yet.
-    first: String,
+    first: &'a str,
 }
 
-impl Queue {
+impl Queue<'_> {
     fn words(&self) -> String {
         match self.length {
             1 => format!("another text is delivered before it: {}", self.first),
@@ -154,23 +154,43 @@ impl Deliveries {
 
     /// One of them.
     pub(crate) fn get(&self, id: u64) -> Option<Delivery> {
-        self.all().into_iter().find(|delivery| delivery.id == id)
+        let table = self.table();
+        let mut delivery = table.deliveries.iter().find(|known| known.id == id)?.clone();
+        if delivery.stage != Stage::Done {
+            let open = |known: &&Delivery| known.to == delivery.to && known.stage != Stage::Done;
+            let mut before =
+                table.deliveries.iter().filter(open).take_while(|known| known.id != id);
+            if let Some(first) = before.next() {
+                let queue = Queue { length: 1 + before.count(), first: &first.receipt.evidence };
+                delivery.receipt.evidence = queue.words();
+            }
+        }
+        Some(delivery)
+    }
+
+    /// Whether a text is on its way to a process.
+    pub(crate) fn has_open(&self, id: &ProcessId) -> bool {
+        let open = |known: &Delivery| known.to == *id && known.stage != Stage::Done;
+        self.table().deliveries.iter().any(open)
     }
 
     /// All that are known, oldest first. One that is not the next for its process waits for what
     /// the next waits for.
     pub(crate) fn all(&self) -> Vec<Delivery> {
-        let mut all = self.table().deliveries.clone();
-        let mut queues: HashMap<ProcessId, Queue> = HashMap::new();
-        for delivery in all.iter_mut().filter(|delivery| delivery.stage != Stage::Done) {
-            match queues.get_mut(&delivery.to) {
+        let table = self.table();
+        let mut all = table.deliveries.clone();
+        let mut queues: HashMap<&ProcessId, Queue<'_>> = HashMap::new();
+        for (known, delivery) in table.deliveries.iter().zip(&mut all) {
+            if known.stage == Stage::Done {
+                continue;
+            }
+            match queues.get_mut(&known.to) {
                 Some(queue) => {
                     delivery.receipt.evidence = queue.words();
                     queue.length += 1;
                 }
                 None => {
-                    let first = delivery.receipt.evidence.clone();
-                    queues.insert(delivery.to.clone(), Queue { length: 1, first });
+                    queues.insert(&known.to, Queue { length: 1, first: &known.receipt.evidence });
                 }
             }
         }
@@ -192,7 +212,7 @@ impl Deliveries {
     /// Notes that writing begins, and returns what is to be written; `None` if the text does not wait
     /// any more. Without that on the disk nothing may be written.
     pub(crate) fn begin(&self, id: u64) -> Result<Option<Delivery>, StateError> {
-        self.change_waiting(id, |delivery| {
+        self.change_waiting(id, state::write_reserved, |delivery| {
             delivery.stage = Stage::Begun;
             delivery.receipt.evidence = "it is being put in".into();
         })
@@ -202,13 +222,13 @@ impl Deliveries {
     pub(crate) fn withdraw(&self, id: u64) -> Result<Option<Delivery>, StateError> {
         let why = "its sender withdrew it before anything of it was written";
         let withdrawn = |d: &mut Delivery| end(d, Receipt::new(ReceiptState::Stalled, why));
-        self.change_waiting(id, withdrawn)
+        self.change_waiting(id, state::write_reserved, withdrawn)
     }
 
     /// Puts another text in the place of one of which nothing was written yet; `None` if it does not
     /// wait any more.
     pub(crate) fn replace(&self, id: u64, text: String) -> Result<Option<Delivery>, StateError> {
-        self.change_waiting(id, |delivery| {
+        self.change_waiting(id, state::write, |delivery| {
             delivery.excerpt = excerpt(&text);
             delivery.bytes = text.len();
             delivery.text = text;
@@ -219,6 +239,7 @@ impl Deliveries {
     fn change_waiting(
         &self,
         id: u64,
+        write: fn(&Path, u32, &Table) -> Result<(), StateError>,
         change: impl FnOnce(&mut Delivery),
     ) -> Result<Option<Delivery>, StateError> {
         let mut table = self.table();
@@ -227,7 +248,7 @@ impl Deliveries {
         let Some(delivery) = next.deliveries.iter_mut().find(waits) else { return Ok(None) };
         change(delivery);
         let changed = delivery.clone();
-        state::write_reserved(&self.file, VERSION, &next)?;
+        write(&self.file, VERSION, &next)?;
         *table = next;
         drop(table);
         self.ring();

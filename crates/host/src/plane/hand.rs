@@ -64,6 +64,13 @@ impl Typist {
         typed
     }
 
+    /// The same for input that is known to be whole.
+    pub(super) fn read_whole(mut self, bytes: &[u8]) -> Typed {
+        let typed = self.read(bytes);
+        let last = self.settle();
+        Typed { any: typed.any || last.any, draft: last.draft.or(typed.draft) }
+    }
+
     /// Whether an escape waits for what may follow it.
     pub(crate) fn is_waiting(&self) -> bool {
         self.parser.is_waiting()

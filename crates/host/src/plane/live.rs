@@ -9,7 +9,7 @@ use patterm_keeper::log;
 use patterm_screen::{Screen, Size};
 use tokio::sync::watch;
 
-use super::hand::{Hand, Typed};
+use super::hand::{Hand, Typed, Typist};
 use super::input::{Input, InputFull};
 use super::matcher::Waiters;
 use super::trouble::Trouble;
@@ -239,6 +239,12 @@ impl Live {
     /// Notes what a person typed.
     pub(crate) fn note_typed(&self, typed: Typed) {
         lock(&self.hand).note(typed);
+    }
+
+    /// Notes whether input that no person typed leaves an unfinished text.
+    pub(crate) fn note_draft(&self, bytes: &[u8]) {
+        let draft = Typist::default().read_whole(bytes).draft;
+        lock(&self.hand).note(Typed { any: false, draft });
     }
 
     /// What comes from a view: what a person types, and what the terminal sends by itself.

@@ -401,6 +401,7 @@ fn seen_message(delivery: Delivery) -> SeenMessage {
 fn seen_timer(timer: &Timer, now: &Moment) -> SeenTimer {
     let kind = match &timer.wake {
         Wake::Delay(_) => "delay",
+        Wake::Idle { exits: true, .. } => "exit",
         Wake::Idle { mode: Mode::Any, .. } => "idle_any",
         Wake::Idle { mode: Mode::All, .. } => "idle_all",
     };

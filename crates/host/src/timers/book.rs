@@ -31,6 +31,8 @@ pub(crate) enum Wish {
     },
     Idle {
         mode: Mode,
+        /// They must have ended.
+        exits: bool,
         /// Ids and names.
         watched: Vec<(ProcessId, String)>,
         max_wait_ms: Option<u64>,
@@ -94,13 +96,14 @@ impl Book {
         let NewTimer { owner, set_by, label, body, wish } = new;
         let wake = match wish {
             Wish::After { ms } => Wake::Delay(Countdown::begin(now, ms)),
-            Wish::Idle { mode, watched, max_wait_ms } => {
+            Wish::Idle { mode, exits, watched, max_wait_ms } => {
                 let arm = |(id, name)| {
                     let seen = see(&id);
                     Watched::arm(id, name, seen)
                 };
                 let max_wait = max_wait_ms.map(|ms| Countdown::begin(now, ms));
-                Wake::Idle { mode, watched: watched.into_iter().map(arm).collect(), max_wait }
+                let watched = watched.into_iter().map(arm).collect();
+                Wake::Idle { mode, exits, watched, max_wait }
             }
         };
         self.last += 1;
@@ -239,8 +242,9 @@ fn why(timer: &Timer, now: &Moment) -> Option<Why> {
     if timer.paused {
         return None;
     }
-    if let Wake::Idle { mode, watched, .. } = &timer.wake {
+    if let Wake::Idle { mode, exits, watched, .. } = &timer.wake {
         let rests = match mode {
+            _ if *exits => watched.iter().all(|watched| watched.look().is_over()),
             Mode::All => watched.iter().all(|watched| watched.look().is_idle()),
             // Where nobody is left who could come to rest, waiting on would be for ever.
             Mode::Any => {
@@ -257,14 +261,13 @@ fn why(timer: &Timer, now: &Moment) -> Option<Why> {
 
 /// Whether a timer that waits would wake the same owner for the same reason with the same words.
 fn is_same(timer: &Timer, new: &NewTimer) -> bool {
-    let (Wake::Idle { mode, watched, .. }, Wish::Idle { mode: wanted, watched: ids, .. }) =
-        (&timer.wake, &new.wish)
-    else {
+    let Wake::Idle { mode, exits, watched, .. } = &timer.wake else { return false };
+    let Wish::Idle { mode: wanted, exits: ended, watched: ids, .. } = &new.wish else {
         return false;
     };
     let has = |id: &ProcessId| watched.iter().any(|watched| watched.id == *id);
     !timer.paused
-        && mode == wanted
+        && (mode, exits) == (wanted, ended)
         && timer.owner == new.owner
         && timer.body == new.body
         && watched.len() == ids.len()

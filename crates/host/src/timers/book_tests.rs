@@ -10,7 +10,7 @@ use super::record::{End, Mode, Timer, TimerId};
 use super::sight::{Look, Sight};
 use super::words;
 use crate::activity::{Standing, State, Verdict};
-use crate::process::{ProcessId, Status};
+use crate::process::{Process, ProcessId, Status};
 use crate::tools::{ErrorKind, ToolError};
 
 const OWNER: u64 = 1;
@@ -101,7 +101,24 @@ impl World {
 
     fn line(&self, now: u64) -> String {
         let (timer, why) = self.book.ready(&at(now), |_| true).expect("a timer that fires");
-        words::text(timer, why, |_| None)
+        words::text(timer, why, &Nothing)
+    }
+}
+
+/// Nothing is known beside the timers.
+struct Nothing;
+
+impl words::Around for Nothing {
+    fn find(&self, _: &ProcessId) -> Option<Process> {
+        None
+    }
+
+    fn busy_below(&self, _: &ProcessId) -> Vec<Process> {
+        Vec::new()
+    }
+
+    fn awaits_text(&self, _: &ProcessId) -> bool {
+        false
     }
 }
 
@@ -116,7 +133,7 @@ fn new(wish: Wish) -> NewTimer {
 
 fn idle(mode: Mode, watched: &[u64], max_wait_ms: Option<u64>) -> NewTimer {
     let watched = watched.iter().map(|n| (ProcessId::new(*n), format!("name{n}"))).collect();
-    new(Wish::Idle { mode, watched, max_wait_ms })
+    new(Wish::Idle { mode, exits: false, watched, max_wait_ms })
 }
 
 fn ids(numbers: &[u64]) -> Vec<ProcessId> {
@@ -307,6 +324,27 @@ fn a_paused_idle_timer_does_not_listen_and_is_armed_anew() {
         assert_eq!(world.fires(50_000), fires, "{mode:?} {after_resuming:?}");
         assert!(world.fires(59_001), "its time ran on from where it was held");
     }
+}
+
+#[test]
+fn a_timer_on_ends_takes_no_rest_for_an_end_and_goes_on_with_the_next_server() {
+    let mut world = World::default();
+    world.happens(2, "rests");
+    world.happens(3, "works");
+    let watched = [2, 3].map(|n| (ProcessId::new(n), format!("name{n}"))).to_vec();
+    let wish = Wish::Idle { mode: Mode::All, exits: true, watched, max_wait_ms: None };
+    let (timer, _) = world.set(new(wish), &at(0)).unwrap();
+    assert_eq!(timer.watched_that_rest(false), ids(&[2, 3]));
+    world.happens(3, "rests");
+    assert!(!world.fires(0), "all are idle, and none has ended");
+    world.happens(3, "exits");
+    world.next_server(&at(0));
+    world.happens(2, "rests");
+    world.happens(3, "exits");
+    assert!(!world.fires(0));
+    world.happens(2, "exits");
+    let line = world.line(0);
+    assert!(line.starts_with("[system] timer t1: all ended: name2 (p2) exited"), "{line}");
 }
 
 #[test]

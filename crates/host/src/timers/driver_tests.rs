@@ -116,7 +116,7 @@ impl World {
 
 fn idle(mode: Mode, watched: &[u64]) -> Wish {
     let watched = watched.iter().map(|n| (ProcessId::new(*n), format!("name{n}"))).collect();
-    Wish::Idle { mode, watched, max_wait_ms: None }
+    Wish::Idle { mode, exits: false, watched, max_wait_ms: None }
 }
 
 fn run<T>(what: impl Future<Output = T>) -> T {

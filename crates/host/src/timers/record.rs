@@ -107,7 +107,14 @@ pub(crate) enum Wake {
     /// A time that is over.
     Delay(Countdown),
     /// Processes that rest.
-    Idle { mode: Mode, watched: Vec<Watched>, max_wait: Option<Countdown> },
+    Idle {
+        mode: Mode,
+        /// They must have ended. Servers before 0.1.1 do not know this, and wait for their rest.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        exits: bool,
+        watched: Vec<Watched>,
+        max_wait: Option<Countdown>,
+    },
 }
 
 /// A timer that has not fired yet.
@@ -142,6 +149,11 @@ impl Timer {
         }
     }
 
+    /// Whether it fires after some time whatever the watched processes do.
+    pub(crate) fn has_max_wait(&self) -> bool {
+        self.countdown().is_some()
+    }
+
     /// What is left until it fires by time, where it does.
     pub(crate) fn left_ms(&self, now: &Moment) -> Option<u64> {
         self.countdown().map(|time| time.left_ms(now))
@@ -161,11 +173,20 @@ impl Timer {
         }
     }
 
+    /// The watched processes of which nothing tells whether they rest.
+    pub(crate) fn watched_in_the_dark(&self) -> Vec<ProcessId> {
+        let dark = self.watched().iter().filter(|watched| watched.look() == Look::Unknown);
+        dark.map(|watched| watched.id.clone()).collect()
+    }
+
     /// The watched processes that it need not wait for (`true`) or waits for (`false`).
     pub(crate) fn watched_that_rest(&self, rest: bool) -> Vec<ProcessId> {
-        let Wake::Idle { mode, watched, .. } = &self.wake else { return Vec::new() };
+        let Wake::Idle { mode, exits, watched, .. } = &self.wake else { return Vec::new() };
         // A pause that began before `any` was armed does not count; `all` wants to be sure of it.
-        let rests = |look: Look| look.is_idle() || (*mode == Mode::Any && look == Look::Pausing);
+        let rests = |look: Look| match *exits {
+            true => look.is_over(),
+            false => look.is_idle() || (*mode == Mode::Any && look == Look::Pausing),
+        };
         let those = watched.iter().filter(|watched| rests(watched.look()) == rest);
         those.map(|watched| watched.id.clone()).collect()
     }

@@ -28,6 +28,11 @@ impl Look {
         matches!(self, Self::Idle | Self::Exited | Self::Closed)
     }
 
+    /// Whether its program has ended.
+    pub(super) fn is_over(self) -> bool {
+        matches!(self, Self::Exited | Self::Closed)
+    }
+
     /// Whether it does something, or is about to once a person answered.
     pub(super) fn is_busy(self) -> bool {
         matches!(self, Self::Working | Self::Blocked)
@@ -62,6 +67,11 @@ impl Sight {
     /// Whether it counts as idle for whoever waits for that.
     pub(crate) fn is_idle(self) -> bool {
         self.look.is_idle()
+    }
+
+    /// Whether it does something, or is about to once a person answered.
+    pub(super) fn is_busy(self) -> bool {
+        self.look.is_busy()
     }
 
     /// Looks at a process now.

@@ -13,7 +13,7 @@ use super::sight::Sight;
 use super::words;
 use crate::delivery::{Deliveries, NewDelivery, Source};
 use crate::host::Host;
-use crate::process::{ProcessId, Processes};
+use crate::process::{Kind, Process, ProcessId, Processes};
 use crate::state::{self, StateDir, StateError};
 use crate::tools::ToolError;
 
@@ -154,7 +154,7 @@ impl Timers {
         let (id, to) = (timer.id.clone(), timer.owner.clone());
         let mut how = End::OwnerClosed;
         if host.processes.get(&to).is_some() {
-            let text = words::text(timer, why, |id| host.processes.get(id));
+            let text = words::text(timer, why, host);
             let source = Source::Timer { timer_id: id.to_string() };
             let new = NewDelivery { to, source, key: Some(format!("timer {id}")), text };
             if let Err(error) = host.deliveries.hand_in(new) {
@@ -209,6 +209,22 @@ impl Timers {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl words::Around for Host {
+    fn find(&self, id: &ProcessId) -> Option<Process> {
+        self.processes.get(id)
+    }
+
+    fn busy_below(&self, id: &ProcessId) -> Vec<Process> {
+        let below = self.processes.below(id).into_iter();
+        let agents = below.filter(|process| process.kind == Kind::Agent);
+        agents.filter(|agent| Sight::of(self, &agent.id).is_busy()).collect()
+    }
+
+    fn awaits_text(&self, id: &ProcessId) -> bool {
+        self.deliveries.has_open(id)
     }
 }
 

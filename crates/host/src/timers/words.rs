@@ -5,17 +5,27 @@ use super::limits::NAMED;
 use super::record::{Mode, Timer, Wake, Watched};
 use super::sight::Look;
 use crate::activity::FAILED;
-use crate::process::{Exit, Process, ProcessId, Status};
+use crate::process::{Exit, Kind, Process, ProcessId, Status};
 
-/// The text of a firing: the body alone, or after one line that says why.
-pub(super) fn text(
-    timer: &Timer,
-    why: Why,
-    find: impl Fn(&ProcessId) -> Option<Process>,
-) -> String {
-    let line = || format!("[system] {}: {}", heading(timer), reason(timer, why, &find));
+/// What the words are about.
+pub(super) trait Around {
+    fn find(&self, id: &ProcessId) -> Option<Process>;
+
+    /// The agents below a process that do not rest.
+    fn busy_below(&self, id: &ProcessId) -> Vec<Process>;
+
+    /// Whether a text is on its way to a process.
+    fn awaits_text(&self, id: &ProcessId) -> bool;
+}
+
+/// The text of a firing: the body alone, or after one line that says why. That line is for agents: a
+/// shell would run it, with the names that others chose.
+pub(super) fn text(timer: &Timer, why: Why, around: &impl Around) -> String {
+    let line = || format!("[system] {}: {}", heading(timer), reason(timer, why, around));
+    let is_agent = around.find(&timer.owner).is_none_or(|owner| owner.kind == Kind::Agent);
     match (&timer.wake, &timer.body) {
         (Wake::Delay(_), Some(body)) => body.clone(),
+        (Wake::Idle { .. }, Some(body)) if !is_agent => body.clone(),
         (Wake::Idle { .. }, Some(body)) => format!("{}\n{body}", line()),
         (_, None) => line(),
     }
@@ -28,9 +38,12 @@ fn heading(timer: &Timer) -> String {
     }
 }
 
-fn reason(timer: &Timer, why: Why, find: impl Fn(&ProcessId) -> Option<Process>) -> String {
-    let tell = |watched: &Watched| tell(watched, find(&watched.id));
+fn reason(timer: &Timer, why: Why, around: &impl Around) -> String {
+    let tell = |watched: &Watched| tell(watched, around);
     match (&timer.wake, why) {
+        (Wake::Idle { exits: true, watched, .. }, Why::Rest) => {
+            format!("all ended: {}.", list(watched.iter().map(tell).collect()))
+        }
         (Wake::Idle { mode: Mode::All, watched, .. }, Why::Rest) => {
             format!("all rest: {}.", list(watched.iter().map(tell).collect()))
         }
@@ -66,11 +79,15 @@ fn passed(timer: &Timer) -> String {
 }
 
 /// A watched process and how it is.
-fn tell(watched: &Watched, process: Option<Process>) -> String {
+fn tell(watched: &Watched, around: &impl Around) -> String {
+    let process = around.find(&watched.id);
     let name = one_line(process.as_ref().map_or(&watched.name, |process| &process.name));
     let how = match watched.look() {
         Look::Idle if has_failed(process.as_ref()) => "is idle: its last turn failed".to_owned(),
         Look::Idle => "is idle".to_owned(),
+        Look::Pausing if around.awaits_text(&watched.id) => {
+            "is idle, with a message on its way to it".to_owned()
+        }
         Look::Pausing => "pauses".to_owned(),
         Look::Exited => ending(process.as_ref()),
         Look::Closed => "was closed".to_owned(),
@@ -79,7 +96,17 @@ fn tell(watched: &Watched, process: Option<Process>) -> String {
         Look::Blocked => "waits for a person".to_owned(),
         Look::Unknown => "is in an unknown state".to_owned(),
     };
-    format!("{name} ({}) {how}", watched.id)
+    let below: Vec<_> = around
+        .busy_below(&watched.id)
+        .iter()
+        .map(|agent| format!("{} ({})", one_line(&agent.name), agent.id))
+        .collect();
+    match (watched.look(), below.len()) {
+        (Look::Idle | Look::Pausing, 1..) => {
+            format!("{name} ({}) {how}, but below it work {}", watched.id, below.join(", "))
+        }
+        _ => format!("{name} ({}) {how}", watched.id),
+    }
 }
 
 fn has_failed(process: Option<&Process>) -> bool {

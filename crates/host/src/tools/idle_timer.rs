@@ -1,4 +1,4 @@
-//! What the two timers on idle processes share.
+//! What the timers on other processes share.
 
 use std::collections::HashSet;
 
@@ -9,8 +9,8 @@ use super::error::ToolError;
 use super::process::find;
 use super::timer::{body, label, milliseconds, owner, remaining_seconds, setter};
 use super::tool::Call;
-use crate::process::ProcessId;
-use crate::timers::{Mode, NewTimer, TimerId, WATCHED, Wish};
+use crate::process::{Kind, ProcessId};
+use crate::timers::{Mode, NewTimer, Timer, TimerId, WATCHED, Wish};
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
@@ -43,11 +43,19 @@ pub(super) struct Answer {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     already_set: bool,
     /// What to know about it.
-    note: &'static str,
+    note: String,
 }
 
-/// Sets a timer on idle processes.
-pub(super) fn set(mode: Mode, args: Args, call: &Call) -> Result<Answer, ToolError> {
+/// What to do after setting a timer.
+pub(super) const END_YOUR_TURN: &str = "end your turn now; the text comes as a new one";
+
+/// Sets a timer on processes; returns it, and whether it was set before.
+pub(super) fn arm(
+    mode: Mode,
+    exits: bool,
+    args: Args,
+    call: &Call,
+) -> Result<(Timer, bool), ToolError> {
     let owner = owner(call, args.owner_process_id.as_deref())?;
     let watched = watched(&args.watched, &owner, call)?;
     let max_wait = milliseconds("max_wait_seconds", args.max_wait_seconds.unwrap_or(0.0))?;
@@ -57,12 +65,17 @@ pub(super) fn set(mode: Mode, args: Args, call: &Call) -> Result<Answer, ToolErr
         set_by: setter(call),
         label: label(args.label)?,
         body: Some(body(args.body)?),
-        wish: Wish::Idle { mode, watched, max_wait_ms },
+        wish: Wish::Idle { mode, exits, watched, max_wait_ms },
     };
-    let (timer, already_set) = call.host.timers.set(new, &call.host)?;
+    call.host.timers.set(new, &call.host)
+}
+
+/// Sets a timer on idle processes.
+pub(super) fn set(mode: Mode, args: Args, call: &Call) -> Result<Answer, ToolError> {
+    let (timer, already_set) = arm(mode, false, args, call)?;
     let waiting_on = timer.watched_that_rest(false);
     Ok(Answer {
-        note: note(mode, waiting_on.is_empty()),
+        note: note(mode, &timer, call),
         already_idle: timer.watched_that_rest(true),
         remaining_seconds: remaining_seconds(&timer, &call.host.timers.now()),
         timer_id: timer.id,
@@ -72,15 +85,32 @@ pub(super) fn set(mode: Mode, args: Args, call: &Call) -> Result<Answer, ToolErr
     })
 }
 
-fn note(mode: Mode, all_idle: bool) -> &'static str {
-    match (mode, all_idle) {
-        (_, false) => "end your turn now; the text comes as a new one",
+fn note(mode: Mode, timer: &Timer, call: &Call) -> String {
+    let process = |id| call.host.processes.get(&id);
+    let dark = timer.watched_in_the_dark().into_iter().filter_map(process);
+    // What agents do is seen as soon as they have started.
+    let dark: Vec<_> =
+        dark.filter(|dark| dark.kind != Kind::Agent).map(|dark| dark.id.to_string()).collect();
+    let note = match (mode, timer.watched_that_rest(false).is_empty()) {
+        (_, false) => END_YOUR_TURN,
         (Mode::All, true) => "all are idle: it fires at once; end your turn",
         (Mode::Any, true) => {
             "all are idle already, and that does not count: it fires when one of them has worked \
              again and rests"
         }
+    };
+    if dark.is_empty() {
+        return note.to_owned();
     }
+    let when = match timer.has_max_wait() {
+        true => "only after max_wait_seconds",
+        false => "never; give max_wait_seconds",
+    };
+    let dark = dark.join(", ");
+    format!(
+        "{note}. It cannot be seen whether {dark} works: unless that ends, or waits for input, this \
+         timer may fire {when}"
+    )
 }
 
 /// The processes to watch, each once, by id and name.

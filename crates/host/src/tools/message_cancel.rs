@@ -8,7 +8,7 @@ use super::messages::{MessageAnswer, message};
 use super::send_message::outside_tag;
 use super::tool::{Call, Effect, Loading, Tool};
 use crate::caller::Caller;
-use crate::delivery::{Delivery, Source, check_text};
+use crate::delivery::{Delivery, Source, Stage, check_text};
 
 pub(super) struct MessageCancel;
 
@@ -42,6 +42,7 @@ impl Tool for MessageCancel {
             return Err(ToolError::new(ErrorKind::NotOwner, message));
         }
         let changed = match &args.replacement {
+            _ if known.stage != Stage::Waiting => None,
             None => deliveries.withdraw(known.id)?,
             Some(text) => {
                 let text = check_text("replacement", text)?;
@@ -60,6 +61,8 @@ impl Tool for MessageCancel {
             );
             return Err(ToolError::new(ErrorKind::Conflict, message));
         };
+        // Its receiver may be at rest with nothing to wait for now.
+        call.host.activities.facts(&changed.to).ring();
         Ok(MessageAnswer::from(changed))
     }
 }
@@ -72,7 +75,8 @@ fn is_sender(known: &Delivery, call: &Call) -> bool {
             call.caller.process() == Some(from)
         }
         Source::Message { from: None, tag: sent } => {
-            call.caller.process().is_none() && *sent == outside_tag(&call.caller)
+            matches!(call.caller, Caller::External | Caller::Token(_))
+                && *sent == outside_tag(&call.caller)
         }
         Source::FirstPrompt { from: None } | Source::Timer { .. } => false,
     }

@@ -43,6 +43,7 @@ mod start_process;
 mod stop_process;
 mod timer;
 mod timer_cancel;
+mod timer_fire_on_exit;
 mod timer_fire_when_idle_all;
 mod timer_fire_when_idle_any;
 mod timer_list;
@@ -100,6 +101,7 @@ impl Registry {
             .with::<timer_wait::TimerWait>()
             .with::<timer_fire_when_idle_any::TimerFireWhenIdleAny>()
             .with::<timer_fire_when_idle_all::TimerFireWhenIdleAll>()
+            .with::<timer_fire_on_exit::TimerFireOnExit>()
             .with::<timer_cancel::TimerCancel>()
             .with::<timer_pause::TimerPause>()
             .with::<timer_resume::TimerResume>()

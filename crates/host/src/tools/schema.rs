@@ -12,7 +12,7 @@ type Object = Map<String, Value>;
 /// The schema of a tool's arguments. Unknown ones are allowed and ignored.
 pub(super) fn of_arguments<T: JsonSchema>() -> Object {
     let mut schema = of::<T>(Contract::Deserialize);
-    schema.insert("additionalProperties".into(), true.into());
+    schema.remove("additionalProperties");
     schema
 }
 

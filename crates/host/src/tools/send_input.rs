@@ -177,9 +177,12 @@ fn type_in(
     bytes: Vec<u8>,
 ) -> Result<(), ToolError> {
     // Enter is a write of its own: some programs take it for a line end of the text otherwise.
+    let mut sent = bytes.clone();
     let mut pieces = vec![bytes];
     if args.submit {
-        pieces.push(enter(live));
+        let enter = enter(live);
+        sent.extend_from_slice(&enter);
+        pieces.push(enter);
     }
     live.push(pieces).map_err(|_full| {
         let message = format!(
@@ -189,6 +192,7 @@ fn type_in(
         ToolError::new(ErrorKind::Limit, message)
     })?;
     call.host.plane.write(live);
+    live.note_draft(&sent);
     Ok(())
 }
 

@@ -106,6 +106,7 @@ enum TimerKind {
     Delay,
     IdleAny,
     IdleAll,
+    Exit,
 }
 
 /// How a timer stands.
@@ -121,7 +122,7 @@ enum TimerStatus {
 pub(super) struct Summary {
     /// Its id.
     timer_id: TimerId,
-    /// What it waits for: a time, or that watched processes rest.
+    /// What it waits for: a time, or that watched processes rest or end.
     kind: TimerKind,
     /// `pending` or `paused`.
     status: TimerStatus,
@@ -155,6 +156,7 @@ impl Summary {
             timer_id: timer.id.clone(),
             kind: match &timer.wake {
                 Wake::Delay(_) => TimerKind::Delay,
+                Wake::Idle { exits: true, .. } => TimerKind::Exit,
                 Wake::Idle { mode: Mode::Any, .. } => TimerKind::IdleAny,
                 Wake::Idle { mode: Mode::All, .. } => TimerKind::IdleAll,
             },

@@ -1,0 +1,64 @@
+//! `timer_fire_on_exit`: a text when processes have ended.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::error::ToolError;
+use super::idle_timer::{Args, END_YOUR_TURN, arm};
+use super::timer::remaining_seconds;
+use super::tool::{Call, Effect, Loading, Tool};
+use crate::process::ProcessId;
+use crate::timers::{Mode, TimerId};
+
+pub(super) struct TimerFireOnExit;
+
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Answer {
+    /// Its id.
+    timer_id: TimerId,
+    /// The process that gets the text.
+    owner_process_id: ProcessId,
+    /// The watched processes that have ended.
+    already_ended: Vec<ProcessId>,
+    /// Those that run.
+    waiting_on: Vec<ProcessId>,
+    /// How long until it fires even if they still run; absent without max_wait_seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remaining_seconds: Option<f64>,
+    /// You had set the same timer before; it is not set twice.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    already_set: bool,
+    /// What to know about it.
+    note: &'static str,
+}
+
+impl Tool for TimerFireOnExit {
+    const NAME: &'static str = "timer_fire_on_exit";
+    const TITLE: &'static str = "Wake me when all have ended";
+    const DESCRIPTION: &'static str = "Wakes you with a text as a new turn when all watched \
+        processes have ended, with how each ended. For builds and tests; set it, then END YOUR TURN.";
+    const HELP: &'static str = "The text comes after one [system] line that says how each of them \
+        ended, or that max_wait_seconds are over. Those that have ended already count, so it may \
+        fire at once. A process that is started again before all have ended is waited for again.";
+    const EFFECT: Effect = Effect::Adds;
+    const LOADING: Loading = Loading::OnSearch("wait until a build or test process has ended");
+    type Args = Args;
+    type Answer = Answer;
+
+    async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
+        let (timer, already_set) = arm(Mode::All, true, args, &call)?;
+        let waiting_on = timer.watched_that_rest(false);
+        Ok(Answer {
+            note: match waiting_on.is_empty() {
+                true => "all have ended: it fires at once; end your turn",
+                false => END_YOUR_TURN,
+            },
+            already_ended: timer.watched_that_rest(true),
+            remaining_seconds: remaining_seconds(&timer, &call.host.timers.now()),
+            timer_id: timer.id,
+            owner_process_id: timer.owner,
+            waiting_on,
+            already_set,
+        })
+    }
+}

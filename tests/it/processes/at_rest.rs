@@ -1,0 +1,135 @@
+//! Whether a program works, waits for input, or shows nothing of either: silence alone is not idle.
+
+use serde_json::json;
+
+use super::desk::{Desk, desk, id_of, until};
+use super::survival::{desk_of, kill};
+use crate::support::Place;
+
+/// Waits until a process is in a state, for a reason with these words.
+#[track_caller]
+fn until_state(desk: &mut Desk, id: &str, state: &str, words: &str) {
+    until(&format!("{id} is {state}: {words}"), || {
+        let activity = desk.status(id)["activity"].take();
+        let reason = activity["reason"].as_str().unwrap_or_default();
+        (activity["state"] == state && reason.contains(words)).then_some(())
+    });
+}
+
+fn shell(desk: &mut Desk) -> String {
+    id_of(&desk.ok("spawn_process", json!({"shell": true})))
+}
+
+const BURNS: &str = "while :; do :; done";
+
+#[test]
+fn a_silent_program_is_not_idle_unless_it_waits_for_input() {
+    let (_place, _server, mut desk) = desk();
+    let sleeps = desk.sh("sleep 1000");
+    let burns = desk.sh(BURNS);
+    let asks = desk.run(&["cat"]);
+    let selects = desk.run(&["python3", "-q"]);
+    let polls = desk.run(&[
+        "python3",
+        "-c",
+        "
+import select, sys
+poll = select.poll()
+poll.register(sys.stdin, select.POLLIN)
+poll.poll()",
+    ]);
+    let epolls = desk.run(&["node", "-e", "process.stdin.on('data', () => {})"]);
+    let serves = desk.run(&["python3", "-m", "http.server", "0"]);
+    for id in [&asks, &selects, &polls, &epolls] {
+        until_state(&mut desk, id, "idle", "it waits for input");
+    }
+    until_state(&mut desk, &sleeps, "unknown", "not seen to wait for input");
+    until_state(&mut desk, &burns, "working", "uses CPU");
+    until_state(&mut desk, &serves, "unknown", "not seen to wait for input");
+    let arm = json!({"watched": [sleeps], "body": "b", "owner_process_id": asks});
+    let note = desk.ok("timer_fire_when_idle_all", arm)["note"].take();
+    let words = format!("whether {sleeps} works");
+    let note = note.as_str().unwrap();
+    assert!(note.contains(&words) && note.contains("give max_wait_seconds"), "{note}");
+}
+
+#[test]
+fn a_shell_is_idle_at_its_prompt_unless_something_of_it_works() {
+    let (_place, _server, mut desk) = desk();
+    let id = shell(&mut desk);
+    until_state(&mut desk, &id, "idle", "waits at its prompt");
+    desk.line(&id, "(while :; do :; done) &");
+    until_state(&mut desk, &id, "working", "a background job uses CPU");
+    desk.line(&id, "kill %1; wait");
+    until_state(&mut desk, &id, "idle", "waits at its prompt");
+    desk.line(&id, "sleep 1000");
+    until_state(&mut desk, &id, "working", "`sleep` runs in its foreground");
+    desk.key(&id, "ctrl+c");
+    desk.line(&id, "cat");
+    until_state(&mut desk, &id, "idle", "`cat` waits for input");
+}
+
+#[test]
+fn what_rested_before_the_server_died_is_not_taken_for_a_new_rest() {
+    let place = Place::new();
+    let (mut desk, server) = desk_of(&place);
+    let watched = [desk.run(&["cat"]), shell(&mut desk)];
+    let owner = desk.run(&["cat"]);
+    for id in &watched {
+        until_state(&mut desk, id, "idle", "");
+    }
+    let arm = json!({"watched": watched, "body": "wake up", "owner_process_id": owner});
+    let armed = desk.ok("timer_fire_when_idle_any", arm);
+    assert_eq!(armed["already_idle"], json!(watched), "{armed}");
+    kill(&server);
+    let (mut desk, _) = desk_of(&place);
+    for id in &watched {
+        until_state(&mut desk, id, "idle", "");
+        until("it is idle for long enough", || {
+            let state = json!({"process_ids": [id], "state": "idle", "timeout_seconds": 30});
+            (desk.ok("wait_for_agents", state)["timed_out"] == false).then_some(())
+        });
+    }
+    let timers = desk.ok("timer_list", json!({}))["timers"].take();
+    assert_eq!(timers.as_array().unwrap().len(), 1, "nothing had worked: {timers}");
+    desk.line(&watched[1], "true");
+    desk.wait(&owner, "wake up");
+}
+
+#[test]
+fn the_line_of_an_idle_timer_is_not_typed_into_a_shell() {
+    let (place, _server, mut desk) = desk();
+    let owner = shell(&mut desk);
+    let made = place.path("made");
+    let name = format!("; touch {}; #", made.display());
+    let argv = json!({"argv": ["sleep", "1000"], "name": name});
+    let watched = id_of(&desk.ok("spawn_process", argv));
+    let arm = json!({"watched": [watched], "body": "echo fired $((1 + 1))",
+        "owner_process_id": owner, "max_wait_seconds": 0.1});
+    desk.ok("timer_fire_when_idle_all", arm);
+    desk.wait(&owner, "fired 2");
+    assert!(!made.exists());
+    let shown = desk.raw(&owner);
+    assert!(!shown.contains("[system]"), "{shown}");
+}
+
+#[test]
+fn a_timer_fires_when_all_have_ended_and_says_how() {
+    let place = Place::new();
+    let (mut desk, server) = desk_of(&place);
+    let owner = desk.run(&["cat"]);
+    let fails = desk.sh("read x; exit 7");
+    let rests = desk.run(&["cat"]);
+    let arm = json!({"watched": [fails, rests], "body": "done", "owner_process_id": owner});
+    let armed = desk.ok("timer_fire_on_exit", arm);
+    assert_eq!(armed["waiting_on"], json!([fails, rests]), "{armed}");
+    assert_eq!(desk.ok("timer_list", json!({}))["timers"][0]["kind"], "exit");
+    desk.line(&fails, "");
+    desk.ended(&fails);
+    kill(&server);
+    let (mut desk, _) = desk_of(&place);
+    until_state(&mut desk, &rests, "idle", "it waits for input");
+    assert_eq!(desk.ok("timer_list", json!({}))["timers"].as_array().unwrap().len(), 1);
+    desk.key(&rests, "ctrl+d");
+    desk.wait(&owner, "done");
+}
