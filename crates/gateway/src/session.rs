@@ -428,11 +428,12 @@ impl Session {
 
     fn note_error(&self, line: &[u8]) {
         let line = String::from_utf8_lossy(line);
-        let line: String = line.trim_end().chars().filter(|c| !c.is_control()).collect();
+        let line: String = line.chars().filter(|c| !c.is_control()).collect();
+        let line = line.trim();
         if line.is_empty() {
             return;
         }
-        tracing::info!(server = self.0.name, "{line}");
+        tracing::warn!(server = self.0.name, "{line}");
         let mut words = self.0.last_words.lock().unwrap_or_else(PoisonError::into_inner);
         if words.len() == LAST_WORDS {
             words.pop_front();

@@ -4,11 +4,18 @@
 use std::fmt::Write;
 
 /// Whether a terminal acts on a character instead of showing it: control characters (C0, DEL, C1),
-/// those that turn the direction of text, and separators that some terminals take for line ends.
+/// those that turn the direction of text, separators that some terminals take for line ends, and
+/// characters that take no room or look like a blank, with which a name can imitate another. Those that
+/// join letters and emoji stay.
 pub fn is_active(character: char) -> bool {
+    let is_invisible = matches!(
+        character,
+        '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}' | '\u{2060}'
+            ..='\u{2064}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
+    );
     let turns = matches!(character,
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    character.is_control() || turns || matches!(character, '\u{2028}' | '\u{2029}')
+    character.is_control() || is_invisible || turns || matches!(character, '\u{2028}' | '\u{2029}')
 }
 
 /// A text for a place where one line is expected.
@@ -56,6 +63,11 @@ pub fn json(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_name_looks_like_another_by_characters_that_are_not_seen() {
+        assert_eq!(one_line("le\u{200b}ad\u{3164}"), "le\\u{200b}ad\\u{3164}");
+    }
 
     const HOSTILE: &str = "a\x1b]0;x\x07\u{9b}2J\x7f\r\u{202e}b\u{2066}\u{2028}c\td\ne";
 

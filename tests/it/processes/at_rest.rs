@@ -1,19 +1,25 @@
 //! Whether a program works, waits for input, or shows nothing of either: silence alone is not idle.
 
+use std::time::Instant;
+
 use serde_json::json;
 
-use super::desk::{Desk, desk, id_of, until};
+use super::desk::{Desk, PATIENCE, desk, id_of, until};
 use super::survival::{desk_of, kill};
 use crate::support::Place;
 
 /// Waits until a process is in a state, for a reason with these words.
 #[track_caller]
 fn until_state(desk: &mut Desk, id: &str, state: &str, words: &str) {
-    until(&format!("{id} is {state}: {words}"), || {
+    let began = Instant::now();
+    loop {
         let activity = desk.status(id)["activity"].take();
         let reason = activity["reason"].as_str().unwrap_or_default();
-        (activity["state"] == state && reason.contains(words)).then_some(())
-    });
+        if activity["state"] == state && reason.contains(words) {
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "{id} is not {state} ({words}): {activity}");
+    }
 }
 
 fn shell(desk: &mut Desk) -> String {

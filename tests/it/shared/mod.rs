@@ -287,3 +287,22 @@ fn a_variable_that_is_not_set_is_told_where_one_looks() {
     assert!(listed.contains("failed") && listed.contains("NO_SUCH_VARIABLE_HERE"), "{listed}");
     place.run(&["ps"]);
 }
+
+#[test]
+fn what_a_server_says_beside_its_answers_is_logged_as_a_warning() {
+    let place = Place::new();
+    let program = env!("CARGO_BIN_EXE_everything-mcp");
+    let command = format!("printf '  odd\\\\tthing  \\\\r\\\\n' >&2; exec {program}");
+    write(&place, &format!("[servers.all]\ncommand = ['sh', '-c', \"{command}\"]\n"));
+    let server = place.serve();
+    place.run(&["trust", "--yes"]);
+    let mut peer = Peer::connect(SOCKET, &server.socket());
+    greet(&mut peer);
+    assert!(tools(&mut peer, 1).contains(&"all__whoami".to_owned()));
+    until("it is in the log", || {
+        let log = std::fs::read_to_string(place.state().file("server.log")).unwrap_or_default();
+        log.lines()
+            .any(|line| line.contains(" WARN ") && line.ends_with("oddthing server=\"all\""))
+            .then_some(())
+    });
+}

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use rustix::event::{Timespec, poll};
+
 use super::Screen;
 use crate::support::Place;
 
@@ -87,11 +89,17 @@ fn a_hostile_project_file_is_shown_whole_and_runs_nothing_before_it_is_trusted()
     });
 }
 
-/// Presses the key until it counts: what came by itself has to be seen for a moment.
+/// A person looks at the screen for longer than keys are refused, and presses none.
+fn look() {
+    let _ = poll(&mut [], Some(&Timespec { tv_sec: 1, tv_nsec: 200_000_000 }));
+}
+
+/// Presses the key until it counts: what came by itself has to be looked at for a moment.
 fn trust(screen: &mut Screen<'_>) {
     let is_open = |shown: &str| shown.contains("─ patterm.toml is not trusted ─");
     let only_just = |shown: &str| shown.contains("it has only just appeared");
     while is_open(&screen.until_it(|shown| !is_open(shown) || only_just(shown) || asks(shown))) {
+        look();
         screen.type_in("t");
     }
 }

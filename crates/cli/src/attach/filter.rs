@@ -1,23 +1,46 @@
 //! Takes questions out of a program's output. The server has answered them already; were they to
 //! reach the outer terminal, its answers would come back as keys. What would change the clipboard
 //! of the person goes, too.
+//!
+//! Sequences are read as terminals read them: an escape, CAN or SUB ends one that is not whole, other
+//! control characters in it act or are ignored, and only a sequence without them is passed on. Control
+//! characters above ASCII are not passed on at all.
 
-/// A sequence longer than this is passed on as it is: no question is.
+/// A sequence longer than this is not held back until it is whole: its beginning tells what it is.
 const SEQUENCE_BYTES: usize = 4096;
+
+const BELL: u8 = 0x07;
+const CANCEL: u8 = 0x18;
+const SUBSTITUTE: u8 = 0x1a;
+const ESCAPE: u8 = 0x1b;
 
 /// Cuts sequences out across pieces of any size.
 #[derive(Debug, Default)]
 pub(super) struct Filter {
-    /// A sequence that has begun, from its escape on.
+    state: State,
+    /// The sequence that has begun, without what terminals ignore in it.
     pending: Vec<u8>,
+    /// The first byte of a character that may be a control character.
+    lead: bool,
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum Shape {
-    /// It goes on.
-    Open,
-    /// It is whole.
-    Whole,
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum State {
+    #[default]
+    Text,
+    /// After an escape, up to the byte that tells what it begins.
+    Escape,
+    Csi,
+    /// A string up to its end: OSC, DCS and others.
+    String,
+    /// A string that is too long to be held, passed on or dropped up to its end.
+    Long {
+        passes: bool,
+    },
+    /// An escape in a string, which ends it.
+    End {
+        long: Option<bool>,
+    },
 }
 
 impl Filter {
@@ -26,43 +49,140 @@ impl Filter {
         let mut out = Vec::with_capacity(bytes.len());
         let mut rest = bytes;
         while let Some((&byte, after)) = rest.split_first() {
-            if self.pending.is_empty() && byte != 0x1b {
-                // Text passes in one go up to the next escape.
-                let text = memchr::memchr(0x1b, rest).unwrap_or(rest.len());
-                out.extend_from_slice(&rest[..text]);
-                rest = &rest[text..];
-                continue;
-            }
-            rest = after;
-            self.pending.push(byte);
-            let whole = shape(&self.pending) == Shape::Whole;
-            if whole || self.pending.len() > SEQUENCE_BYTES {
-                let sequence = std::mem::take(&mut self.pending);
-                if !(whole && is_unwanted(&sequence)) {
-                    out.extend_from_slice(&sequence);
+            if self.state == State::Text && !self.lead {
+                // Text passes in one go up to the next byte that may begin something.
+                let text = memchr::memchr2(ESCAPE, 0xc2, rest).unwrap_or(rest.len());
+                if text > 0 {
+                    out.extend_from_slice(&rest[..text]);
+                    rest = &rest[text..];
+                    continue;
                 }
             }
+            rest = after;
+            self.take(byte, &mut out);
         }
         out
     }
+
+    fn take(&mut self, byte: u8, out: &mut Vec<u8>) {
+        // U+0080 to U+009F are C2 80 to C2 9F.
+        if std::mem::take(&mut self.lead) {
+            if (0x80..=0x9f).contains(&byte) {
+                return;
+            }
+            self.step(0xc2, out);
+        }
+        match byte {
+            0xc2 => self.lead = true,
+            byte => self.step(byte, out),
+        }
+    }
+
+    fn step(&mut self, byte: u8, out: &mut Vec<u8>) {
+        match (self.state, byte) {
+            (State::Text, ESCAPE) => self.begin(),
+            (State::Text, _) => out.push(byte),
+            (State::String, ESCAPE) => self.state = State::End { long: None },
+            (State::Long { passes }, ESCAPE) => self.state = State::End { long: Some(passes) },
+            (State::End { .. }, b'\\') => self.end_string(b"\x1b\\", out),
+            (State::End { .. }, _) => {
+                // The string is given up, and another sequence begins.
+                self.drop_string(out);
+                self.begin();
+                self.step(byte, out);
+            }
+            (_, CANCEL | SUBSTITUTE) => self.drop_string(out),
+            (State::Escape | State::Csi, ESCAPE) => self.begin(),
+            (State::Escape | State::Csi, 0..0x20) => out.push(byte),
+            (_, 0x7f) => {}
+            (State::Escape, _) => self.take_escape(byte, out),
+            (State::Csi, _) => {
+                self.pending.push(byte);
+                if (0x40..=0x7e).contains(&byte) {
+                    self.end(out);
+                }
+            }
+            (State::String, BELL) if self.is_command() => self.end_string(&[BELL], out),
+            (State::Long { .. }, BELL) if self.is_command() => self.end_string(&[BELL], out),
+            (State::String | State::Long { .. }, 0..0x20) if self.is_command() => {}
+            (State::String, _) => {
+                self.pending.push(byte);
+                if self.pending.len() > SEQUENCE_BYTES {
+                    let passes = !is_unwanted(&self.pending);
+                    if passes {
+                        out.extend_from_slice(&self.pending);
+                    }
+                    self.state = State::Long { passes };
+                }
+            }
+            (State::Long { passes }, _) => {
+                if passes {
+                    out.push(byte);
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self) {
+        self.pending.clear();
+        self.pending.push(ESCAPE);
+        self.state = State::Escape;
+    }
+
+    fn take_escape(&mut self, byte: u8, out: &mut Vec<u8>) {
+        self.pending.push(byte);
+        match (self.pending.len(), byte) {
+            (2, b'[') => self.state = State::Csi,
+            (2, b']' | b'P' | b'_' | b'^' | b'X') => self.state = State::String,
+            // What stands between, as in `ESC ( B`.
+            (_, 0x20..=0x2f) if self.pending.len() < SEQUENCE_BYTES => {}
+            _ => self.end(out),
+        }
+    }
+
+    /// An operating system command, which a bell ends as well.
+    fn is_command(&self) -> bool {
+        self.pending.get(1) == Some(&b']')
+    }
+
+    /// The sequence is whole.
+    fn end(&mut self, out: &mut Vec<u8>) {
+        self.state = State::Text;
+        let sequence = std::mem::take(&mut self.pending);
+        if !is_unwanted(&sequence) {
+            out.extend_from_slice(&sequence);
+        }
+    }
+
+    fn end_string(&mut self, end: &[u8], out: &mut Vec<u8>) {
+        let passes = match self.state {
+            State::Long { passes } | State::End { long: Some(passes) } => passes,
+            _ => {
+                let passes = !is_unwanted(&self.pending);
+                if passes {
+                    out.extend_from_slice(&self.pending);
+                }
+                passes
+            }
+        };
+        if passes {
+            out.extend_from_slice(end);
+        }
+        self.pending.clear();
+        self.state = State::Text;
+    }
+
+    /// A sequence is given up before it is whole; one that was passed on in part is ended there, too.
+    fn drop_string(&mut self, out: &mut Vec<u8>) {
+        if let State::Long { passes: true } | State::End { long: Some(true) } = self.state {
+            out.push(CANCEL);
+        }
+        self.pending.clear();
+        self.state = State::Text;
+    }
 }
 
-fn shape(sequence: &[u8]) -> Shape {
-    let ended = match sequence.get(1) {
-        None => false,
-        Some(b'[') => {
-            sequence.len() > 2 && sequence.last().is_some_and(|b| (0x40..=0x7e).contains(b))
-        }
-        Some(b']' | b'P' | b'_' | b'^' | b'X') => {
-            sequence.ends_with(b"\x07") || (sequence.len() > 3 && sequence.ends_with(b"\x1b\\"))
-        }
-        Some(0x20..=0x2f) => sequence.last().is_some_and(|b| (0x30..=0x7e).contains(b)),
-        Some(_) => true,
-    };
-    if ended { Shape::Whole } else { Shape::Open }
-}
-
-/// Whether a sequence asks the terminal something, or sets its clipboard.
+/// Whether a sequence, a string without its end, asks the terminal something, or sets its clipboard.
 fn is_unwanted(sequence: &[u8]) -> bool {
     match sequence.get(1) {
         Some(b'[') => {
@@ -73,11 +193,7 @@ fn is_unwanted(sequence: &[u8]) -> bool {
                 Some(b'q') => parameters.starts_with(b">"),
                 Some(b'u') => parameters.starts_with(b"?"),
                 Some(b't') => {
-                    let first = parameters.split(|b| *b == b';').next().unwrap_or_default();
-                    matches!(
-                        first,
-                        b"11" | b"13" | b"14" | b"15" | b"16" | b"18" | b"19" | b"20" | b"21"
-                    )
+                    matches!(number(parameters), Some(11 | 13 | 14 | 15 | 16 | 18 | 19 | 20 | 21))
                 }
                 Some(b'x') => true,
                 _ => false,
@@ -85,12 +201,23 @@ fn is_unwanted(sequence: &[u8]) -> bool {
         }
         Some(b']') => {
             let asks = sequence.windows(2).any(|pair| pair == b";?");
-            asks || sequence.starts_with(b"\x1b]52;")
+            asks || number(&sequence[2..]) == Some(52)
         }
-        Some(b'P') => sequence.starts_with(b"\x1bP+q") || sequence.starts_with(b"\x1bP$q"),
+        Some(b'P') => {
+            let name = sequence[2..].trim_ascii_start();
+            let name =
+                name.iter().position(|byte| !matches!(byte, b'0'..=b'9' | b';')).unwrap_or(0);
+            matches!(sequence[2..].get(name..name + 2), Some(b"+q" | b"$q"))
+        }
         Some(b'Z') => true,
         _ => false,
     }
+}
+
+/// The number that a sequence begins with, whatever zeros stand before it.
+fn number(parameters: &[u8]) -> Option<u32> {
+    let first = parameters.split(|byte| matches!(byte, b';' | b':')).next()?;
+    std::str::from_utf8(first).ok()?.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -102,7 +229,12 @@ mod tests {
         for step in [1, 2, 5, output.len()] {
             let mut filter = Filter::default();
             let seen: Vec<u8> = output.chunks(step).flat_map(|piece| filter.feed(piece)).collect();
-            assert_eq!(seen, expected, "{} by {step}", output.escape_ascii());
+            assert_eq!(
+                seen.escape_ascii().to_string(),
+                expected.escape_ascii().to_string(),
+                "{} by {step}",
+                output.escape_ascii()
+            );
         }
     }
 
@@ -114,10 +246,45 @@ mod tests {
             b"123456789",
         );
         check(b"a\x1b]11;?\x07b\x1b]10;?\x1b\\c\x1b]52;c;aGk=\x07d\x1bP+q544e\x1b\\e", b"abcde");
-        check(
-            b"\x1b]2;title\x07\x1b[2 q\x1b[!p\x1b[8;24;80t\x1b[>1u\x1b(B\x1b7x",
-            b"\x1b]2;title\x07\x1b[2 q\x1b[!p\x1b[8;24;80t\x1b[>1u\x1b(B\x1b7x",
-        );
-        check("ü\u{1f600}".as_bytes(), "ü\u{1f600}".as_bytes());
+        let kept =
+            b"\x1b]2;title\x07\x1b[2 q\x1b[!p\x1b[8;24;80t\x1b[>1u\x1b(B\x1b7x\x1bPq#0\x1b\\";
+        check(kept, kept);
+        check("ü\u{1f600}£".as_bytes(), "ü\u{1f600}£".as_bytes());
+    }
+
+    #[test]
+    fn no_spelling_of_the_clipboard_passes() {
+        let long = [b"\x1b]52;c;".as_slice(), &[b'A'; 3 * SEQUENCE_BYTES], b"\x07"].concat();
+        let spellings: [&[u8]; 13] = [
+            b"\x1b]052;c;aGk=\x07",
+            b"\x1b[\x1b]52;c;aGk=\x07",
+            b"\x1bP\x1b]52;c;aGk=\x1b\\",
+            b"\x1b_x\x1b]52;c;aGk=\x07",
+            b"\x1b]0;x\x1b]52;c;aGk=\x07",
+            b"\x1b]\x0052;c;aGk=\x07",
+            b"\x1b]5\x002;c;aGk=\x07",
+            b"\x1b[3\x18\x1b]52;c;aGk=\x07",
+            b"\x1b\x1b]52;c;aGk=\x07",
+            b"\x1b\x7f]52;c;aGk=\x07",
+            b"\x1bP\x07\x1b]52;c;aGk=\x07\x1b\\",
+            "\u{9d}52;c;\u{9c}".as_bytes(),
+            &long,
+        ];
+        for spelling in spellings {
+            let mut filter = Filter::default();
+            let seen = filter.feed(&[spelling, b"\x18 end"].concat());
+            let is_harmless = !seen.windows(2).any(|pair| matches!(pair, b"\x1b]" | b"\xc2\x9d"));
+            assert!(is_harmless, "{}: {}", spelling.escape_ascii(), seen.escape_ascii());
+            assert!(seen.ends_with(b" end"), "{}", spelling.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn a_long_string_passes_in_pieces_and_is_ended_where_it_ends() {
+        let picture = [b"\x1bPq".as_slice(), &[b'~'; 2 * SEQUENCE_BYTES], b"\x1b\\after"].concat();
+        check(&picture, &picture);
+        let broken = [b"\x1b]2;".as_slice(), &[b'a'; 2 * SEQUENCE_BYTES], b"\x1b[31mred"].concat();
+        let expected = [b"\x1b]2;".as_slice(), &[b'a'; 2 * SEQUENCE_BYTES], b"\x18\x1b[31mred"];
+        check(&broken, &expected.concat());
     }
 }

@@ -118,7 +118,9 @@ impl Tool for SendInput {
             Some((preset, target)) => {
                 // Never left half-way: what was typed is entered though its caller goes away.
                 let submit = async move { Ok(target.submit_by_hand(&preset, bytes).await) };
-                Some(call.detached(|_| submit).await?)
+                let receipt = call.detached(|_| submit).await?;
+                live.note_draft(&enter(&live));
+                Some(receipt)
             }
             None => {
                 type_in(&call, &process, &live, &args, bytes)?;

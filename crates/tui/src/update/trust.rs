@@ -13,8 +13,8 @@ use crate::view;
 /// Rows that a page moves less than the sheet is high, so that the eye finds its place again.
 const OVERLAP: usize = 2;
 
-/// How long a sheet that came by itself is shown before a key can trust it: who types on sees it by
-/// then.
+/// How long a sheet that came by itself is shown, without a key being pressed, before a key can trust
+/// it.
 const LOOK_MS: u64 = 1_000;
 
 /// Opens the sheet, or says why there is nothing to decide.
@@ -129,6 +129,10 @@ pub(super) fn key(model: &mut Model, mut sheet: Sheet, key: &Key, effects: &mut 
         KeyCode::End | KeyCode::Char('g' | 'G') => isize::MAX,
         _ => 0,
     };
+    if model.now < sheet.not_before {
+        // The person still types what was meant for something else.
+        sheet.not_before = sheet.not_before.max(model.now.saturating_add(LOOK_MS));
+    }
     shift(&mut sheet, model, by);
     model.mode = Mode::Trust(sheet);
 }
@@ -154,7 +158,11 @@ fn trust(model: &mut Model, sheet: &mut Sheet, effects: &mut Vec<Effect>) {
         return tell(model, "there is more of it below: go to its end first", true);
     }
     if model.now < sheet.not_before {
-        return tell(model, "it has only just appeared: look at it first", true);
+        return tell(
+            model,
+            "it has only just appeared: look at it for a second, then press the key",
+            true,
+        );
     }
     let (tool, arguments) = ("patterm/trust", json!({"hash": hash}));
     sheet.decided = true;
@@ -212,6 +220,10 @@ mod tests {
         // Nor by who typed on.
         assert_eq!(sample.type_in("test"), []);
         assert!(sample.model.notice.as_ref().unwrap().text.contains("only just appeared"));
+        for _ in 0..5 {
+            sample.model.now += LOOK_MS - 1;
+            assert_eq!(sample.type_in("yt"), [], "there was no pause");
+        }
         sample.model.now += LOOK_MS;
         assert_eq!(sample.type_in("t"), trusts("h1"));
         assert!(is_open(&sample), "until the server says that it is trusted");
