@@ -14,9 +14,8 @@ const SECONDS: [u64; 2] = [10, 60];
 /// Long enough for what a start leaves behind to be done.
 const SETTLE: Duration = Duration::from_secs(2);
 
-/// A program that prints nothing is called idle after ten seconds, and its observer sleeps from a
-/// second later on.
-const REST: Duration = Duration::from_secs(15);
+/// A program that shows nothing is looked at less and less often, and after 16 s no more.
+const REST: Duration = Duration::from_secs(20);
 
 /// Turns, each with a server of its own.
 const ROUNDS: usize = 3;

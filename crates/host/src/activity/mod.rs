@@ -28,6 +28,15 @@ use crate::process::ProcessId;
 struct Entry {
     standing: watch::Sender<Standing>,
     facts: Arc<Facts>,
+    /// Held by everything that waits for a change.
+    followers: Arc<()>,
+}
+
+/// A place among those that wait for a change of a process's state.
+#[derive(Debug)]
+pub(crate) struct Follower {
+    pub(crate) standing: watch::Receiver<Standing>,
+    _count: Arc<()>,
 }
 
 /// What stands of every process in the table. An entry goes when its process is closed; whoever
@@ -43,6 +52,30 @@ impl Activities {
     /// Follows a process; it is taken for unknown until something is seen of it.
     pub(crate) fn watch(&self, id: &ProcessId) -> watch::Receiver<Standing> {
         self.map().entry(id.clone()).or_default().standing.subscribe()
+    }
+
+    /// The same for a timer or a caller that waits for a change, for which a process is looked at though it
+    /// shows nothing.
+    pub(crate) fn follow(&self, id: &ProcessId) -> Follower {
+        let mut map = self.map();
+        let entry = map.entry(id.clone()).or_default();
+        let count = entry.followers.clone();
+        entry.facts.ring();
+        Follower { standing: entry.standing.subscribe(), _count: count }
+    }
+
+    /// Has a process looked at again of which nothing tells what it does; the next answer has what is seen.
+    pub(crate) fn refresh(&self, id: &ProcessId) {
+        let map = self.map();
+        let entry = map.get(id);
+        if let Some(entry) = entry.filter(|e| e.standing.borrow().verdict.state == State::Unknown) {
+            entry.facts.ring();
+        }
+    }
+
+    /// Whether a timer or a caller waits for a change.
+    pub(crate) fn is_followed(&self, id: &ProcessId) -> bool {
+        self.map().get(id).is_some_and(|entry| Arc::strong_count(&entry.followers) > 1)
     }
 
     /// What stands of a process now.

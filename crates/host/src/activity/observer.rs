@@ -237,7 +237,9 @@ impl Observer {
         }
         let (busy, waits, looks) = (self.load.busy, self.load.census.waits, self.looks);
         self.looks = looks.saturating_add(1);
-        let evidence = ProgramEvidence { shell, foreground, reported, quiet, busy, waits, looks };
+        let watched = self.host.activities.is_followed(&self.live.id);
+        let evidence =
+            ProgramEvidence { shell, foreground, reported, quiet, busy, waits, looks, watched };
         let (verdict, again) = program::program(&evidence);
         self.conclude(verdict, again)
     }

@@ -19,6 +19,10 @@ pub(crate) const LOAD_PAUSE: Duration = Duration::from_secs(1);
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
+/// After so many looks, one that nobody waits for is looked at again only when it prints: programs at rest
+/// cost nothing.
+const LOOKS: u32 = 4;
+
 /// Who has the terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Foreground {
@@ -46,6 +50,8 @@ pub(crate) struct ProgramEvidence {
     pub(crate) waits: bool,
     /// How many looks in a row have shown nothing new.
     pub(crate) looks: u32,
+    /// A timer or a caller waits for a change of its state.
+    pub(crate) watched: bool,
 }
 
 /// What a program does, and when to look again though nothing is printed.
@@ -58,6 +64,7 @@ pub(crate) fn program(evidence: &ProgramEvidence) -> (Verdict, Option<Duration>)
         return say(State::Working, "it printed something just now", Some(left));
     }
     let pause = FIRST_PAUSE.saturating_mul(1 << evidence.looks.min(8)).min(LONGEST_PAUSE);
+    let pause = (evidence.watched || evidence.looks < LOOKS).then_some(pause);
     match (&evidence.foreground, evidence.shell, evidence.busy) {
         (Foreground::Itself, true, Some(true)) => {
             return say(State::Working, "a background job uses CPU", Some(LOAD_PAUSE));
@@ -70,7 +77,7 @@ pub(crate) fn program(evidence: &ProgramEvidence) -> (Verdict, Option<Duration>)
         }
         (Foreground::Other(name), true, _) => {
             let reason = format!("`{name}` runs in its foreground");
-            return say(State::Working, &reason, Some(pause));
+            return say(State::Working, &reason, pause);
         }
         (_, _, Some(false)) if evidence.waits => {
             return say(State::Idle, "it waits for input", None);
@@ -86,7 +93,7 @@ pub(crate) fn program(evidence: &ProgramEvidence) -> (Verdict, Option<Duration>)
         None => say(State::Unknown, "nothing was seen of it yet", Some(LOAD_PAUSE)),
         Some(_) => {
             let reason = "it prints nothing, uses no CPU, and is not seen to wait for input";
-            say(State::Unknown, reason, Some(pause))
+            say(State::Unknown, reason, pause)
         }
     }
 }
@@ -109,6 +116,7 @@ mod tests {
             busy: Some(false),
             waits: false,
             looks: 0,
+            watched: false,
         }
     }
 
@@ -157,7 +165,12 @@ mod tests {
 
     #[test]
     fn what_shows_nothing_is_looked_at_less_and_less_often() {
-        let again = |looks| program(&ProgramEvidence { looks, ..evidence() }).1.unwrap().as_secs();
-        assert_eq!([0, 1, 2, 3, 4, 40].map(again), [1, 2, 4, 8, 10, 10]);
+        let again = |looks, watched| {
+            let again = program(&ProgramEvidence { looks, watched, ..evidence() }).1;
+            again.map(|again| again.as_secs())
+        };
+        let seconds = |watched| [0, 1, 2, 3, 4, 40].map(|looks| again(looks, watched));
+        assert_eq!(seconds(true), [1, 2, 4, 8, 10, 10].map(Some));
+        assert_eq!(seconds(false), [Some(1), Some(2), Some(4), Some(8), None, None]);
     }
 }

@@ -12,7 +12,7 @@ use super::clock::Alarm;
 use super::limits::RETRY;
 use super::record::TimerId;
 use super::sight::Sight;
-use crate::activity::Activities;
+use crate::activity::{Activities, Standing};
 use crate::host::Host;
 use crate::process::{ProcessId, Status};
 
@@ -96,13 +96,14 @@ async fn fire(host: &Host) -> HashSet<TimerId> {
 
 /// Waits until a process looks different from now.
 fn changed(activities: &Activities, id: ProcessId) -> Following {
-    let mut standing = activities.watch(&id);
+    let mut follower = activities.follow(&id);
     let alive = Some(Status::Running);
-    let before = Sight::new(alive, &standing.borrow_and_update());
+    let before = Sight::new(alive, &follower.standing.borrow_and_update());
     Box::pin(async move {
         // Its reason may change with every letter on its screen; that is nobody's alarm. An end of
         // the channel is a close, which is seen in the table.
-        let _ = standing.wait_for(|standing| Sight::new(alive, standing) != before).await;
+        let changed = |standing: &Standing| Sight::new(alive, standing) != before;
+        let _ = follower.standing.wait_for(changed).await;
         id
     })
 }

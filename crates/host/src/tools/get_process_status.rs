@@ -79,6 +79,7 @@ impl Tool for GetProcessStatus {
         let live = call.host.live(&process.id);
         let status = live.as_ref().and_then(|live| live.status());
         let alive = process.status.is_alive();
+        call.host.activities.refresh(&process.id);
         let terminal = live.as_ref().map(|live| {
             let screen = live.screen();
             Terminal {
