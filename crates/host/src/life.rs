@@ -99,7 +99,8 @@ impl Host {
         if let Some(pane) = &live.pane {
             pane.stop(signal, GRACE).map_err(|e| unreachable_init(process, e))?;
         }
-        self.over(&live, GRACE + KILL_PATIENCE, |_| true).await?;
+        // Not before what it started is gone as well: that has the rest of the grace time.
+        self.over(&live, GRACE + KILL_PATIENCE, |progress| progress.empty).await?;
         Ok(self.settled(&process.id))
     }
 
