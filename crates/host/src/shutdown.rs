@@ -60,6 +60,10 @@ pub struct EndReport {
     /// Why that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
+    /// This is the last report: everything was ended, but for what it names. Without it the server died
+    /// before that.
+    #[serde(default)]
+    pub finished: bool,
 }
 
 /// How the server is to end.
@@ -151,7 +155,8 @@ impl Host {
 
     /// Says what came of it.
     pub(crate) fn tell_ended(&self, left: std::io::Result<Vec<Survivor>>) {
-        let mut report = EndReport { pid: std::process::id(), ..EndReport::default() };
+        let pid = std::process::id();
+        let mut report = EndReport { pid, finished: true, ..EndReport::default() };
         match left {
             Ok(left) if left.is_empty() => {}
             Ok(left) => {
