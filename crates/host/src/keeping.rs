@@ -329,6 +329,9 @@ impl Keeping {
         };
         opened.set_patience(self.0.patience);
         let compared = self.compare(&mut opened);
+        if compared.is_ok() {
+            tracing::info!(pid = opened.life().pid(), "this keeper keeps the panes");
+        }
         // Kept in any case: it lives, and is not to be replaced.
         self.take(connection, opened);
         compared

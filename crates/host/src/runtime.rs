@@ -226,6 +226,26 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_accepts_nothing_is_waited_for_a_bounded_time() {
+        let top = tempfile::tempdir().unwrap();
+        let path = top.path().join("s");
+        let listener = UnixListener::bind(&path).unwrap();
+        rustix::net::listen(&listener, 1).unwrap();
+        let mut waiting = Vec::new();
+        let full = loop {
+            match patterm_keeper::connect(&path, Duration::ZERO) {
+                Ok(stream) => waiting.push(stream),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(full.kind(), io::ErrorKind::WouldBlock);
+        let late = patterm_keeper::connect(&path, Duration::from_millis(10)).unwrap_err();
+        assert_eq!(late.kind(), io::ErrorKind::WouldBlock);
+        drop(listener.accept().unwrap());
+        assert!(connect(&path).unwrap().is_some(), "there is room for one more");
+    }
+
+    #[test]
     fn paths_with_and_without_a_session_folder() {
         let dir = RuntimeDir::for_session(Some(Path::new("/run/user/7")));
         assert_eq!(dir.folder(), Path::new("/run/user/7/patterm"));
