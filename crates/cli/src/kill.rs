@@ -173,7 +173,10 @@ impl Died {
     }
 
     fn names(&self) -> String {
-        listed(&self.left)
+        match self.left.is_empty() {
+            true => "everything".into(),
+            false => listed(&self.left),
+        }
     }
 
     fn error(&self, why: &str) -> anyhow::Error {
@@ -224,12 +227,11 @@ impl Ending {
     /// Waits until it is gone, and says what it waits for when that takes a while. Returns it where it
     /// died before it had ended everything.
     fn wait(self) -> anyhow::Result<Option<Died>> {
-        let Some(process) = &self.process else { return Ok(self.unless_finished(None)) };
         let begin = Instant::now();
         let patience = PATIENCE + Duration::from_millis(self.begun.grace_ms);
         let mut pause = MOMENT;
         let mut told = Vec::new();
-        while !ends_within(process, pause)? {
+        while !self.process.as_ref().map_or(Ok(true), |process| ends_within(process, pause))? {
             let EndReport { waiting, fault, .. } = self.report().unwrap_or_default();
             anyhow::ensure!(
                 begin.elapsed() < patience,

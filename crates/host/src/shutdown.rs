@@ -83,8 +83,7 @@ pub(crate) struct Shutdown {
 
 impl Shutdown {
     pub(crate) fn new(report: PathBuf) -> Self {
-        // What an earlier server left there is not of this one.
-        let _ = std::fs::remove_file(&report);
+        // What an earlier server left there names that one, and a client may still have to read it.
         Self { report, grace: Mutex::default(), finished: Mutex::default() }
     }
 
