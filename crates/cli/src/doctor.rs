@@ -28,7 +28,7 @@ const FEW_FILES: u64 = 1_024;
 /// What the CLIs of agents that npm installs want at the least.
 const LEAST_NODE: u32 = 20;
 
-/// Damaged files that are named: those of one fault.
+/// Damaged files that are named: more than one fault leaves.
 const MOST_DAMAGED: usize = 10;
 
 /// How something stands.
@@ -369,14 +369,13 @@ fn state_folder(project: &Project) -> Finding {
 /// State files that a server found damaged: what they held is not known to it any more.
 fn damaged_state(project: &Project) -> Option<Finding> {
     let damaged = StateDir::from_env(project.key()).ok()?.damaged();
-    let names = damaged.iter().map(|path| shown_path(path));
-    let names: Vec<_> = names.rev().take(MOST_DAMAGED).collect();
+    let mut names: Vec<_> =
+        damaged.iter().take(MOST_DAMAGED).map(|path| shown_path(path)).collect();
+    if damaged.len() > MOST_DAMAGED {
+        names.push(format!("and {} more", damaged.len() - MOST_DAMAGED));
+    }
     (!names.is_empty()).then(|| {
-        let says = format!(
-            "{} damaged files were set aside, and what they held is not in effect:\n{}",
-            damaged.len(),
-            names.join("\n")
-        );
+        let says = format!("damaged, set aside, and not in effect any more: {}", names.join("\n"));
         fair("state files", says, "take from them what you need, and remove them")
     })
 }

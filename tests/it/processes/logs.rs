@@ -123,7 +123,7 @@ fn a_removed_log_segment_costs_that_pane_its_log_and_nobody_anything() {
     place.run(&["kill"]);
 }
 
-/// Nobody but root is kept out by permissions, so this is a place of another user.
+/// Permissions do not keep root out, so this is a place of another user.
 #[test]
 fn a_log_folder_that_cannot_be_written_costs_the_oldest_output_and_the_pane_lives_on() {
     let place = Place::of_another_user();

@@ -141,7 +141,7 @@ fn a_damaged_state_file_that_was_set_aside_is_found() {
     assert_eq!(state, "fair", "{found:?}");
     assert!(advice.unwrap().contains("remove them"), "{found:?}");
     let report = place.run(&["doctor"]);
-    assert!(report.contains("1 damaged files were set aside"), "{report}");
+    assert!(report.contains("damaged, set aside, and not in effect any more: /"), "{report}");
     assert!(report.contains("/processes.json.damaged-"), "{report}");
 }
 
