@@ -233,7 +233,7 @@ pub(crate) struct Logs {
     /// The bytes as they came, escape sequences included
     #[arg(long)]
     pub(crate) raw: bool,
-    /// Print JSON: the text, and the offset at which more would begin
+    /// Print JSON: the text, the offset at which more would begin, and how many older bytes are gone
     #[arg(long, conflicts_with_all = ["follow", "raw"])]
     pub(crate) json: bool,
 }

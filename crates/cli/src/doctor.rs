@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::args::Doctor;
 use crate::client::Client;
-use crate::said::{one_line, say, say_json, say_red, shown, why};
+use crate::said::{one_line, say, say_json, say_red, shown, shown_path, why};
 use crate::start;
 
 /// Less room than this fills up within a day of work.
@@ -27,6 +27,9 @@ const FEW_FILES: u64 = 1_024;
 
 /// What the CLIs of agents that npm installs want at the least.
 const LEAST_NODE: u32 = 20;
+
+/// Damaged files that are named: more than one fault leaves.
+const MOST_DAMAGED: usize = 10;
 
 /// How something stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,6 +144,8 @@ fn examine() -> anyhow::Result<Vec<Finding>> {
             }
         }
     }
+    // After the start of a server, which may have found one.
+    findings.extend(damaged_state(&project));
     findings.push(open_files(server));
     findings.extend(node());
     findings.push(terminal());
@@ -359,6 +364,20 @@ fn state_folder(project: &Project) -> Finding {
         }
         _ => good(WHAT, folder.display().to_string()),
     }
+}
+
+/// State files that a server found damaged: what they held is not known to it any more.
+fn damaged_state(project: &Project) -> Option<Finding> {
+    let damaged = StateDir::from_env(project.key()).ok()?.damaged();
+    let mut names: Vec<_> =
+        damaged.iter().take(MOST_DAMAGED).map(|path| shown_path(path)).collect();
+    if damaged.len() > MOST_DAMAGED {
+        names.push(format!("and {} more", damaged.len() - MOST_DAMAGED));
+    }
+    (!names.is_empty()).then(|| {
+        let says = format!("damaged, set aside, and not in effect any more: {}", names.join("\n"));
+        fair("state files", says, "take from them what you need, and remove them")
+    })
 }
 
 fn room(folder: &Path) -> Option<u64> {

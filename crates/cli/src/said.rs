@@ -52,7 +52,12 @@ pub(crate) fn shown_path(path: &Path) -> String {
 
 /// Says on standard error why something failed. Where nobody hears that, the exit code still tells.
 pub(crate) fn complain(error: &anyhow::Error) {
-    let _ = writeln!(io::stderr(), "patterm: {}", printable::lines(&why(error)));
+    warn(&why(error));
+}
+
+/// Says something on standard error.
+pub(crate) fn warn(text: &str) {
+    let _ = writeln!(io::stderr(), "patterm: {}", printable::lines(text));
 }
 
 /// Prints text that must be seen: escaped like all other text, and in red on a terminal.

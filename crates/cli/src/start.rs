@@ -90,7 +90,7 @@ pub(crate) fn read_entry(stdout: &[u8], stderr: &[u8]) -> anyhow::Result<Entry> 
 
 /// How long a keeper may take to start a server: it pauses up to 5 s after one that died, and tries
 /// again 10 s after one that did not come.
-const KEEPER_PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const KEEPER_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Sees to it that a server serves. Where a keeper lives, it alone starts one. From a pane of another
 /// project it is that project's server who does, outside of all panes. Else it is started here.

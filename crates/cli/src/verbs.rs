@@ -10,7 +10,9 @@ use crate::args::{
 };
 use crate::bring_back;
 use crate::client::{Client, text};
-use crate::said::{one_line, say, say_bytes, say_content, say_json, say_json_text, say_red, shown};
+use crate::said::{
+    one_line, say, say_bytes, say_content, say_json, say_json_text, say_red, shown, warn,
+};
 use crate::start;
 use crate::tui;
 
@@ -229,6 +231,7 @@ pub(crate) fn logs(options: &Logs) -> anyhow::Result<()> {
     // Up to where its output is known to have come.
     let mut waited = 0;
     let mut whole = options.json.then(Vec::new);
+    let mut dropped = 0;
     loop {
         let mut arguments = json!({"process_id": id, "max_bytes": LOG_BYTES});
         if !options.raw {
@@ -241,6 +244,13 @@ pub(crate) fn logs(options: &Logs) -> anyhow::Result<()> {
         let next = answer["next_offset"].as_u64().context("no offset in the answer")?;
         let begin = answer["offset"].as_u64().unwrap_or(next);
         since = Some(next);
+        let gone = answer["dropped"].as_u64().unwrap_or(0);
+        dropped += gone;
+        if gone > 0 && whole.is_none() {
+            warn(&format!(
+                "{gone} bytes of its output before this are gone: the log was full, or could not be kept"
+            ));
+        }
         let printed = match answer["base64"].as_str() {
             Some(encoded) => base64::decode(encoded),
             None => text(&answer["text"]).into_bytes(),
@@ -255,7 +265,11 @@ pub(crate) fn logs(options: &Logs) -> anyhow::Result<()> {
         }
         if let Some(whole) = whole {
             let text = String::from_utf8_lossy(&whole);
-            return say_json(&json!({"process_id": id, "text": text, "next_offset": next}));
+            let mut answer = json!({"process_id": id, "text": text, "next_offset": next});
+            if dropped > 0 {
+                answer["dropped"] = json!(dropped);
+            }
+            return say_json(&answer);
         }
         if !options.follow || ended {
             return Ok(());

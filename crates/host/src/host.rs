@@ -228,14 +228,6 @@ impl Host {
         self.processes.version_base().max(before)
     }
 
-    /// Connects to the keeper again whenever the connection is lost, and replaces one that died.
-    pub(crate) async fn watch_keeper(&self) {
-        loop {
-            self.keeping.closed().await;
-            self.keeping.mend().await;
-        }
-    }
-
     /// Takes over the panes that an earlier server left with the keeper.
     pub(crate) fn recover(&self) -> std::io::Result<()> {
         let mut panes: HashMap<String, Arc<Pane>> = self.keeping.recover()?.into_iter().collect();

@@ -24,6 +24,10 @@ const UNREACHABLE_PAUSE: Duration = Duration::from_millis(250);
 /// How often a keeper is tried that closes its connections, before that counts as a fault.
 const DYING_TRIES: u32 = 20;
 
+/// How soon a keeper that could not be reached or replaced is tried again: what is in the way, such as a
+/// lack of memory or of descriptors, may take a while to go.
+const MEND_PAUSE: Duration = Duration::from_secs(1);
+
 /// How long a keeper that is told to end may take to get to it: what it does at the moment is done
 /// first.
 const END_PATIENCE: Duration = Duration::from_secs(3);
@@ -168,11 +172,24 @@ impl Keeping {
     }
 
     /// Lets go of a pane; everything in it is ended. An error means that the keeper did not confirm
-    /// it; it is told again as soon as it answers.
+    /// it; it is told when its turn comes, or when the keeper answers again.
     pub(crate) async fn forget(&self, pane: String) -> io::Result<()> {
-        // Whatever comes of it, nobody wants it any more.
+        // Whatever comes of it, the pane is not wanted any more.
         self.panes().remove(&pane);
-        self.with_keeper(move |keeping, connection| keeping.forget_on(connection, &pane)).await?
+        let keeping = self.clone();
+        let (begin, begun) = tokio::sync::oneshot::channel();
+        // A task of its own: the keeper is told even if the caller does not wait for it.
+        let told = tokio::spawn(async move {
+            let mut connection = keeping.0.keeper.clone().lock_owned().await;
+            let _ = begin.send(());
+            let work =
+                tokio::task::spawn_blocking(move || keeping.forget_on(&mut connection, &pane));
+            work.await.map_err(io::Error::other)?
+        });
+        if tokio::time::timeout(self.0.patience, begun).await.is_err() {
+            return Err(self.silent());
+        }
+        told.await.map_err(io::Error::other)?
     }
 
     /// The same, on this thread; the keeper's answer is not needed.
@@ -191,12 +208,18 @@ impl Keeping {
         self.open(connection)?.forget(pane)
     }
 
+    /// Resumes the keeper, should it be suspended: without it nothing can be ended.
+    pub(crate) fn resume(&self) {
+        if let Some(life) = self.life().as_ref() {
+            life.resume();
+        }
+    }
+
     /// The server ends on purpose: so does the keeper, with everything it keeps. Returns what could
     /// not be ended, or why that is not known.
     pub(crate) async fn end(&self) -> io::Result<Vec<Survivor>> {
         let Some(life) = self.life().clone() else { return Ok(Vec::new()) };
-        // A keeper that somebody stopped cannot end anything.
-        life.resume();
+        self.resume();
         let keeping = self.clone();
         let ended = async move {
             let mut connection = self.0.keeper.clone().lock_owned().await;
@@ -215,39 +238,49 @@ impl Keeping {
         }
     }
 
-    /// Waits until a connection to a keeper is closed.
-    pub(crate) async fn closed(&self) {
-        self.0.closed.notified().await;
+    /// Connects to the keeper again whenever the connection is lost, and replaces one that died.
+    pub(crate) async fn watch(&self) {
+        loop {
+            self.0.closed.notified().await;
+            while !self.mend().await {
+                tokio::time::sleep(MEND_PAUSE).await;
+            }
+        }
     }
 
     /// Opens a connection that was closed again, and replaces a keeper that died: it is the other
     /// hand that holds what lives should this server die. Waits as long as a keeper lives and does
-    /// not answer.
-    pub(crate) async fn mend(&self) {
+    /// not answer. `false` if there are panes and still no keeper for them.
+    async fn mend(&self) -> bool {
         let mut connection = self.0.keeper.clone().lock_owned().await;
-        if connection.as_ref().is_none_or(Keeper::is_connected) {
-            return;
+        if connection.as_ref().is_some_and(Keeper::is_connected) {
+            return true;
         }
         let keeping = self.clone();
-        let (done, wait) = tokio::sync::oneshot::channel::<()>();
+        let (done, wait) = tokio::sync::oneshot::channel();
         // Not on a thread of the runtime's: one that ends waits for those.
         let work = move || {
-            let _done = done;
             let dead = connection.as_ref().is_none_or(|keeper| keeper.life().is_over());
-            if dead && keeping.wanted().is_empty() {
-                return keeping.let_go(&mut connection);
-            }
-            if let Err(error) = keeping.reopen(&mut connection, None) {
-                tracing::error!(%error, "the keeper cannot be reached or replaced now");
-                // It is tried again; whatever is in the way may take a while to go.
-                if let Some(keeper) = connection.as_ref() {
-                    keeper.life().wait(UNREACHABLE_PAUSE);
+            let reopened = match dead && keeping.wanted().is_empty() {
+                true => {
+                    keeping.let_go(&mut connection);
+                    Ok(())
                 }
+                false => keeping.reopen(&mut connection, None),
+            };
+            if let Err(error) = &reopened {
+                tracing::error!(%error, "the keeper cannot be reached or replaced now");
             }
+            // Before the answer: who hears it may look.
+            drop(connection);
+            let _ = done.send(reopened.is_ok());
         };
         match std::thread::Builder::new().name("patterm-keeper".into()).spawn(work) {
-            Ok(_) => drop(wait.await),
-            Err(error) => tracing::error!(%error, "no thread to reach the keeper on"),
+            Ok(_) => wait.await.unwrap_or(false),
+            Err(error) => {
+                tracing::error!(%error, "no thread to reach the keeper on");
+                false
+            }
         }
     }
 
@@ -296,6 +329,9 @@ impl Keeping {
         };
         opened.set_patience(self.0.patience);
         let compared = self.compare(&mut opened);
+        if compared.is_ok() {
+            tracing::info!(pid = opened.life().pid(), "this keeper keeps the panes");
+        }
         // Kept in any case: it lives, and is not to be replaced.
         self.take(connection, opened);
         compared

@@ -1,6 +1,6 @@
 //! The keeper's protocol under delay and reordering: a simulated keeper that answers late, twice, never,
-//! in another order, with the wrong name, or closes the connection. Whatever it does, no pane is taken
-//! for another, and once it answers again nothing runs that nobody knows.
+//! in another order, with the wrong name, closes the connection or loses its panes. Whatever it does, no
+//! pane is taken for another, and once it answers again it has the panes that the server has.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{IoSlice, Read, Write};
@@ -22,7 +22,7 @@ const SHORT: Duration = Duration::from_millis(40);
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Manner {
     Right,
-    /// Carries it out and says so when nobody listens any more.
+    /// Carries it out and says so after the server's patience is over.
     Late,
     /// Carries it out and says nothing.
     Never,
@@ -30,6 +30,8 @@ enum Manner {
     Ignored,
     /// Carries it out and closes the connection.
     HangsUp,
+    /// The same, and has no panes any more.
+    Loses,
     /// Starts the program and names another pane.
     OtherName,
     // The rest only with numbers: without them nobody could tell, and a real keeper does not do it.
@@ -39,12 +41,13 @@ enum Manner {
     OtherNumber,
 }
 
-const MANNERS: [Manner; 9] = [
+const MANNERS: [Manner; 10] = [
     Manner::Right,
     Manner::Late,
     Manner::Never,
     Manner::Ignored,
     Manner::HangsUp,
+    Manner::Loses,
     Manner::OtherName,
     Manner::Twice,
     Manner::EarlierFirst,
@@ -87,7 +90,10 @@ impl Model {
                 let all = self.panes.iter().map(|(name, n)| (pane(name, id), Some(*n)));
                 all.chain([(done(id), None)]).collect()
             }
-            Request::Adopt => vec![(done(id), None)],
+            Request::Adopt(name) => {
+                self.panes.insert(name.clone(), self.started[name]);
+                vec![(done(id), None)]
+            }
             Request::Forget(name) => {
                 self.panes.remove(name);
                 vec![(done(id), None)]
@@ -98,7 +104,7 @@ impl Model {
 
 enum Request {
     Spawn(String),
-    Adopt,
+    Adopt(String),
     Forget(String),
     List,
 }
@@ -142,7 +148,7 @@ fn next(stream: &mut UnixStream) -> Option<(Request, Option<u64>)> {
     let name = content["pane"].as_str().unwrap_or_default().to_owned();
     let request = match kind.as_str() {
         "Spawn" => Request::Spawn(name),
-        "Adopt" => Request::Adopt,
+        "Adopt" => Request::Adopt(name),
         "Forget" => Request::Forget(name),
         "ListPanes" => Request::List,
         other => panic!("{other}"),
@@ -151,13 +157,15 @@ fn next(stream: &mut UnixStream) -> Option<(Request, Option<u64>)> {
 }
 
 /// Answers a request in its manner; `false` to close the connection.
+#[expect(clippy::disallowed_methods, reason = "it is slow on purpose")]
 fn answer(
     stream: &mut UnixStream,
     model: &Mutex<Model>,
     request: &Request,
     id: Option<u64>,
 ) -> bool {
-    let mut model = model.lock().unwrap();
+    let shared = model;
+    let mut model = shared.lock().unwrap();
     let hello = matches!(request, Request::Forget(name) if name.is_empty());
     let manner = if hello { Manner::Right } else { model.manner() };
     let id = id.filter(|_| model.numbered);
@@ -170,12 +178,14 @@ fn answer(
     match manner {
         Manner::Never => return true,
         Manner::HangsUp => return false,
+        Manner::Loses => {
+            model.panes.clear();
+            return false;
+        }
         Manner::Late => {
             drop(model);
-            // Nobody listens any more when the other side has closed.
-            while next(stream).is_some() {}
-            let _ = stream.write_all(b"late");
-            return false;
+            std::thread::sleep(SHORT * 2);
+            model = shared.lock().unwrap();
         }
         Manner::OtherName => {
             if let Request::Spawn(_) = request {
@@ -256,9 +266,14 @@ async fn deal(
     Ok(held)
 }
 
+/// Longer than the server and the keeper take to agree, on any machine.
+const CEILING: Duration = Duration::from_secs(60);
+
 /// Waits until the server and the keeper agree again, as the host does.
 async fn settle(keeping: &Keeping) {
+    let begun = Instant::now();
     loop {
+        assert!(begun.elapsed() < CEILING, "they do not agree");
         let connected = keeping.0.keeper.lock().await.as_ref().is_some_and(Keeper::is_connected);
         // An answered request shows that nothing is on its way any more.
         if connected && keeping.forget("p0.0".into()).await.is_ok() {
@@ -282,15 +297,17 @@ fn a_keeper_that_answers_late_twice_never_or_in_another_order_confuses_no_panes(
         };
         let absent = "/a keeper that lives is never replaced".into();
         let keeping = Keeping::with_patience(socket.clone(), absent, folder.path(), SHORT);
-        while keeping.recover().is_err() {}
+        let begun = Instant::now();
+        while let Err(error) = keeping.recover() {
+            assert!(begun.elapsed() < CEILING, "{error}");
+        }
         let held = runtime.block_on(deal(u, &keeping, &model));
         model.lock().unwrap().manners.clear();
         runtime.block_on(settle(&keeping));
         if let Ok(held) = held {
             let kept: BTreeSet<String> = model.lock().unwrap().panes.keys().cloned().collect();
             let held: BTreeSet<String> = held.into_keys().collect();
-            let kept_only: Vec<_> = kept.difference(&held).collect();
-            assert!(kept_only.is_empty(), "{kept_only:?} run, and nobody knows them");
+            assert_eq!(kept, held, "what the keeper has, and what the server has");
         }
         runtime.block_on(async { *keeping.0.keeper.lock().await = None });
         model.lock().unwrap().over = true;
@@ -299,4 +316,73 @@ fn a_keeper_that_answers_late_twice_never_or_in_another_order_confuses_no_panes(
         Ok(())
     })
     .budget_ms(5_000);
+}
+
+/// As when there was no memory or no descriptor to start another with.
+#[test]
+fn a_keeper_that_could_not_be_replaced_is_tried_again() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("keeper");
+    let model = Arc::new(Mutex::new(Model { numbered: true, ..Model::default() }));
+    let listen = || {
+        let (listener, model) = (UnixListener::bind(&socket).unwrap(), model.clone());
+        std::thread::spawn(move || keep(&listener, &model))
+    };
+    let end = |simulated: std::thread::JoinHandle<()>| {
+        model.lock().unwrap().over = true;
+        drop(UnixStream::connect(&socket));
+        simulated.join().unwrap();
+        model.lock().unwrap().over = false;
+        std::fs::remove_file(&socket).unwrap();
+    };
+    let first = listen();
+    let keeping = Keeping::new(socket.clone(), "/no program".into(), folder.path());
+    keeping.recover().unwrap();
+    let pane = runtime.block_on(keeping.spawn("p1.1".into(), program(), None)).unwrap();
+    // It is gone, and no other can be started.
+    runtime.block_on(async { keeping.let_go(&mut keeping.0.keeper.clone().lock_owned().await) });
+    end(first);
+    model.lock().unwrap().panes.clear();
+    assert!(!runtime.block_on(keeping.mend()), "there is a pane and no keeper");
+    let second = listen();
+    assert!(runtime.block_on(keeping.mend()));
+    assert!(model.lock().unwrap().panes.contains_key("p1.1"), "it has the pane");
+    drop(pane);
+    runtime.block_on(async { *keeping.0.keeper.lock().await = None });
+    end(second);
+    // Without panes no keeper is needed.
+    assert!(runtime.block_on(keeping.mend()));
+}
+
+/// A request that waits for its turn for too long has failed for its caller, and is not forgotten.
+#[test]
+fn a_pane_is_let_go_of_though_the_turn_for_it_came_late() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("keeper");
+    let listener = UnixListener::bind(&socket).unwrap();
+    let model = Arc::new(Mutex::new(Model { numbered: true, ..Model::default() }));
+    let simulated = {
+        let model = model.clone();
+        std::thread::spawn(move || keep(&listener, &model))
+    };
+    // Long enough for an answer on a busy machine.
+    let patience = Duration::from_secs(2);
+    let absent = "/no program".into();
+    let keeping = Keeping::with_patience(socket.clone(), absent, folder.path(), patience);
+    keeping.recover().unwrap();
+    let _pane = runtime.block_on(keeping.spawn("p1.1".into(), program(), None)).unwrap();
+    runtime.block_on(async {
+        // Another request has its turn and does not come to an end.
+        let turn = keeping.0.keeper.clone().lock_owned().await;
+        keeping.forget("p1.1".into()).await.unwrap_err();
+        drop(turn);
+        // The lock is handed over in the order in which it was asked for.
+        *keeping.0.keeper.lock().await = None;
+    });
+    assert!(model.lock().unwrap().panes.is_empty(), "it was told when its turn came");
+    model.lock().unwrap().over = true;
+    drop(UnixStream::connect(&socket));
+    simulated.join().unwrap();
 }

@@ -213,7 +213,7 @@ impl Host {
         env.insert(PANE_VARIABLE.to_owned(), format!("{}/{id}", self.project.key()));
         let program =
             Program { argv: recipe.argv, env, working_dir: recipe.working_dir, size: recipe.size };
-        let log = self.begin_log(process)?;
+        let log = self.begin_log(process).await?;
         let pane = self.keeping.spawn(process.pane(), program, None).await;
         let pane = pane.map_err(spawn_failed)?;
         let run_offset = log.end();
@@ -233,6 +233,9 @@ impl Host {
             // The disk is full, or the entry was closed meanwhile.
             Err(error) => {
                 self.let_go(process.pane()).await;
+                if self.processes.get(id).is_none() {
+                    self.remove_output(id);
+                }
                 Err(error)
             }
         }
@@ -433,16 +436,20 @@ impl Host {
         self.state.file("output").join(id.as_str())
     }
 
-    /// The log for a new life of a process, with room for what it prints first.
-    fn begin_log(&self, process: &Process) -> Result<Log, ToolError> {
+    /// The log for a new life of a process, with room for what it prints first. It is opened on a thread
+    /// that may wait for the disk: it may have many files.
+    async fn begin_log(&self, process: &Process) -> Result<Log, ToolError> {
         let folder = self.output_folder(&process.id);
-        let begun = Log::open(&folder, self.limits.log_bytes).and_then(|mut log| {
-            go_on(process, &mut log);
-            match log.is_empty() {
-                true => log.make_room().map(|()| log),
-                false => Ok(log),
+        let (wanted, entry, budget) = (folder.clone(), process.clone(), self.limits.log_bytes);
+        let begun = tokio::task::spawn_blocking(move || {
+            let mut log = Log::open(&wanted, budget)?;
+            go_on(&entry, &mut log);
+            if log.is_empty() {
+                log.make_room()?;
             }
+            Ok(log)
         });
+        let begun = begun.await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
         begun.map_err(|e| {
             let (id, folder) = (&process.id, folder.display());
             let message = format!("cannot keep the output of {id} in {folder}: {e}");

@@ -6,6 +6,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
@@ -97,10 +99,21 @@ impl Write for RotatingFile {
     }
 }
 
-/// Opens a log to write at its end, by no link; makes it, for its owner, where there is none.
+/// Opens a log to write at its end, by no link; makes it, for its owner, where there is none. A pipe with
+/// its name is not waited for.
 pub fn append_to(path: &Path) -> io::Result<File> {
-    let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-    OpenOptions::new().create(true).append(true).mode(0o600).custom_flags(flags).open(path)
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let mut options = OpenOptions::new();
+    let opened = options.create(true).append(true).mode(0o600).custom_flags(flags).open(path);
+    let is_file = match &opened {
+        Ok(file) => file.metadata()?.is_file(),
+        // A pipe that is not read, or a socket.
+        Err(error) => error.raw_os_error() != Some(Errno::NXIO.raw_os_error()),
+    };
+    match is_file {
+        true => opened,
+        false => Err(io::Error::other("it is not a regular file; remove it")),
+    }
 }
 
 /// Logs panics like everything else, with their place.
@@ -115,6 +128,20 @@ pub fn panics() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pipe_in_the_place_of_the_log_is_refused_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("server.log");
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &path, kind, 0o600.into(), 0).unwrap();
+        let refusal = append_to(&path).unwrap_err().to_string();
+        assert_eq!(refusal, "it is not a regular file; remove it");
+        // With a reader it could be opened.
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        let _reader = OpenOptions::new().read(true).custom_flags(flags).open(&path).unwrap();
+        assert_eq!(append_to(&path).unwrap_err().to_string(), refusal);
+    }
 
     #[test]
     fn the_log_is_put_aside_at_its_limit_and_the_oldest_dropped() {

@@ -64,12 +64,22 @@ pub(crate) fn with_room<T>(folder: &Path, work: impl Fn() -> io::Result<T>) -> i
     done
 }
 
+/// Makes the reserve on a thread that may wait for the disk, and not while another uses it.
+async fn establish_elsewhere(folder: &Path) -> io::Result<()> {
+    let folder = folder.to_owned();
+    let made = tokio::task::spawn_blocking(move || {
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        establish(&folder)
+    });
+    made.await.map_err(io::Error::other)?
+}
+
 /// Makes the reserve whenever it is not whole; `told` hears whether it is.
 pub(crate) async fn keep(folder: &Path, told: impl Fn(bool)) {
     let mut used = USED.subscribe();
     loop {
         used.mark_unchanged();
-        match establish(folder) {
+        match establish_elsewhere(folder).await {
             Ok(()) => {
                 told(true);
                 if used.changed().await.is_err() {

@@ -4,6 +4,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use thiserror::Error;
 
@@ -11,6 +12,10 @@ use crate::private::{PrivateDir, Refusal, own_uid};
 
 /// A Unix socket's path holds at most this many bytes on Linux, without its final zero.
 const MAX_SOCKET_PATH: usize = 107;
+
+/// How long a server may take to accept a connection while its queue of them is full. One that works
+/// empties it at once; one that is suspended does not.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Why the runtime folder cannot be used.
 #[derive(Debug, Error)]
@@ -165,13 +170,20 @@ fn sockets_in(folder: &Path, prefix: &str) -> Vec<(u32, PathBuf)> {
 /// Connects to a server of our own user. `None` where nobody listens, or somebody else does: then
 /// nothing was sent to him, and the server is to be looked for elsewhere.
 pub fn connect(socket: &Path) -> io::Result<Option<UnixStream>> {
-    use io::ErrorKind::{ConnectionRefused, NotFound, PermissionDenied};
+    use io::ErrorKind::{ConnectionRefused, NotFound, PermissionDenied, WouldBlock};
     // Another user's socket could keep us waiting for ever before it says whose it is.
     if !is_own_socket(socket) {
         return Ok(None);
     }
-    let stream = match UnixStream::connect(socket) {
+    let stream = match patterm_keeper::connect(socket, CONNECT_PATIENCE) {
         Ok(stream) => stream,
+        Err(e) if e.kind() == WouldBlock => {
+            let message = format!(
+                "the server has not accepted a connection for {CONNECT_PATIENCE:?}; if it is suspended, \
+                 `kill -CONT` with its process id resumes it"
+            );
+            return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+        }
         Err(e) if matches!(e.kind(), ConnectionRefused | NotFound | PermissionDenied) => {
             return Ok(None);
         }
@@ -211,6 +223,26 @@ mod tests {
         assert!(listener.accept().is_err(), "nobody connected");
         drop(listener);
         assert!(!is_listened_at(&path), "the file is there, and nobody behind it");
+    }
+
+    #[test]
+    fn a_server_that_accepts_nothing_is_waited_for_a_bounded_time() {
+        let top = tempfile::tempdir().unwrap();
+        let path = top.path().join("s");
+        let listener = UnixListener::bind(&path).unwrap();
+        rustix::net::listen(&listener, 1).unwrap();
+        let mut waiting = Vec::new();
+        let full = loop {
+            match patterm_keeper::connect(&path, Duration::ZERO) {
+                Ok(stream) => waiting.push(stream),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(full.kind(), io::ErrorKind::WouldBlock);
+        let late = patterm_keeper::connect(&path, Duration::from_millis(10)).unwrap_err();
+        assert_eq!(late.kind(), io::ErrorKind::WouldBlock);
+        drop(listener.accept().unwrap());
+        assert!(connect(&path).unwrap().is_some(), "there is room for one more");
     }
 
     #[test]

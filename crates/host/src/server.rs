@@ -166,8 +166,8 @@ impl Server {
         let following = tokio::spawn(async move { follower.follow(events).await });
         let observing = tokio::spawn(host.clone().observe_lives());
         let delivering = tokio::spawn(host.clone().deliver_all());
-        let keeper_watch = host.clone();
-        let watching = tokio::spawn(async move { keeper_watch.watch_keeper().await });
+        let keeping = host.keeping.clone();
+        let watching = tokio::spawn(async move { keeping.watch().await });
         let timing = tokio::spawn(timers::Driver::new(host.clone())?.run());
         let declaring = tokio::spawn(declared::Driver::new(host.clone()).run());
         host.web.begin(Hall {
@@ -186,6 +186,8 @@ impl Server {
             seat.retire();
             // A server that ends on purpose takes everything in it along, unless another follows.
             if !host.handover.load(Ordering::Acquire) {
+                // Shared servers and panes are ended through it.
+                host.keeping.resume();
                 // Before anything ends: whatever happens from here on, the next server knows.
                 host.note_interruption(Cause::Signal);
                 // What ends with the server has not come to rest, is not started again, and gets its

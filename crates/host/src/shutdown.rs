@@ -27,6 +27,10 @@ const GRACE_LIMIT: &str = "end_grace_seconds";
 
 const REPORT_VERSION: u32 = 1;
 
+/// The least time between two reports of how far the end is: many programs that end at the same time are
+/// one report, and a client looks no more often.
+const REPORT_PAUSE: Duration = Duration::from_millis(100);
+
 /// What a person who ends a server may ask for.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct ShutdownRequest {
@@ -60,6 +64,10 @@ pub struct EndReport {
     /// Why that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
+    /// This is the last report: everything was ended, but for what it names. Without it the server died
+    /// before that.
+    #[serde(default)]
+    pub finished: bool,
 }
 
 /// How the server is to end.
@@ -67,18 +75,23 @@ pub struct EndReport {
 pub(crate) struct Shutdown {
     /// Where the report goes.
     pub(crate) report: PathBuf,
-    /// The grace time that was asked for.
+    /// The grace time that was asked for, or else was found in the settings then.
     grace: Mutex<Option<Duration>>,
+    /// The last report was written; none that was begun before may replace it.
+    finished: Mutex<bool>,
 }
 
 impl Shutdown {
     pub(crate) fn new(report: PathBuf) -> Self {
-        // What an earlier server left there is not of this one.
-        let _ = std::fs::remove_file(&report);
-        Self { report, grace: Mutex::default() }
+        // What an earlier server left there names that one, and a client may still have to read it.
+        Self { report, grace: Mutex::default(), finished: Mutex::default() }
     }
 
     fn tell(&self, report: &EndReport) {
+        let mut finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
+        if std::mem::replace(&mut *finished, report.finished) {
+            return;
+        }
         if let Err(error) = state::write(&self.report, REPORT_VERSION, report) {
             tracing::warn!(%error, "how far the end is cannot be told");
         }
@@ -89,26 +102,27 @@ impl Host {
     /// Takes a person's wish for the end of this server.
     pub(crate) fn request_shutdown(&self, request: ShutdownRequest) -> ShutdownBegun {
         let asked = request.grace_ms.map(|grace| Duration::from_millis(grace).min(LONGEST_GRACE));
-        *self.ending.grace.lock().unwrap_or_else(PoisonError::into_inner) = asked;
-        let grace_ms = u64::try_from(self.grace().as_millis()).unwrap_or(u64::MAX);
+        let grace = asked.unwrap_or_else(|| self.grace_set());
+        *self.ending.grace.lock().unwrap_or_else(PoisonError::into_inner) = Some(grace);
+        let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
         ShutdownBegun { report: Some(self.ending.report.clone()), grace_ms }
     }
 
-    /// The grace time: as asked for, else as a trusted project file or the user's settings say.
-    fn grace(&self) -> Duration {
-        let asked = *self.ending.grace.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The grace time that a trusted project file or the user's settings set.
+    fn grace_set(&self) -> Duration {
         let of_the_user = || {
             let file = ProjectFile::of_the_user(self.settings.as_deref()?).ok()?;
             file.limits.get(GRACE_LIMIT).copied()
         };
         let set = || self.limits.end_grace_seconds.or_else(of_the_user).map(Duration::from_secs);
-        asked.or_else(set).unwrap_or(GRACE).min(LONGEST_GRACE)
+        set().unwrap_or(GRACE).min(LONGEST_GRACE)
     }
 
     /// Asks everything that runs to end, waits for the grace time, and kills the rest. What cannot be
     /// killed is left to the keeper.
     pub(crate) async fn end_panes(self: Arc<Self>) {
-        let grace = self.grace();
+        let asked = *self.ending.grace.lock().unwrap_or_else(PoisonError::into_inner);
+        let grace = asked.unwrap_or_else(|| self.grace_set());
         let mut waiting: BTreeMap<String, Arc<Live>> = self.lives().into_iter().collect();
         waiting.retain(|_, live| live.pane.is_some() && !live.watch().borrow().empty);
         let mut ends = JoinSet::new();
@@ -127,31 +141,40 @@ impl Host {
             });
         }
         let all = async {
-            self.tell_waiting(&waiting);
-            while let Some(ended) = ends.join_next().await {
-                if let Ok(name) = ended {
+            while !ends.is_empty() {
+                self.tell_waiting(&waiting).await;
+                let next = tokio::time::Instant::now() + REPORT_PAUSE;
+                // At least one has ended, and all that do until the next report.
+                let mut ended = ends.join_next().await;
+                while let Some(Ok(name)) = ended {
                     waiting.remove(&name);
-                    self.tell_waiting(&waiting);
+                    let more = tokio::time::timeout_at(next, ends.join_next()).await;
+                    ended = more.unwrap_or_default();
                 }
             }
+            self.tell_waiting(&waiting).await;
         };
         if tokio::time::timeout(grace + KILL_PATIENCE, all).await.is_err() {
             tracing::warn!("not everything has ended; the keeper ends the rest");
         }
     }
 
-    fn tell_waiting(&self, waiting: &BTreeMap<String, Arc<Live>>) {
+    /// Says what has not ended yet, from a thread that may wait for the disk.
+    async fn tell_waiting(self: &Arc<Self>, waiting: &BTreeMap<String, Arc<Live>>) {
         let name = |live: &Arc<Live>| {
             let name = self.processes.get(&live.id).map(|process| process.name);
             format!("{} ({})", live.id, name.unwrap_or_default())
         };
         let waiting = waiting.values().map(name).collect();
-        self.ending.tell(&EndReport { pid: std::process::id(), waiting, ..EndReport::default() });
+        let report = EndReport { pid: std::process::id(), waiting, ..EndReport::default() };
+        let host = self.clone();
+        let _ = tokio::task::spawn_blocking(move || host.ending.tell(&report)).await;
     }
 
     /// Says what came of it.
     pub(crate) fn tell_ended(&self, left: std::io::Result<Vec<Survivor>>) {
-        let mut report = EndReport { pid: std::process::id(), ..EndReport::default() };
+        let pid = std::process::id();
+        let mut report = EndReport { pid, finished: true, ..EndReport::default() };
         match left {
             Ok(left) if left.is_empty() => {}
             Ok(left) => {

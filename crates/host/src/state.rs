@@ -1,5 +1,6 @@
 //! The state folder of a project, and files in it that are written whole or not at all.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -119,6 +120,15 @@ impl StateDir {
     pub fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
+
+    /// The files in it that were damaged and set aside, by name.
+    pub fn damaged(&self) -> Vec<PathBuf> {
+        let names = self.look().and_then(|folder| folder.names().ok()).unwrap_or_default();
+        let is_damaged = |name: &OsString| name.to_string_lossy().contains(DAMAGED);
+        let mut damaged: Vec<_> = names.into_iter().filter(is_damaged).collect();
+        damaged.sort();
+        damaged.into_iter().map(|name| self.0.join(name)).collect()
+    }
 }
 
 /// A file of the state folder: the version, then what it holds.
@@ -197,9 +207,12 @@ fn split(path: &Path) -> io::Result<(&Path, &str)> {
     path.parent().zip(name).ok_or_else(|| io::ErrorKind::InvalidInput.into())
 }
 
+/// What stands between the name of a damaged file and the time at which it was set aside.
+const DAMAGED: &str = ".damaged-";
+
 fn set_aside(path: &Path) -> Result<PathBuf, StateError> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis());
-    let aside = PathBuf::from(format!("{}.damaged-{now}", path.display()));
+    let aside = PathBuf::from(format!("{}{DAMAGED}{now}", path.display()));
     std::fs::rename(path, &aside).map_err(failed("set aside", path))?;
     Ok(aside)
 }

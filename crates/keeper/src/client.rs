@@ -74,14 +74,20 @@ impl Life {
     }
 }
 
-/// Connects to whoever listens at this path. Never waits: a keeper that is stopped and has its queue
-/// full gives `WouldBlock`.
-pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+/// Connects to the process that listens at this path. One that is suspended and has its queue full is
+/// waited for no longer than this; then the error is `WouldBlock`.
+pub fn connect(path: &Path, patience: Duration) -> io::Result<UnixStream> {
+    let flags = SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
     let stream = UnixStream::from(socket);
+    // The kernel takes it for the connection as well.
+    match patience.is_zero() {
+        true => stream.set_nonblocking(true)?,
+        false => stream.set_write_timeout(Some(patience))?,
+    }
+    rustix::net::connect(&stream, &SocketAddrUnix::new(path)?)?;
     stream.set_nonblocking(false)?;
+    stream.set_write_timeout(None)?;
     Ok(stream)
 }
 
@@ -101,7 +107,7 @@ impl Keeper {
 
     /// The same with another patience for each answer; `None` waits as long as the keeper lives.
     pub fn connect_within(path: &Path, patience: Option<Duration>) -> io::Result<Self> {
-        let stream = connect(path)?;
+        let stream = connect(path, Duration::ZERO)?;
         let peer = rustix::net::sockopt::socket_peercred(&stream)?;
         if peer.uid != rustix::process::getuid() {
             return Err(io::Error::other("the keeper belongs to another user"));
@@ -169,31 +175,36 @@ impl Keeper {
 
     /// All panes the keeper holds, by name.
     pub fn list(&mut self) -> io::Result<Vec<(String, Pane)>> {
-        let panes = self.list_received()?.into_iter();
-        let taken = panes.map(|(name, pane)| pane.map(|pane| (name, pane)));
-        taken.collect::<Option<_>>().ok_or_else(|| {
+        let mut taken = Some(Vec::new());
+        self.visit_panes(|name, pane| match (&mut taken, pane) {
+            (Some(taken), Some(pane)) => taken.push((name, pane)),
+            _ => taken = None,
+        })?;
+        taken.ok_or_else(|| {
             // The kernel drops descriptors for which this process has no room.
             io::Error::other("cannot take all panes: this server has no descriptor left")
         })
     }
 
-    /// The names of all panes the keeper holds.
+    /// The names of all panes the keeper holds. No more than one pane's descriptors are open at a time.
     pub fn names(&mut self) -> io::Result<Vec<String>> {
-        Ok(self.list_received()?.into_iter().map(|(name, _)| name).collect())
+        let mut names = Vec::new();
+        self.visit_panes(|name, _| names.push(name))?;
+        Ok(names)
     }
 
-    fn list_received(&mut self) -> io::Result<Vec<(String, Option<Pane>)>> {
+    /// Shows every pane the keeper holds, without its descriptors where there was no room for them.
+    fn visit_panes(&mut self, mut visit: impl FnMut(String, Option<Pane>)) -> io::Result<()> {
         let ask = |id, numbered| match numbered {
             true => Request::ListPanes { id },
             false => Request::List,
         };
         let deadline = self.deadline(self.patience);
         let mut next = self.exchange(ask, &[], self.patience)?;
-        let mut panes = Vec::new();
         loop {
             match next {
-                (Reply::Pane { pane: name, .. }, pane) => panes.push((name, pane)),
-                (Reply::Done | Reply::Completed { .. }, _) => return Ok(panes),
+                (Reply::Pane { pane: name, .. }, pane) => visit(name, pane),
+                (Reply::Done | Reply::Completed { .. }, _) => return Ok(()),
                 (other, _) => return Err(self.unexpected(&other)),
             }
             next = self.answer(deadline)?;

@@ -21,7 +21,7 @@ mod pane;
 mod spawn;
 mod status;
 
-pub use client::{END_PATIENCE, Keeper, Life, PATIENCE, is_listened_at, launch};
+pub use client::{END_PATIENCE, Keeper, Life, PATIENCE, connect, is_listened_at, launch};
 pub use detach::start_server;
 pub use keep::{Options, WANTED, run};
 pub use message::Survivor;

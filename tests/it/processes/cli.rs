@@ -73,6 +73,26 @@ fn the_readmes_lines_in_a_project_with_a_dev_server() {
 }
 
 #[test]
+fn logs_say_how_much_older_output_is_gone() {
+    let place = Place::new();
+    place.run(&["serve", "--max-log-bytes", "1200000"]);
+    place.run(&["run", "--", "sh", "-c", "echo first; seq 1 600000; echo last"]);
+    place.run(&["wait", "p1", "^last$"]);
+    let call =
+        place.run(&["call", "get_process_output", r#"{"process_id": "p1", "mode": "stream"}"#]);
+    let dropped = json_of(&call)["dropped"].as_u64().unwrap();
+    assert!(dropped > 0, "{call}");
+    let output = place.patterm(&["logs", "p1"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let words = format!("patterm: {dropped} bytes of its output before this are gone");
+    assert!(said.starts_with(&words) && said.lines().count() == 1, "{said}");
+    assert!(output.stdout.ends_with(b"last\n"));
+    assert_eq!(json_of(&place.run(&["logs", "--json", "p1"]))["dropped"], dropped);
+    place.run(&["run", "--", "cat"]);
+    assert_eq!(json_of(&place.run(&["logs", "--json", "p2"])).get("dropped"), None);
+}
+
+#[test]
 fn every_verb_about_a_process() {
     let place = Place::new();
     let started = json_of(&place.run(&["run", "--name", "echo", "--json", "--", "cat"]));

@@ -1,6 +1,9 @@
 //! `patterm kill` and the end of a server: programs get time to end, none survives, and what cannot be
 //! killed is named.
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -192,6 +195,60 @@ fn kill_kills_after_the_grace_time_and_says_what_it_waits_for() {
     assert!(output.status.success(), "{said}");
     let expected = format!("waiting for {id} (stubborn) to end; what is left after 2s is killed");
     assert!(said.contains(&expected), "{said}");
+    nothing_is_left(&place);
+}
+
+/// Ends by itself when a file is there, and not before.
+const UNTIL_RELEASED: &str = "trap '' HUP TERM; echo up; until [ -e release ]; do sleep 0.01; done";
+
+#[test]
+fn kill_ends_the_programs_of_a_server_that_dies_during_the_grace_time() {
+    let place = Place::new();
+    let server = place.serve();
+    let mut desk = Desk::at(&server.socket());
+    let id = desk.sh(UNTIL_RELEASED);
+    desk.wait(&id, "up");
+    let mut kill = place.patterm(&["kill", "--grace", "3600"]);
+    let mut kill = kill.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(kill.stderr.take().unwrap()).lines();
+    let mut next = || said.next().expect("kill goes on").unwrap();
+    let waiting = format!("patterm: waiting for {id} (sh) to end");
+    let line = next();
+    assert!(line.starts_with(&waiting), "{line}");
+    server.kill();
+    let line = next();
+    let died = format!("the server (pid {}) died before it had ended {id} (sh)", server.pid());
+    assert!(line.ends_with(&died), "{line}");
+    let line = next();
+    assert!(line.starts_with(&waiting), "the next server is asked: {line}");
+    std::fs::write(place.path("project/release"), "").unwrap();
+    let output = kill.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    nothing_is_left(&place);
+}
+
+#[test]
+fn kill_ends_the_programs_of_a_server_that_dies_before_it_answers() {
+    let place = Place::new();
+    let server = place.serve();
+    let mut desk = Desk::at(&server.socket());
+    desk.run(&["cat"]);
+    // The kernel lists both ends of a connection, that of the server with the name of its socket.
+    let socket = server.socket().to_str().unwrap().to_owned();
+    let connections = || {
+        let sockets = std::fs::read_to_string("/proc/net/unix").unwrap();
+        sockets.lines().filter(|line| line.ends_with(&socket)).count()
+    };
+    let before = connections();
+    server.process().signal(Signal::STOP);
+    let mut kill = place.patterm(&["kill"]);
+    let kill = kill.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("kill is connected", || (connections() > before).then_some(()));
+    server.kill();
+    let output = kill.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.starts_with("ended the server of "), "{said}");
     nothing_is_left(&place);
 }
 

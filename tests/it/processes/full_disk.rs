@@ -160,6 +160,8 @@ fn what_cannot_be_recorded_on_a_full_disk_is_refused_and_what_happened_is_record
     let timer = |body: &str| json!({"seconds": 86_400, "body": body, "owner_process_id": stays});
     let cancelled = desk.ok("timer_set", timer("first"))["timer_id"].clone();
     desk.ok("scratchpad_write", json!({"name": "plan", "content": "as it was"}));
+    let unwanted = json!({"name": "unwanted", "content": "to be deleted"});
+    let unwanted = desk.ok("scratchpad_write", unwanted)["revision"].clone();
     let ballast = disk.fill();
     let long = "x".repeat(8_000);
     for (tool, arguments) in [
@@ -182,6 +184,8 @@ fn what_cannot_be_recorded_on_a_full_disk_is_refused_and_what_happened_is_record
     let status = desk.ended(&ends);
     assert_eq!((&status["status"], &status["exit"]), (&json!("exited"), &json!({"code": 4})));
     desk.ok("timer_cancel", json!({"timer_id": cancelled}));
+    let unwanted = json!({"name": "unwanted", "expected_revision": unwanted});
+    desk.ok("scratchpad_delete", unwanted);
     assert_eq!(desk.close(&goes), [&*goes]);
     // The room that the closed one had is taken as well.
     let more = disk.0.join("more");
@@ -196,6 +200,7 @@ fn what_cannot_be_recorded_on_a_full_disk_is_refused_and_what_happened_is_record
     assert_eq!(desk.status(&stays)["name"], "still there");
     assert_eq!(desk.ok("timer_list", json!({}))["timers"], json!([]));
     assert_eq!(desk.ok("scratchpad_read", json!({"name": "plan"}))["content"], "as it was");
+    desk.refused("not_found", "scratchpad_read", json!({"name": "unwanted"}));
     desk.line(&stays, "goes on");
     desk.wait(&stays, "goes on");
     // With room again all of it can be done.

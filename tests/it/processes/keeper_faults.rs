@@ -114,6 +114,39 @@ fn a_server_does_not_replace_a_keeper_that_is_stopped() {
 }
 
 #[test]
+fn a_keeper_that_cannot_be_replaced_at_once_is_replaced_later() {
+    // The binary is a copy of its own there.
+    let place = Place::of_another_user();
+    let user = place.user().unwrap();
+    let server = user.does(|| place.serve());
+    let mut desk = user.does(|| Desk::at(&server.socket()));
+    let id = desk.sh("echo up; exec cat");
+    desk.wait(&id, "up");
+    let (binary, away) = (place.binary(), place.path("away"));
+    std::fs::rename(&binary, &away).unwrap();
+    let dead = Running::of(keeper(&place));
+    dead.signal(Signal::KILL);
+    dead.wait();
+    until("it was tried", || {
+        let log = std::fs::read_to_string(place.state().file("server.log")).unwrap();
+        log.contains("the keeper cannot be reached or replaced now").then_some(())
+    });
+    std::fs::rename(&away, &binary).unwrap();
+    // The next one holds the panes, and starts a server when this one dies.
+    until("another keeper has the pane", || {
+        let log = std::fs::read_to_string(place.state().file("server.log")).unwrap();
+        (log.matches("this keeper keeps the panes").count() == 2).then_some(())
+    });
+    server.kill();
+    let mut desk = user.does(|| serve(&place));
+    assert_eq!(desk.status(&id)["status"], "running");
+    desk.line(&id, "typed");
+    desk.wait(&id, "^typed$");
+    user.does(|| place.run(&["kill"]));
+    nothing_is_left(&place);
+}
+
+#[test]
 fn a_program_with_too_many_arguments_is_refused_and_the_keeper_stays() {
     let place = Place::new();
     let mut desk = serve(&place);

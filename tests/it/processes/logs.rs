@@ -62,6 +62,11 @@ fn a_truncated_log_segment_costs_that_pane_its_log_and_nobody_anything() {
         std::fs::File::options().write(true).open(file).unwrap().set_len(bytes).unwrap();
     }
     // Every way to look at it meets what is gone.
+    let search = json!({"process_id": loud, "pattern": "99", "kind": "raw"});
+    let found = desk.ok("search_output", search.clone());
+    for found in found["matches"].as_array().unwrap() {
+        assert!(found["text"].as_str().unwrap().contains("99"), "{found}");
+    }
     let (mut since, mut lost) = (0, 0);
     while since < before {
         let answer = raw(&mut desk, &loud, since);
@@ -72,7 +77,7 @@ fn a_truncated_log_segment_costs_that_pane_its_log_and_nobody_anything() {
     }
     assert_eq!(since, before);
     assert!(lost > 300_000, "what is gone is told: {lost}");
-    desk.ok("search_output", json!({"process_id": loud, "pattern": "99", "source": "raw"}));
+    assert_eq!(desk.ok("search_output", search)["matches"], json!([]), "nothing of it is left");
     desk.ok("get_process_output", json!({"process_id": loud, "mode": "stream"}));
     assert_eq!(desk.rows(&loud), rows, "its screen is as it was");
     check_goes_on(&mut desk, &loud, "further");
@@ -116,6 +121,40 @@ fn a_removed_log_segment_costs_that_pane_its_log_and_nobody_anything() {
     }
     assert!(!files(&place, &all).is_empty());
     place.run(&["kill"]);
+}
+
+/// Permissions do not keep root out, so this is a place of another user.
+#[test]
+fn a_log_folder_that_cannot_be_written_costs_the_oldest_output_and_the_pane_lives_on() {
+    let place = Place::of_another_user();
+    let user = place.user().unwrap();
+    let (mut desk, _server) = user.does(|| desk_of(&place));
+    let script =
+        "stty -echo; seq 1 100000; echo done; while read n; do seq 1 $n; echo end $n; done";
+    let id = desk.sh(script);
+    desk.wait(&id, "^done$");
+    let count = files(&place, &id).len();
+    assert!(count >= 3, "{count} files");
+    let set_mode = |mode| {
+        std::fs::set_permissions(folder(&place, &id), Permissions::from_mode(mode)).unwrap();
+    };
+    set_mode(0o500);
+    // More than the newest file has room for, and less than that with the two oldest.
+    desk.line(&id, "110000");
+    desk.wait(&id, "^end 110000$");
+    let problem = desk.status(&id)["output_problem"].as_str().unwrap().to_owned();
+    assert!(problem.contains("Permission denied"), "{problem}");
+    let kept = raw(&mut desk, &id, 0);
+    let (dropped, end) = (kept["dropped"].as_u64().unwrap(), offset(&mut desk, &id));
+    assert!(dropped < end / 2, "the newest files are still read: {dropped} of {end}");
+    assert_eq!(files(&place, &id).len(), count);
+    set_mode(0o700);
+    super::desk::until("new files can be made", || {
+        desk.status(&id)["output_problem"].is_null().then_some(())
+    });
+    desk.line(&id, "10");
+    desk.wait(&id, "^end 10$");
+    user.does(|| place.run(&["kill"]));
 }
 
 /// Nobody but root is kept out by permissions, so this is a place of another user.

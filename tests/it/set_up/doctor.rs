@@ -126,6 +126,25 @@ fn a_state_folder_that_cannot_be_written_is_found() {
     assert_eq!(health(&found, "server").0, "broken");
 }
 
+#[test]
+fn a_damaged_state_file_that_was_set_aside_is_found() {
+    let place = Place::new();
+    place.run(&["run", "--", "cat"]);
+    place.run(&["kill"]);
+    let (found, _) = findings(&place);
+    assert!(!found.iter().any(|finding| finding["check"] == "state files"), "{found:?}");
+    place.run(&["kill"]);
+    std::fs::write(place.state().file("processes.json"), "{ damaged").unwrap();
+    let (found, code) = findings(&place);
+    assert_eq!(code, Some(0), "{found:?}");
+    let (state, advice) = health(&found, "state files");
+    assert_eq!(state, "fair", "{found:?}");
+    assert!(advice.unwrap().contains("remove them"), "{found:?}");
+    let report = place.run(&["doctor"]);
+    assert!(report.contains("damaged, set aside, and not in effect any more: /"), "{report}");
+    assert!(report.contains("/processes.json.damaged-"), "{report}");
+}
+
 /// A server that was killed leaves its socket; that is nothing to mend.
 #[test]
 fn a_stale_socket_is_no_finding() {

@@ -169,8 +169,8 @@ impl Pads {
             return Err(PadError::Gone(name.clone()));
         };
         // Without an intention to write it: whenever we die, the next server finds what is left of it
-        // and puts it back.
-        self.save()?;
+        // and puts it back. It takes something away, so there is room for it on a full disk.
+        state::write_reserved(&self.index_file, VERSION, &self.index)?;
         match self.folder.remove(name, &before).map_err(failed("remove", name))? {
             Placed::Yes => {
                 self.index.forget(name);

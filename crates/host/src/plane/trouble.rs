@@ -29,7 +29,12 @@ impl fmt::Display for Trouble {
             Self::DiskFull => f.write_str(
                 "the disk is full: its oldest output is dropped for the newest; make room",
             ),
-            Self::NoAccess(why) => write!(f, "its output cannot be kept: {why}"),
+            Self::NoAccess(why) => {
+                write!(
+                    f,
+                    "no file can be made for its newest output, which replaces the oldest: {why}"
+                )
+            }
         }
     }
 }

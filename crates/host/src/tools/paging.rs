@@ -1,6 +1,6 @@
 //! Reading a long output in parts, from its beginning or from its end.
 
-use patterm_keeper::log::Reader;
+use patterm_keeper::log::{Bytes, Reader};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -55,12 +55,13 @@ impl Wanted {
         let until = self.until.map_or(end, |until| until.min(end));
         let since = self.since.min(until);
         let clamped = self.since > end;
-        let begin = match self.order {
-            Order::First => since,
-            Order::Last => since.max(until.saturating_sub(self.most)).max(log.start().min(until)),
+        let (begin, copied) = match self.order {
+            Order::First => {
+                let most = usize::try_from(self.most.min(until - since)).unwrap_or(usize::MAX);
+                (since, log.copy(since, most))
+            }
+            Order::Last => self.newest(log, since, until),
         };
-        let most = usize::try_from(self.most.min(until - begin)).unwrap_or(usize::MAX);
-        let copied = log.copy(begin, most);
         let ends_at_gap = copied.ends_at_gap;
         let (mut offset, mut bytes) = (copied.offset, copied.bytes);
         // The log may have lost its beginning meanwhile, and then goes on behind the limit.
@@ -81,6 +82,25 @@ impl Wanted {
         };
         Part { offset, bytes, dropped, clamped, more, ends_at_gap }
     }
+
+    /// The newest bytes between two offsets, as far back as none is missing, and the offset from which
+    /// on they were looked for.
+    fn newest(self, log: &Reader, since: u64, until: u64) -> (u64, Bytes) {
+        let last = log.end_before(until).max(since);
+        let begin = since.max(last.saturating_sub(self.most)).max(log.start().min(last));
+        let copy = |from: u64| log.copy(from, usize::try_from(last - from).unwrap_or(usize::MAX));
+        let mut copied = copy(begin);
+        // A copy ends where bytes are missing; what follows them is newer.
+        while copied.ends_at_gap && copied.end() < last {
+            let next = copy(copied.end());
+            if next.bytes.is_empty() || next.offset >= last {
+                break;
+            }
+            copied = next;
+        }
+        copied.ends_at_gap |= last < until;
+        (begin, copied)
+    }
 }
 
 /// Where the first whole line begins, so that no part begins inside a character or a sequence; 0
@@ -99,12 +119,53 @@ mod tests {
     fn log_of(text: &str) -> (tempfile::TempDir, Log) {
         let dir = tempfile::tempdir().unwrap();
         let mut log = Log::open(&dir.path().join("log"), 64 << 20).unwrap();
+        print(&dir, &mut log, text);
+        (dir, log)
+    }
+
+    /// Writes a text into a new file of the log.
+    fn print(dir: &tempfile::TempDir, log: &mut Log, text: &str) {
         log.make_room().unwrap();
         let source = dir.path().join("source");
         std::fs::write(&source, text).unwrap();
         let file = std::fs::File::open(&source).unwrap();
         while log.read_from(&file, 16 << 10).unwrap() > 0 {}
-        (dir, log)
+    }
+
+    #[test]
+    fn parts_from_the_end_have_everything_around_a_gap() {
+        let (dir, mut log) = log_of("one\ntwo\n");
+        log.skip_to(500);
+        print(&dir, &mut log, "three\nfour\n");
+        // More than all of it, less than the gap, and less than what follows it.
+        for most in [1_000, 100, 7] {
+            let (mut parts, mut until) = (Vec::new(), None);
+            loop {
+                let wanted = Wanted { since: 0, until, most, order: Order::Last };
+                let part = wanted.take(&log.reader());
+                assert!(!part.bytes.is_empty(), "it goes on: {part:?} after {parts:?}");
+                until = Some(part.offset);
+                let before_the_gap = part.offset + part.bytes.len() as u64 == 8;
+                assert_eq!(part.ends_at_gap, before_the_gap);
+                parts.insert(0, (part.offset, String::from_utf8(part.bytes).unwrap()));
+                if !part.more {
+                    break;
+                }
+            }
+            assert_eq!(parts.last().unwrap().0 + parts.last().unwrap().1.len() as u64, 511);
+            let whole: String = parts.iter().map(|(_, text)| &**text).collect();
+            assert_eq!(whole, "one\ntwo\nthree\nfour\n", "{most} at the most");
+        }
+    }
+
+    #[test]
+    fn the_newest_part_before_a_gap_at_the_end_is_found() {
+        let (_dir, mut log) = log_of("one\ntwo\n");
+        log.skip_to(500);
+        let wanted = Wanted { since: 0, until: None, most: 100, order: Order::Last };
+        let part = wanted.take(&log.reader());
+        assert_eq!((part.offset, &*part.bytes, part.more), (0, &b"one\ntwo\n"[..], false));
+        assert!(part.ends_at_gap);
     }
 
     #[test]

@@ -137,9 +137,12 @@ impl Log {
         self.drop_damaged();
         let start = self.end();
         // It may be the only one, and nobody else may have it.
-        self.current = None;
+        let writes = self.current.take().is_some();
         let oldest = self.segments.take_oldest(needed);
-        self.current = self.segments.last();
+        if writes {
+            // Else a gap follows the last file, and nothing may be written before that.
+            self.current = self.segments.last();
+        }
         let mut oldest = match oldest {
             Ok(oldest) => oldest,
             Err(reuse) => return Ok(reuse),

@@ -51,6 +51,16 @@ impl Reader {
         self.end_of(&self.read())
     }
 
+    /// The offset after the last byte before `offset` that is still there; 0 where none is.
+    pub fn end_before(&self, offset: u64) -> u64 {
+        let segments = self.read();
+        let there = segments.iter().rev().filter(|segment| !segment.is_damaged());
+        let before =
+            |segment: &&Arc<Segment>| segment.start() < offset && segment.end() > segment.start();
+        let last = there.into_iter().find(before);
+        last.map_or(0, |segment| segment.end().min(offset))
+    }
+
     /// Up to `most` bytes from `offset` on, or from the first after it that is still there; fewer
     /// where the next ones are missing. The memory they were looked at in is let go of: there is a
     /// copy.

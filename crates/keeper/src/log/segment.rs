@@ -158,10 +158,15 @@ impl Segment {
         self.length.store(length, Ordering::Release);
     }
 
-    /// Empties the file for bytes from another offset on. It needs no room on the disk.
+    /// Empties the file for bytes from another offset on. It needs no room on the disk, and no right to
+    /// change the folder: a file that cannot be renamed keeps its name, since the header says where it
+    /// begins. One that was removed is of no use.
     pub(super) fn reuse(&mut self, path: &Path, start: u64) -> io::Result<()> {
-        std::fs::rename(&self.path, path)?;
-        path.clone_into(&mut self.path);
+        match std::fs::rename(&self.path, path) {
+            Ok(()) => path.clone_into(&mut self.path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),
+            Err(_) => {}
+        }
         // Zeros first, so that nobody takes old bytes for new ones that were not recorded. Whoever
         // finds the file half-way finds an end that is late, and never one that is early.
         // SAFETY: nobody else has this segment, and the range is all of the mapping's data.

@@ -278,6 +278,43 @@ fn the_oldest_file_is_used_again_unless_it_is_needed_or_looked_at() {
 }
 
 #[test]
+fn a_gap_stays_where_it_is_though_the_oldest_file_cannot_be_used_again_yet() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut log = Log::open(dir.path(), 64 << 20).unwrap();
+    fill(&mut log, 100);
+    log.skip_to(1_000);
+    assert_eq!(log.reuse_oldest(0).unwrap(), Reuse::Busy, "its bytes are needed");
+    assert!(!log.has_room(), "nothing is written before the gap");
+    fill(&mut log, 50);
+    let after = log.reader().copy(100, usize::MAX);
+    assert_eq!((after.offset, after.bytes), (1_000, pattern(1_000, 50)));
+}
+
+/// As in a folder that must not be written.
+#[test]
+fn a_file_that_cannot_be_renamed_is_used_again_under_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut log = Log::open(dir.path(), 64 << 20).unwrap();
+    fill(&mut log, 100_000);
+    // A folder with the new name is in the way.
+    std::fs::create_dir(files::path(dir.path(), 100_000)).unwrap();
+    assert_eq!(log.reuse_oldest(100_000).unwrap(), Reuse::Done);
+    assert!(first_file(dir.path()).exists());
+    assert_eq!((log.reader().start(), log.end()), (61_440, 100_000), "only that file's bytes went");
+    fill(&mut log, 500);
+    std::fs::remove_dir(files::path(dir.path(), 100_000)).unwrap();
+    let again = Log::open(dir.path(), 64 << 20).unwrap();
+    assert_eq!(again.reader().copy(0, usize::MAX).bytes, pattern(61_440, 39_060));
+    drop((log, again));
+    // One that was removed is passed over.
+    let mut log = Log::open(dir.path(), 64 << 20).unwrap();
+    let oldest = files::path(dir.path(), 61_440);
+    std::fs::remove_file(&oldest).unwrap();
+    assert_eq!(log.reuse_oldest(u64::MAX).unwrap_err().kind(), io::ErrorKind::NotFound);
+    assert!(!oldest.exists());
+}
+
+#[test]
 fn a_log_that_cannot_be_opened_is_opened_later() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("p1");
