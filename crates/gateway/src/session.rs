@@ -194,10 +194,10 @@ impl Session {
     }
 
     /// A caller comes; what it is told beside answers goes to `teller`, as long as that takes it.
-    pub(crate) fn join(&self, line: LineId, teller: mpsc::Sender<Told>) {
+    pub(crate) fn join(&self, line: LineId, caller: &str, teller: mpsc::Sender<Told>) {
         let mut state = self.lock();
         state.tellers.insert(line, teller);
-        state.relay.join(line);
+        state.relay.join(line, caller);
     }
 
     /// A caller leaves.
