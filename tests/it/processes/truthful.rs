@@ -212,20 +212,18 @@ fn keys_are_taken_in_the_spellings_that_models_use() {
     let (_place, _server, mut desk) = desk();
     let id = desk.sh("stty raw -echo; echo ready; exec cat -v");
     desk.wait(&id, "ready");
-    for (key, shown) in [
-        ("C-a", "\\^A"),
-        ("ctrl-b", "\\^B"),
-        ("^E", "\\^E"),
-        ("ArrowUp", "\\^\\[\\[A"),
-        ("Escape", "\\^\\["),
-        ("Enter", "\\^M"),
-        ("S-Tab", "\\^\\[\\[Z"),
-    ] {
+    for key in ["C-a", "ctrl-b", "^E", "ArrowUp", "Escape", "Enter", "S-Tab"] {
         desk.key(&id, key);
-        desk.wait(&id, shown);
     }
+    desk.wait(&id, r"\^A\^B\^E\^\[\[A\^\[\^M\^\[\[Z$");
     let unknown = json!({"process_id": id, "kind": "key", "key": "Hyper-X"});
-    assert!(desk.refused("invalid_argument", "send_input", unknown).contains("ctrl-c"));
+    let message = desk.refused("invalid_argument", "send_input", unknown);
+    assert!(message.starts_with("`key` is unknown: there is no key \"Hyper-X\""), "{message}");
+    assert!(message.contains("ctrl-c"), "{message}");
+    // It reads, so what is wrong is the length.
+    let long = json!({"process_id": id, "kind": "text", "text": "x".repeat(2_000_000)});
+    let message = desk.refused("limit", "send_input", long);
+    assert!(message.starts_with("2000000 bytes are more than one call types"), "{message}");
 }
 
 #[test]
