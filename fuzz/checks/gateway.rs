@@ -109,7 +109,7 @@ impl Play {
                 self.relay.hear_too_long(&line, 1);
             }
             b'c' => self.say(caller, said),
-            b'j' => self.relay.join(caller),
+            b'j' => self.relay.join(caller, &caller.to_string()),
             b'l' => {
                 self.relay.leave(caller);
                 let gone = |number: &usize| self.asked[*number].0 == caller;
@@ -140,7 +140,7 @@ impl Play {
                 let number = self.asked.len();
                 self.asked.push((caller, id.clone()));
                 self.open.insert(number, (id.clone(), true));
-                self.relay.join(caller);
+                self.relay.join(caller, &caller.to_string());
                 let (method, text) = (method.to_string(), text.to_owned());
                 let era = Era::of(&text);
                 self.relay.ask(Ask { line: caller, id, method, text, era, reply: number });
@@ -238,7 +238,7 @@ pub(crate) fn relayed(data: &[u8]) {
 
 /// A session with a server of the older era that has answered the handshake.
 fn greeted(exclusive: bool) -> Relay<usize> {
-    let terms = Terms { exclusive, roots: "[]".into(), in_flight: 0 };
+    let terms = Terms { exclusive, roots: "[]".into(), ..Terms::default() };
     let eras = Eras { modern: Some(false), legacy: Some(true) };
     let mut relay = Relay::new(terms, eras, counting());
     let (method, text) = ("ping".to_owned(), PING.to_owned());

@@ -324,7 +324,7 @@ pub(crate) struct Restart {
     #[arg(long, conflicts_with = "process")]
     pub(crate) bring_back: bool,
     /// Print JSON
-    #[arg(long, requires = "bring_back")]
+    #[arg(long)]
     pub(crate) json: bool,
 }
 

@@ -118,8 +118,11 @@ fn examine() -> anyhow::Result<Vec<Finding>> {
     match start::find_or_start(&project) {
         Err(error) => {
             let log = StateDir::from_env(project.key()).map(|state| state.file("server.log"));
-            let log = log.map_or_else(|e| e.to_string(), |log| log.display().to_string());
-            let advice = format!("mend what is broken above, if anything is; its log is {log}");
+            let log = match log {
+                Ok(log) => format!("its log is {}", log.display()),
+                Err(error) => format!("it has no log, since {error}"),
+            };
+            let advice = format!("mend what is broken above, if anything is; {log}");
             findings.push(broken("server", why(&error), &advice));
         }
         Ok((entry, started)) => {
@@ -236,7 +239,7 @@ fn agents(answer: &Value) -> Vec<Finding> {
     if let Some(fault) = answer["fault"].as_str() {
         findings.push(broken(
             "settings",
-            one_line(fault),
+            fault.trim_end().lines().map(one_line).collect::<Vec<_>>().join("\n"),
             "mend the file; it is yours, not the project's",
         ));
     }

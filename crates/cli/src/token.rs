@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use patterm_host::TOKEN_METHOD;
 use patterm_host::web::{Grant, Listed, TokenWish};
+use patterm_wire::servers::{Answer, METHOD, Wish};
 use serde_json::Value;
 
 use crate::args::{NewToken, Token};
@@ -13,6 +14,10 @@ use crate::said::{one_line, say, say_json};
 use crate::trust;
 
 const DAY: u64 = 24 * 3600;
+
+/// The names by which tokens have patterm's own tools, and the servers in bots' containers.
+const OWN: &str = "patterm";
+const BOTS: &str = "bots";
 
 pub(crate) fn run(deed: &Token) -> anyhow::Result<()> {
     trust::for_a_person("makes or revokes a token")?;
@@ -40,12 +45,46 @@ fn new(options: &NewToken) -> anyhow::Result<()> {
         read_only: options.read_only,
         expires_at: options.expires_days.map(|days| now + days * DAY),
     };
+    let unknown = unknown_servers(options.servers.as_deref().unwrap_or_default())?;
     let made = ask(&TokenWish::New(grant))?;
     say(made["token"].as_str().unwrap_or_default());
     // Beside the token, for whoever reads along; a script takes standard output alone.
     let advice = "It is shown this once. Clients send it as `Authorization: Bearer TOKEN`.";
     let _ = writeln!(std::io::stderr(), "{advice}");
+    if let Some(warning) = unknown {
+        let _ = writeln!(std::io::stderr(), "{warning}");
+    }
     Ok(())
+}
+
+/// What is said of servers that there are not: a token may be made before its server, and a slip of the
+/// pen looks the same.
+fn unknown_servers(named: &[String]) -> anyhow::Result<Option<String>> {
+    let is_of_ours = |name: &String| {
+        [OWN, BOTS].contains(&name.as_str()) || name.starts_with(&format!("{BOTS}/"))
+    };
+    if named.iter().all(is_of_ours) {
+        return Ok(None);
+    }
+    let answer = Client::connect()?.look(METHOD, &serde_json::to_value(Wish::default())?)?;
+    let servers: Answer = serde_json::from_value(answer)?;
+    let mut there: Vec<_> = servers.servers.into_iter().map(|server| server.name).collect();
+    there.dedup();
+    let unknown: Vec<_> =
+        named.iter().filter(|name| !is_of_ours(name) && !there.contains(name)).collect();
+    if unknown.is_empty() {
+        return Ok(None);
+    }
+    let listed = |names: &[&String]| {
+        names.iter().map(|name| format!("`{}`", one_line(name))).collect::<Vec<_>>().join(", ")
+    };
+    there.insert(0, OWN.to_owned());
+    Ok(Some(format!(
+        "patterm: there is no server {} now; there are {}. The token is good for it once there is one; \
+         `patterm token revoke` ends the token.",
+        listed(&unknown),
+        listed(&there.iter().collect::<Vec<_>>())
+    )))
 }
 
 fn list(json: bool) -> anyhow::Result<()> {

@@ -15,6 +15,7 @@ use crate::said::{
 };
 use crate::start;
 use crate::tui;
+use crate::words::for_people;
 
 /// How much of the output is asked for at once.
 const LOG_BYTES: u64 = 256 << 10;
@@ -181,7 +182,7 @@ fn note(process: &Value) -> String {
     }
     let outdated = (process["outdated"] == true).then_some("patterm.toml changed since");
     let problem = process["problem"].as_str().or(outdated);
-    problem.map(|problem| format!("  ({})", one_line(problem))).unwrap_or_default()
+    problem.map(|problem| format!("  ({})", one_line(&for_people(problem)))).unwrap_or_default()
 }
 
 pub(crate) fn status(options: &Status) -> anyhow::Result<()> {
@@ -289,9 +290,9 @@ pub(crate) fn logs(options: &Logs) -> anyhow::Result<()> {
 
 /// Prints output: the bytes as they came where they are asked for; false when nobody reads any more.
 fn print(printed: &[u8], raw: bool) -> bool {
-    match std::str::from_utf8(printed) {
-        Ok(text) if !raw => say_content(text),
-        _ => say_bytes(printed),
+    match raw {
+        true => say_bytes(printed),
+        false => say_content(&String::from_utf8_lossy(printed)),
     }
 }
 
@@ -378,6 +379,11 @@ pub(crate) fn stop(options: &Stop) -> anyhow::Result<()> {
 
 pub(crate) fn restart(options: &Restart) -> anyhow::Result<()> {
     match &options.process {
+        Some(process) if options.json => {
+            let mut client = Client::connect()?;
+            let id = client.resolve(process)?;
+            say_json(&client.call("restart_process", &json!({"process_id": id}))?)
+        }
         Some(process) => act("restart_process", process, json!({}), "restarted"),
         None => bring_back::run(options.json),
     }

@@ -86,7 +86,7 @@ mod tests {
                 "ID names p1, which is no agent; use `patterm send`",
             ),
             ("`agent` names no preset: `nope`", "PRESET names no preset: `nope`"),
-            ("`key` there is no key \"x\"", "KEY there is no key \"x\""),
+            ("`key` is unknown: there is no key \"x\"", "KEY is unknown: there is no key \"x\""),
             (
                 "use `restart_process`, or restart_process_now",
                 "use `patterm restart`, or restart_process_now",

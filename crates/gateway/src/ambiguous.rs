@@ -21,6 +21,7 @@ const PARAMS: &[&str] = &[
     "notifications",
     "level",
     "task",
+    "taskId",
 ];
 const META: &[&str] = &[
     "progressToken",
@@ -30,6 +31,12 @@ const META: &[&str] = &[
     "io.modelcontextprotocol/logLevel",
     "io.modelcontextprotocol/subscriptionId",
 ];
+
+/// The length of the longest of these lists.
+const MOST_NAMES: usize = 16;
+
+const _: () =
+    assert!(ENVELOPE.len() <= MOST_NAMES && PARAMS.len() <= MOST_NAMES && META.len() <= MOST_NAMES);
 
 /// Why a message could be read in two ways, if it could.
 pub fn ambiguity(text: &str) -> Option<String> {
@@ -89,7 +96,7 @@ impl<'de> Visitor<'de> for Object {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let mut seen = 0u16;
+        let mut seen = [false; MOST_NAMES];
         while let Some(key) = map.next_key_seed(Key)? {
             let known = self.known().iter().position(|known| is_taken_for(&key, known));
             if let Some(at) = known {
@@ -98,11 +105,10 @@ impl<'de> Visitor<'de> for Object {
                     let why = format!("member `{key}` of {} looks like `{name}`", self.name());
                     return Err(A::Error::custom(why));
                 }
-                if seen & (1 << at) != 0 {
+                if std::mem::replace(&mut seen[at], true) {
                     let why = format!("member `{name}` of {} stands twice", self.name());
                     return Err(A::Error::custom(why));
                 }
-                seen |= 1 << at;
             }
             match self.inner(&key) {
                 Some(inner) => map.next_value_seed(inner)?,
@@ -145,7 +151,7 @@ impl<'de> Visitor<'de> for Object {
 
 /// Whether a reader that does not care for case takes a name for a known one. Known ones are ASCII;
 /// letters of other scripts that fold to those (`ſ`, `K`, `ı`) are among what may stand for them.
-fn is_taken_for(name: &str, known: &str) -> bool {
+pub(crate) fn is_taken_for(name: &str, known: &str) -> bool {
     if name.is_ascii() {
         return name.eq_ignore_ascii_case(known);
     }

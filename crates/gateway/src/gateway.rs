@@ -227,6 +227,7 @@ impl Gateway {
             backend: entry.wanted.backend.clone(),
             terms: Terms {
                 exclusive: entry.wanted.share == Share::Session,
+                shared: entry.wanted.share == Share::All,
                 roots: entry.wanted.roots.clone(),
                 in_flight: entry.wanted.bounds.in_flight,
             },
@@ -344,7 +345,7 @@ impl Line {
     fn join(&self, session: &Session) {
         let mut joined = self.joined();
         if joined.as_ref().is_none_or(|old| !old.is(session)) {
-            session.join(self.id, self.teller.clone());
+            session.join(self.id, &self.caller.caller, self.teller.clone());
             *joined = Some(session.clone());
         }
     }

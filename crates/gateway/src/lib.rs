@@ -34,5 +34,5 @@ pub use gateway::{Caller, Gateway, Line, Wanted};
 pub use memory::{Memory, Remembered};
 pub use refusal::{Refusal, RefusalKind};
 pub use server::ServerStatus;
-pub use session::Told;
+pub use session::{PROBE_PATIENCE, Told};
 pub use settings::{Bounds, Share};

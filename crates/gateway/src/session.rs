@@ -19,7 +19,7 @@ use crate::relay::{Ask, Era, Eras, LineId, Output, Relay};
 
 /// A server that knows nothing of the stateless era answers the probe at once, or not at all. Shorter
 /// than a list of tools is waited for, so that the first one has its tools.
-const PROBE_PATIENCE: Duration = Duration::from_secs(2);
+pub const PROBE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long a server may take to say who it is: some fetch packages before their first word.
 const GREETING_PATIENCE: Duration = Duration::from_secs(60);
@@ -194,10 +194,10 @@ impl Session {
     }
 
     /// A caller comes; what it is told beside answers goes to `teller`, as long as that takes it.
-    pub(crate) fn join(&self, line: LineId, teller: mpsc::Sender<Told>) {
+    pub(crate) fn join(&self, line: LineId, caller: &str, teller: mpsc::Sender<Told>) {
         let mut state = self.lock();
         state.tellers.insert(line, teller);
-        state.relay.join(line);
+        state.relay.join(line, caller);
     }
 
     /// A caller leaves.

@@ -216,8 +216,8 @@ impl Host {
         let folder = self.state.path().display();
         (full || !self.reserved.load(Ordering::Acquire)).then(|| {
             format!(
-                "the disk of {folder} is full: the oldest output is dropped for the newest, \
-                and nothing new is recorded; make room"
+                "the disk of {folder} is full: the newest output takes the place of the oldest, and \
+                 what is new beside it (processes, timers, messages, scratchpads) is refused; make room"
             )
         })
     }

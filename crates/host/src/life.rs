@@ -63,10 +63,14 @@ impl Host {
     /// Whether there may be one more process.
     pub(crate) fn admit_process(&self) -> Result<(), ToolError> {
         let most = self.limits.processes;
-        if self.processes.all().len() < most {
+        let there = self.processes.all().len();
+        if there < most {
             return Ok(());
         }
-        let message = format!("there are {most} processes already; close one first");
+        let enough = there - most + 1;
+        let message = format!(
+            "there are {there} processes, ended ones included, and the limit is {most}; close {enough} first"
+        );
         Err(ToolError::new(ErrorKind::Limit, message))
     }
 

@@ -29,7 +29,7 @@ pub struct Limits {
     /// Bytes of memory for what scrolled off all screens together: most of a million lines, and with
     /// 200 panes less than half of the 300 MiB that a server may take.
     pub history_bytes: usize,
-    /// Calls of `wait_for_pattern` on one process.
+    /// Calls of `wait_for_pattern` on one process, and calls of `wait_for_agents` in all.
     pub waiters: usize,
     /// Scratchpads: more than anybody looks through.
     pub pads: usize,

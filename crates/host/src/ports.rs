@@ -1,6 +1,7 @@
 //! Addresses with a port that a process printed.
 
-use std::sync::{LazyLock, Mutex, TryLockError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{LazyLock, Mutex};
 
 use patterm_keeper::log::Reader;
 use patterm_screen::Stripper;
@@ -13,6 +14,10 @@ const MOST_SEEN: usize = 100;
 
 /// Bytes looked at in one go.
 const PIECE_BYTES: usize = 256 << 10;
+
+/// Output that is looked at before anybody asks: a server prints its address when it starts, and who asks
+/// for the first time should get it.
+const FIRST_BYTES: u64 = 64 << 10;
 
 /// How much of a line that is not ended yet is kept for the next look.
 const LINE_BYTES: usize = 16 << 10;
@@ -29,12 +34,16 @@ pub(crate) struct Seen {
     pub(crate) offset: u64,
 }
 
-/// The addresses in what one process prints. Its output is looked at in pieces, and only when somebody
-/// asks for the addresses; to ask never waits for a look that somebody else takes.
+/// The addresses in what one process prints. Its output is looked at in pieces: its beginning always, the
+/// rest once a caller has asked for the addresses. What was found is read without waiting for a look.
 #[derive(Debug, Default)]
 pub(crate) struct Ports {
     scan: Mutex<Scan>,
     found: Mutex<Vec<Seen>>,
+    /// A caller has asked for the addresses.
+    asked: AtomicBool,
+    /// The offset up to which the output was looked at.
+    looked: AtomicU64,
 }
 
 /// How far the output was looked at.
@@ -64,22 +73,25 @@ impl Ports {
         lock(&self.found).clone()
     }
 
+    /// Notes that a caller asks for the addresses: from now on all output is looked at.
+    pub(crate) fn ask(&self) {
+        self.asked.store(true, Ordering::Release);
+    }
+
+    /// Whether output before this offset is still to be looked at.
+    pub(crate) fn wants(&self, end: u64) -> bool {
+        let looked = self.looked.load(Ordering::Acquire);
+        looked < end && (looked < FIRST_BYTES || self.asked.load(Ordering::Acquire))
+    }
+
     /// Looks at one more piece of the output; `true` once everything before `end` was looked at.
     pub(crate) fn look(&self, log: &Reader, end: u64) -> bool {
-        self.take(&mut lock(&self.scan), log, end)
-    }
-
-    /// The same, unless somebody looks right now.
-    pub(crate) fn try_look(&self, log: &Reader, end: u64) -> bool {
-        match self.scan.try_lock() {
-            Ok(mut scan) => self.take(&mut scan, log, end),
-            Err(TryLockError::Poisoned(scan)) => self.take(&mut scan.into_inner(), log, end),
-            Err(TryLockError::WouldBlock) => false,
-        }
-    }
-
-    fn take(&self, scan: &mut Scan, log: &Reader, end: u64) -> bool {
+        let mut scan = lock(&self.scan);
+        let began = scan.looked;
         let is_done = scan.look(log, end);
+        self.looked
+            .store(if is_done { scan.looked.max(end) } else { scan.looked }, Ordering::Release);
+        log.release(began, scan.looked);
         // What the line holds that is not ended yet is among them, but not kept: the rest of a port
         // may still come.
         let mut found = scan.seen.clone();

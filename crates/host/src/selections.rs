@@ -23,6 +23,12 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
 /// the other.
 const KEPT: usize = 16;
 
+/// Adds calls that a follower has not answered. One that answers none of them is told of the newest only.
+pub(crate) fn add_open(open: &mut Vec<Selection>, new: Vec<Selection>) {
+    open.extend(new);
+    open.drain(..open.len().saturating_sub(KEPT));
+}
+
 /// What became of a call, in how many views.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
@@ -205,8 +211,8 @@ impl Host {
         let lives = self.lives().into_iter().map(|(_, live)| live);
         let looked_at = lives.filter(|live| live.views().unseen_from().is_none());
         let has_draft = |live: &crate::plane::Live| {
-            let process = self.processes.get(&live.id);
-            let preset = process.and_then(|process| self.preset_of(&process));
+            // The preset that its observer has: to read it anew means to parse settings files.
+            let preset = self.activities.facts(&live.id).preset();
             let glimpse = crate::activity::Glimpse::of(&live.screen(), preset.as_deref());
             glimpse.composer.map_or(live.hand().draft, |composer| !composer.is_empty())
         };
@@ -244,6 +250,23 @@ mod tests {
         let outcome = selections.outcome(call, Duration::ZERO).await;
         assert_eq!(outcome, Outcome { unconfirmed: 3, ..Outcome::default() });
         assert!(selections.lock().open.is_empty());
+    }
+
+    #[test]
+    fn a_follower_that_answers_nothing_is_told_of_the_newest_calls_only() {
+        let call = |number: u64| Selection {
+            number,
+            process: "p1".into(),
+            mark_only: false,
+            drafts: Vec::new(),
+        };
+        let mut open = Vec::new();
+        for number in 1..=3 * KEPT as u64 {
+            add_open(&mut open, vec![call(number)]);
+        }
+        let numbers: Vec<_> = open.iter().map(|call| call.number).collect();
+        let newest: Vec<_> = (2 * KEPT as u64 + 1..=3 * KEPT as u64).collect();
+        assert_eq!(numbers, newest);
     }
 
     #[tokio::test]

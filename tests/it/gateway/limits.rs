@@ -23,6 +23,20 @@ fn a_token_with_all_its_sessions_loses_its_own_idlest_and_locks_nobody_out() {
     Client::greeted_with(&gate, &gate.tokens[1], json!({}));
 }
 
+/// A call that is on its way when its token is revoked is not answered any more.
+#[test]
+fn a_call_in_flight_ends_with_its_token() {
+    let gate = Gate::of(Wish::default());
+    let waiting = Client::greeted(&gate).send(&call(7, "hang", json!({})));
+    gate.log.until("tools/call", 1);
+    gate.place.run(&["token", "revoke", "one"]);
+    let answer = super::client::Exchange::of(waiting).rest().json();
+    assert_eq!(answer["id"], 7, "{answer}");
+    let why = answer["error"]["message"].as_str().unwrap();
+    assert!(why.contains("the token is revoked"), "{answer}");
+    gate.log.until("notifications/cancelled", 1);
+}
+
 #[test]
 fn an_answer_nested_200_000_deep_fails_its_call_and_no_other() {
     let gate = Gate::of(Wish::default());

@@ -14,8 +14,8 @@ const SMUGGLED: &str = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",
     {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"whoami\"}}\n}}";
 
 /// A gate, and a token that is good for `echo` alone.
-fn gate_with_a_narrow_token() -> (Gate, Client) {
-    let gate = Gate::of(Wish::default());
+fn gate_with_a_narrow_token(wish: Wish) -> (Gate, Client) {
+    let gate = Gate::of(wish);
     let arguments = ["token", "new", "narrow", "--servers", "everything", "--tools", "echo"];
     let token = gate.place.run(&arguments).trim().to_owned();
     let client = Client::greeted_with(&gate, &token, json!({}));
@@ -38,7 +38,7 @@ fn post(client: &Client, body: &str) -> Value {
 
 #[test]
 fn a_body_with_line_feeds_is_one_message_to_a_shared_server() {
-    let (gate, narrow) = gate_with_a_narrow_token();
+    let (gate, narrow) = gate_with_a_narrow_token(Wish::default());
     let answer = post(&narrow, &SMUGGLED.replace("NAME", "echo"));
     assert!(answer["result"].is_object(), "an honest message of several lines: {answer}");
     // With carriage returns, and what else some runtimes take for the end of a line.
@@ -75,7 +75,7 @@ fn a_framed_message_with_line_feeds_is_one_message_to_a_shared_server() {
 
 #[test]
 fn a_message_that_two_readers_read_in_two_ways_reaches_nobody() {
-    let (gate, narrow) = gate_with_a_narrow_token();
+    let (gate, narrow) = gate_with_a_narrow_token(Wish::default());
     let whole = Client::greeted(&gate);
     for body in [
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","name":"whoami"}}"#,
@@ -142,8 +142,7 @@ fn carriage_returns_of_a_server_do_not_end_an_event() {
 /// A request without an id is no call, and some servers make one of it.
 #[test]
 fn a_narrow_token_calls_no_tool_by_a_notification() {
-    let gate = Gate::of(Wish::with("share = 'session'"));
-    let client = Client::greeted(&gate);
+    let (gate, client) = gate_with_a_narrow_token(Wish::with("share = 'session'"));
     let told = client
         .post(&json!({"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "whoami"}}));
     assert_eq!(told.status, 202);

@@ -10,6 +10,23 @@ use super::{call, new_token, open, request};
 use crate::processes::desk::{Desk, id_of};
 use crate::support::{Chance, Place, running_in};
 
+#[test]
+fn a_server_that_there_is_not_is_told_when_a_token_is_made_for_it() {
+    let place = Place::new();
+    let warned = |servers: &str| {
+        let name = format!("t{}", servers.len());
+        let Output { status, stderr, .. } =
+            place.patterm(&["token", "new", &name, "--servers", servers]).output().unwrap();
+        assert!(status.success());
+        String::from_utf8(stderr).unwrap()
+    };
+    let said = warned("patterm,nope");
+    assert!(said.contains("there is no server `nope` now; there are `patterm`."), "{said}");
+    for known in ["patterm", "bots", "bots/seven"] {
+        assert!(!warned(known).contains("there is no server"), "{known}");
+    }
+}
+
 #[track_caller]
 fn fails(place: &Place, arguments: &[&str]) -> String {
     let Output { status, stdout, stderr } = place.patterm(arguments).output().unwrap();
@@ -218,21 +235,4 @@ fn ten_thousand_forged_replayed_and_revoked_tokens_are_refused() {
     }
     assert_eq!(place.run(&["ps", "--json"]), "[]\n", "none reached a tool");
     assert_eq!(client.send("POST", "/mcp", &[], &body).status, 200);
-}
-
-/// A call that is on its way when its token is revoked is not answered any more.
-#[test]
-fn a_call_in_flight_ends_with_its_token() {
-    let place = Place::new();
-    let (_server, client) = open(&place);
-    let stubborn = "trap 'echo told' TERM; echo ready; while :; do sleep 0.1; done";
-    let id = place.run(&["run", "--", "sh", "-c", stubborn]).trim().to_owned();
-    place.run(&["wait", &id, "ready"]);
-    let body = call(7, "stop_process", json!({"process_id": id})).to_string();
-    let mut stream = client.begin("POST", "/mcp", &[], &body);
-    place.run(&["wait", &id, "told"]);
-    place.run(&["token", "revoke", "test"]);
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.contains("the token is revoked"), "{answer}");
 }

@@ -179,13 +179,15 @@ fn a_pad_is_removed_only_at_the_revision_that_was_read() {
     let delete = |revision: &Value| json!({"name": "plan", "expected_revision": revision});
     let error = desk.refused("conflict", "scratchpad_delete", delete(&old));
     assert_eq!(error["changed_by"], "a person's editor", "{error}");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("it was not removed") && !message.contains("writ"), "{message}");
     let read = desk.ok("scratchpad_read", json!({"name": "plan"}));
     assert_eq!(read["content"], "by hand\n", "nothing was removed");
     desk.refused("invalid_argument", "scratchpad_delete", json!({"name": "plan"}));
     let done = desk.ok("scratchpad_delete", delete(&read["revision"]));
     assert_eq!(done, json!({"ok": true}));
     assert_eq!((files(&place), desk.pads()), (Vec::<String>::new(), Vec::<Value>::new()));
-    desk.refused("conflict", "scratchpad_delete", delete(&read["revision"]));
+    desk.refused("not_found", "scratchpad_delete", delete(&read["revision"]));
     desk.refused("not_found", "scratchpad_read", json!({"name": "plan"}));
     let again = desk.ok("scratchpad_write", json!({"name": "plan", "content": "one\n"}));
     assert_ne!(again["revision"], old, "a new pad never has an old revision");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::desk::{Desk, desk};
+use super::desk::{Desk, desk, until};
 
 fn ports(desk: &mut Desk, id: &str) -> Vec<Value> {
     desk.ok("get_process_ports", json!({"process_id": id}))["ports"].as_array().unwrap().clone()
@@ -98,8 +98,11 @@ fn an_address_behind_much_output_is_found() {
     let late = "yes 12:30 | head -c 20000000; echo up at http://localhost:5173/; exec cat";
     let id = desk.sh(late);
     desk.wait(&id, "up at");
-    while desk.status(&id)["ports"] == json!([]) {}
-    assert_eq!(desk.status(&id)["ports"][0]["port"], 5173);
+    let found = until("an address in the status", || {
+        let ports = desk.status(&id)["ports"].clone();
+        (ports != json!([])).then_some(ports)
+    });
+    assert_eq!(found[0]["port"], 5173);
     let other = desk.sh(late);
     desk.wait(&other, "up at");
     assert_eq!(ports(&mut desk, &other)[0]["url"], "http://localhost:5173/");

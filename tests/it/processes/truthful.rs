@@ -1,5 +1,6 @@
 //! Tools that say what is so: signals, offsets, pages, names, keys, and who is watching.
 
+use patterm_host::limits::Limits;
 use patterm_host::process::Status;
 use patterm_wire::{Framing, follow};
 use serde_json::{Value, json};
@@ -177,24 +178,52 @@ fn a_search_pages_from_both_ends_and_counts_lines_from_1() {
 }
 
 #[test]
+fn a_page_of_no_matches_is_refused() {
+    let (_place, _server, mut desk) = desk();
+    let id = desk.sh("seq 1 100");
+    desk.ended(&id);
+    for kind in ["rendered", "raw"] {
+        let none = json!({"process_id": id, "pattern": "1", "limit": 0, "kind": kind});
+        let message = desk.refused("invalid_argument", "search_output", none);
+        assert!(message.contains("`limit`") && message.contains("`total`"), "{message}");
+    }
+}
+
+/// However much is asked for, no more is copied than an answer can hold.
+#[test]
+fn the_end_of_what_one_answer_holds_is_the_end_of_what_is_read() {
+    let place = Place::new();
+    let server = place.serve_with(Limits { answer_bytes: 20_000, ..Limits::default() });
+    let mut desk = Desk::of(&server);
+    let id = desk.sh("seq 1 50000");
+    desk.ended(&id);
+    for (mode, most) in [("stream", "max_bytes"), ("scrollback", "lines")] {
+        let all = json!({"process_id": id, "mode": mode, most: 1_000_000_000_000_u64});
+        let message = desk.refused("limit", "get_process_output", all);
+        let bytes = message.split("would have ").nth(1).and_then(|rest| rest.split(' ').next());
+        let bytes: u64 = bytes.unwrap().parse().unwrap();
+        // The text stands in an answer twice, with its line ends escaped.
+        assert!(bytes < 200_000, "{mode}: {message}");
+    }
+}
+
+#[test]
 fn keys_are_taken_in_the_spellings_that_models_use() {
     let (_place, _server, mut desk) = desk();
     let id = desk.sh("stty raw -echo; echo ready; exec cat -v");
     desk.wait(&id, "ready");
-    for (key, shown) in [
-        ("C-a", "\\^A"),
-        ("ctrl-b", "\\^B"),
-        ("^E", "\\^E"),
-        ("ArrowUp", "\\^\\[\\[A"),
-        ("Escape", "\\^\\["),
-        ("Enter", "\\^M"),
-        ("S-Tab", "\\^\\[\\[Z"),
-    ] {
+    for key in ["C-a", "ctrl-b", "^E", "ArrowUp", "Escape", "Enter", "S-Tab"] {
         desk.key(&id, key);
-        desk.wait(&id, shown);
     }
+    desk.wait(&id, r"\^A\^B\^E\^\[\[A\^\[\^M\^\[\[Z$");
     let unknown = json!({"process_id": id, "kind": "key", "key": "Hyper-X"});
-    assert!(desk.refused("invalid_argument", "send_input", unknown).contains("ctrl-c"));
+    let message = desk.refused("invalid_argument", "send_input", unknown);
+    assert!(message.starts_with("`key` is unknown: there is no key \"Hyper-X\""), "{message}");
+    assert!(message.contains("ctrl-c"), "{message}");
+    // It reads, so what is wrong is the length.
+    let long = json!({"process_id": id, "kind": "text", "text": "x".repeat(2_000_000)});
+    let message = desk.refused("limit", "send_input", long);
+    assert!(message.starts_with("2000000 bytes are more than one call types"), "{message}");
 }
 
 #[test]

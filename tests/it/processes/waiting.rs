@@ -159,6 +159,23 @@ fn a_cancelled_wait_is_over_and_the_ceiling_is_told() {
 }
 
 #[test]
+fn calls_that_wait_for_agents_have_a_ceiling_too() {
+    let place = Place::new();
+    let server = place.serve_with(Limits { waiters: 1, ..Limits::default() });
+    let mut desk = Desk::of(&server);
+    let id = desk.run(&["cat"]);
+    let wait = |seconds: u32| {
+        json!({"process_ids": [id], "until": "exited",
+        "timeout_seconds": seconds})
+    };
+    let call = desk.ask("wait_for_agents", wait(60));
+    let message = desk.refused("limit", "wait_for_agents", wait(0));
+    assert!(message.contains("1 calls wait"), "{message}");
+    desk.peer.notify("notifications/cancelled", json!({"requestId": call}));
+    until("its place is free", || desk.call("wait_for_agents", wait(0)).ok());
+}
+
+#[test]
 fn progress_is_told_when_the_client_gave_a_token() {
     let (_place, _server, mut desk) = desk();
     let id = desk.run(&["cat"]);

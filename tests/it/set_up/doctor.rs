@@ -53,6 +53,9 @@ fn what_is_broken_is_named_with_what_to_do() {
     assert_eq!(code, Some(1));
     assert_eq!(health(&found, "project file").0, "broken");
     assert_eq!(health(&found, "settings").0, "broken");
+    let report = place.patterm(&["doctor"]).output().unwrap();
+    let report = String::from_utf8(report.stdout).unwrap();
+    assert!(report.contains("TOML parse error") && !report.contains("\\n"), "{report}");
     let said = fails(&place, &["doctor"]);
     assert!(said.starts_with("patterm: 2 of "), "{said}");
 }
@@ -155,4 +158,16 @@ fn a_stale_socket_is_no_finding() {
     dead.wait();
     let (found, code) = findings(&place);
     assert_eq!((code, health(&found, "server").0.as_str()), (Some(0), "good"), "{found:?}");
+}
+
+#[test]
+fn a_person_without_a_home_is_told_in_whole_sentences() {
+    let place = Place::new();
+    let mut doctor = place.patterm(&["doctor", "--json"]);
+    let output = doctor.env_remove("HOME").env_remove("XDG_STATE_HOME").output().unwrap();
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let (state, advice) = health(found.as_array().unwrap(), "server");
+    assert_eq!(state, "broken", "{found}");
+    let advice = advice.unwrap();
+    assert!(advice.contains("it has no log, since neither XDG_STATE_HOME nor HOME"), "{advice}");
 }

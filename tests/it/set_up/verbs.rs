@@ -86,7 +86,7 @@ const VERBS: &[Verb] = &[
         .of_id(&["hello"]),
     verb("key", &["ID", "enter"]).wrong(&["p1"]).of_id(&["enter"]),
     verb("stop", &["ID"]).wrong(&["p1", "--signal", "99"]).of_id(&[]),
-    verb("restart", &["ID"]).wrong(&["--json"]).of_id(&[]),
+    verb("restart", &["ID"]).json(&["ID"], Json::Object).wrong(&["--json"]).of_id(&[]),
     verb("close", &["ID"]).wrong(&[]).of_id(&[]),
     verb("attach", &[]).stays().wrong(&["--raw"]),
     verb("timers", &[]).json(&[], Json::List),
@@ -175,8 +175,7 @@ fn every_verb_has_help_and_knows_wrong_usage() {
         assert!(help.contains(&format!("Usage: patterm {}", verb.name)), "{help}");
         // What these two do without an ID has its own tests.
         let may_be_without = ["attach", "restart"].contains(&verb.name);
-        let prints = help.contains("--json") && verb.name != "restart";
-        assert_eq!(prints, verb.json.is_some(), "{help}");
+        assert_eq!(help.contains("--json"), verb.json.is_some(), "{help}");
         assert_eq!(
             help.contains("<ID>") || may_be_without,
             verb.id.is_some() || may_be_without,

@@ -121,6 +121,7 @@ fn settle(vitals: &Vitals) -> Settled {
         resident: vitals.resident(),
         anonymous: vitals.anonymous(),
     };
+    // A pause between two looks: that nothing changes for a while is seen only by looking for a while.
     let (_never, nothing) = sync_channel::<()>(0);
     let begun = Instant::now();
     let (mut since, mut settled) = (begun, look());

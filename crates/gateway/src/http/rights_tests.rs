@@ -40,6 +40,7 @@ async fn a_token_uses_and_sees_the_tools_it_is_good_for() {
             r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":["x"]}"#.into(),
             r#"{"jsonrpc":"2.0","id":2,"method":"tools/call"}"#.into(),
             r#"{"jsonrpc":"2.0","id":2,"method":"x-vendor/set","params":{"name":"look"}}"#.into(),
+            r#"{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"debug"}}"#.into(),
         ] {
             let bearer = format!("Bearer {token}");
             let headers = [("Authorization", bearer.as_str())];
@@ -48,6 +49,7 @@ async fn a_token_uses_and_sees_the_tools_it_is_good_for() {
         }
     }
     assert_eq!(http.stage.seen.count("tools/call"), sent + 2, "nothing else reached the server");
+    assert_eq!(http.stage.seen.count("logging/setLevel"), 0, "it would change the server for all");
     let servers = http.send("GET", "/servers", &[("Authorization", "Bearer narrow")], "").await;
     assert_eq!(servers.json()["servers"], json!([]));
 }

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::guard::Scope;
 use super::{Asked, Talk};
+use crate::ambiguous::is_taken_for;
 use crate::{Gateway, fits, raw};
 
 /// The code of refusals that JSON-RPC has no code for.
@@ -30,8 +31,9 @@ const KNOWN: usize = 256;
 /// Pages of one list: more is a list without an end.
 const PAGES: usize = 100;
 
-/// What a token that is not good for everything may ask. Nobody knows what others do.
-const METHODS: [&str; 20] = [
+/// What a token that is not good for everything may ask. Nobody knows what others do, and
+/// `logging/setLevel` changes what a server says to all of its callers.
+const METHODS: [&str; 19] = [
     "initialize",
     "ping",
     "server/discover",
@@ -46,7 +48,6 @@ const METHODS: [&str; 20] = [
     "prompts/list",
     "prompts/get",
     "completion/complete",
-    "logging/setLevel",
     "tasks/get",
     "tasks/list",
     "tasks/result",
@@ -137,7 +138,7 @@ impl Scoped {
         }
         if !is_tool && method != CALL {
             // A server that does not care for case or blanks would take it for a call.
-            return match method.trim().eq_ignore_ascii_case(CALL) {
+            return match is_taken_for(method.trim(), CALL) {
                 true => Err(ErrorObject::method_not_found(method)),
                 false => Ok(()),
             };

@@ -48,6 +48,9 @@ impl<R> Relay<R> {
             self.waiting.push(ask);
             return;
         }
+        if let Err(error) = self.check_task(&ask) {
+            return self.refuse(ask, &error);
+        }
         let crossing = match ask.era {
             Era::Modern if self.eras.modern == Some(true) => Crossing::None,
             Era::Modern => Crossing::Down,

@@ -4,7 +4,7 @@ use patterm_wire::error::{INTERNAL_ERROR, METHOD_NOT_FOUND};
 use patterm_wire::{ErrorObject, Id, Incoming, Malformed, Message, reply};
 
 use super::era::{self, Crossing};
-use super::{LineId, Output, Relay};
+use super::{LineId, Output, Relay, tasks};
 use crate::lines::LongLine;
 use crate::raw;
 use crate::refusal::{Refusal, RefusalKind};
@@ -105,7 +105,9 @@ impl<R> Relay<R> {
             let body = reply::error(Some(&pending.id), &error);
             return self.out.push(Output::Answer(pending.reply, body));
         }
+        self.note_task(&pending, text);
         let mut edits = Vec::new();
+        edits.extend(self.own_tasks_edit(&pending, text));
         if let Some(span) = raw::id(text) {
             edits.push((span, pending.id.as_json().to_owned()));
         }
@@ -169,6 +171,10 @@ impl<R> Relay<R> {
         }
         match method {
             "notifications/progress" => self.hear_progress(text),
+            _ if self.terms.shared && tasks::is_about_task(method) => {
+                let owner = self.owner_of_told(text);
+                self.tell_those(text, |_, line| owner.as_ref() == Some(&line.caller));
+            }
             "notifications/resources/updated" => {
                 let resource = raw::at_path(text, &["params", "uri"]);
                 let resource = resource.and_then(|span| serde_json::from_str(&text[span]).ok());

@@ -6,6 +6,7 @@ mod era;
 mod heard;
 mod ids;
 mod stage;
+mod tasks;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ pub(crate) use era::{Era, MODERN, REVISIONS};
 pub(crate) use ids::Ids;
 pub(crate) use stage::{Eras, Hello};
 use stage::{Probe, Stage};
+use tasks::Tasks;
 
 /// A caller's line to a session.
 pub(crate) type LineId = u64;
@@ -30,6 +32,8 @@ pub(crate) type LineId = u64;
 pub(crate) struct Terms {
     /// It has one caller only, who may be asked by the server and whose capabilities are declared.
     pub(crate) exclusive: bool,
+    /// Several callers may use it, who are to hear nothing of each other's tasks.
+    pub(crate) shared: bool,
     /// What `roots/list` is answered with, as JSON.
     pub(crate) roots: String,
     /// Calls that may be in flight, waiting ones among them; 0 for no bound.
@@ -88,6 +92,8 @@ struct Listener<R> {
 /// What is known of a caller's line.
 #[derive(Debug, Default)]
 struct Line {
+    /// Whose it is: an agent's, or a token's.
+    caller: String,
     /// It is of the stateless era: it hears what it listens to, and what belongs to its requests.
     stateless: bool,
     /// Requests of the server's that this caller was asked.
@@ -115,6 +121,7 @@ pub(crate) struct Relay<R> {
     /// Under which id the session itself listens to a stateless server, for callers who cannot.
     own_listening: Option<u64>,
     lines: HashMap<LineId, Line>,
+    tasks: Tasks,
     out: Vec<Output<R>>,
     /// Lines that were no message.
     noise: u64,
@@ -135,6 +142,7 @@ impl<R> Relay<R> {
             listeners: Vec::new(),
             own_listening: None,
             lines: HashMap::new(),
+            tasks: Tasks::default(),
             out: Vec::new(),
             noise: 0,
         }
@@ -161,8 +169,8 @@ impl<R> Relay<R> {
     }
 
     /// A caller came.
-    pub(crate) fn join(&mut self, line: LineId) {
-        self.lines.entry(line).or_default();
+    pub(crate) fn join(&mut self, line: LineId, caller: &str) {
+        caller.clone_into(&mut self.lines.entry(line).or_default().caller);
     }
 
     /// A caller is gone: its calls are cancelled, what it subscribed to is given up.

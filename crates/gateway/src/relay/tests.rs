@@ -266,7 +266,7 @@ fn progress_finds_its_caller_by_a_token_of_ours() {
 #[test]
 fn strangers_are_not_asked_and_not_told() {
     let mut talk = Talk::shared();
-    talk.0.join(2);
+    talk.0.join(2, "b");
     talk.hear(r#"{"jsonrpc":"2.0","id":"s1","method":"roots/list"}"#);
     talk.hear(r#"{"jsonrpc":"2.0","id":8,"method":"ping"}"#);
     talk.hear(r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"secret"}}"#);
@@ -294,7 +294,7 @@ fn resources_are_told_to_who_subscribed_and_given_up_with_the_last() {
     for line in [1, 2] {
         talk.ask(line, "1", "resources/subscribe", r#"{"uri":"file:///a"}"#);
     }
-    talk.0.join(3);
+    talk.0.join(3, "c");
     talk.hear(r#"{"jsonrpc":"2.0","id":3,"result":{}}"#);
     talk.hear(r#"{"jsonrpc":"2.0","id":4,"result":{}}"#);
     talk.said();
@@ -480,4 +480,86 @@ fn everybody_hears_why_it_ended() {
     assert_eq!(said.matches("exited with code 3: boom").count(), 2, "{said}");
     talk.ask(1, "9", "tools/list", "{}");
     assert!(talk.said().contains("server_ended"));
+}
+
+/// A session that two callers share: `a` with the lines 1 and 3, `b` with line 2.
+fn of_two_callers() -> Talk {
+    let mut talk = Talk::shared();
+    talk.0.terms.shared = true;
+    for (line, caller) in [(1, "a"), (2, "b"), (3, "a")] {
+        talk.0.join(line, caller);
+    }
+    talk
+}
+
+#[test]
+fn a_caller_sees_and_cancels_only_its_own_tasks() {
+    let mut talk = of_two_callers();
+    talk.ask(1, "1", "tools/call", r#"{"name":"x","task":{"ttl":1}}"#);
+    talk.hear(r#"{"jsonrpc":"2.0","id":3,"result":{"task":{"taskId":"t-1","status":"working"}}}"#);
+    talk.ask(2, "1", "tools/call", r#"{"name":"x"}"#);
+    talk.hear(r#"{"jsonrpc":"2.0","id":4,"result":{"resultType":"task","taskId":"t-2"}}"#);
+    talk.said();
+    for method in ["get", "result", "cancel", "update", "anything"] {
+        for (line, task) in [(2, "t-1"), (1, "t-2"), (1, "t-3")] {
+            let params = format!(r#"{{"taskId":"{task}"}}"#);
+            talk.ask(line, "2", &format!("tasks/{method}"), &params);
+            let said = talk.said();
+            let refused = format!(r#"to {line}: {{"id":2,"error":{{"code":-32602,"#);
+            assert!(said.starts_with(&refused), "{method} of {task} by {line}: {said}");
+        }
+    }
+    for (method, params) in [
+        ("Tasks/Get", r#"{"taskId":"t-1"}"#),
+        (" taſks/get", r#"{"taskId":"t-1"}"#),
+        ("tasks/get", "{}"),
+        ("tasks/get", r#"{"taskId":7}"#),
+        ("tasks/get", r#"{"taskId":"t-2","taskid":"t-1"}"#),
+        ("tasks/get", r#"{"taskId":"t-2","taskId":"t-1"}"#),
+    ] {
+        talk.ask(2, "3", method, params);
+        let said = talk.said();
+        assert!(said.contains("error") && !said.contains("to server"), "{method} {params}: {said}");
+    }
+    // By another line of the same caller, as stateless clients come.
+    talk.ask(3, "4", "tasks/cancel", r#"{"taskId":"t-1"}"#);
+    talk.check(r#"to server: {"id":5,"method":"tasks/cancel","params":{"taskId":"t-1"}}"#);
+}
+
+#[test]
+fn a_list_of_tasks_has_the_callers_own_byte_for_byte() {
+    let mut talk = of_two_callers();
+    talk.ask(1, "1", "tools/call", r#"{"name":"x","task":{}}"#);
+    talk.hear(r#"{"jsonrpc":"2.0","id":3,"result":{"task":{"taskId":"t-1"}}}"#);
+    // What a server says a second time does not take a task away.
+    talk.ask(2, "1", "tools/call", r#"{"name":"x","task":{}}"#);
+    talk.hear(r#"{"jsonrpc":"2.0","id":4,"result":{"task":{"taskId":"t-1"}}}"#);
+    talk.ask(1, "2", "tasks/list", "{}");
+    talk.ask(2, "2", "tasks/list", "{}");
+    talk.said();
+    let all = r#"{"tasks":[{"taskId":"t-0"}, {"x": 1.0,"taskId":"t-1"}],"nextCursor":"c"}"#;
+    talk.hear(&format!(r#"{{"jsonrpc":"2.0","id":5,"result":{all}}}"#));
+    talk.hear(&format!(r#"{{"jsonrpc":"2.0","id":6,"result":{all}}}"#));
+    talk.check(
+        r#"
+        to 1: {"id":2,"result":{"tasks":[{"x": 1.0,"taskId":"t-1"}],"nextCursor":"c"}}
+        to 2: {"id":2,"result":{"tasks":[],"nextCursor":"c"}}
+        "#,
+    );
+    talk.hear(
+        r#"{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t-1"}}"#,
+    );
+    talk.check(
+        r#"
+        tell 1 of -: {"method":"notifications/tasks/status","params":{"taskId":"t-1"}}
+        tell 3 of -: {"method":"notifications/tasks/status","params":{"taskId":"t-1"}}
+        "#,
+    );
+}
+
+#[test]
+fn a_caller_with_a_server_of_its_own_has_all_of_its_tasks() {
+    let mut talk = Talk::shared();
+    talk.ask(1, "1", "tasks/get", r#"{"taskId":"from before"}"#);
+    talk.check(r#"to server: {"id":3,"method":"tasks/get","params":{"taskId":"from before"}}"#);
 }

@@ -12,6 +12,7 @@ mod tracker;
 mod verdict;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
@@ -46,6 +47,20 @@ pub(crate) struct Activities {
     entries: Mutex<HashMap<ProcessId, Entry>>,
     /// Rung at every change.
     changes: watch::Sender<u64>,
+    /// Calls that look at every change.
+    waiters: AtomicUsize,
+}
+
+/// The place of a call that waits for a change; given up when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Place<'a> {
+    waiters: &'a AtomicUsize,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.waiters.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 impl Activities {
@@ -102,6 +117,13 @@ impl Activities {
         if changed {
             self.changes.send_modify(|count| *count += 1);
         }
+    }
+
+    /// A place for a call that looks at every change, unless so many do already.
+    pub(crate) fn wait_in_line(&self, most: usize) -> Option<Place<'_>> {
+        let place = Place { waiters: &self.waiters };
+        // A place that is one too many gives itself up again.
+        (self.waiters.fetch_add(1, Ordering::AcqRel) < most).then_some(place)
     }
 
     /// Rung when any of them changes.

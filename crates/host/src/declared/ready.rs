@@ -24,8 +24,9 @@ pub(super) async fn watch(host: Arc<Host>, name: String, process: Process, ready
         ReadyWhen::Pattern(pattern) => {
             let mut waiting = host.plane.wait(&live, pattern.clone(), process.run_offset);
             // What came before anybody waited is on its screen, or above it.
-            let there = live.screen().lines(0).any(|line| pattern.is_match(&line.text));
-            match there {
+            let (looked, wanted) = (live.clone(), pattern.clone());
+            let there = tokio::task::spawn_blocking(move || shows(&looked, &wanted));
+            match there.await.unwrap_or(false) {
                 true => Ok(true),
                 false => timeout(ready.timeout, &mut waiting.found)
                     .await
@@ -57,6 +58,16 @@ pub(super) async fn watch(host: Arc<Host>, name: String, process: Process, ready
     }
     drop(state);
     host.declared.ring();
+}
+
+/// Whether a line matches, of all that is kept of the output.
+fn shows(live: &Live, pattern: &regex::Regex) -> bool {
+    let mut found = false;
+    live.visit_lines(0, |line| {
+        found = pattern.is_match(&line.text);
+        !found
+    });
+    found
 }
 
 /// Waits until something of a life listens on a port; `false` if it ends first.

@@ -152,6 +152,11 @@ impl Deliveries {
         self.table().deliveries.iter().any(open)
     }
 
+    /// Whether a text for a process waits or is being put in.
+    pub(crate) fn has_open(&self, id: &ProcessId) -> bool {
+        self.table().deliveries.iter().any(|d| d.to == *id && d.stage != Stage::Done)
+    }
+
     /// One of them.
     pub(crate) fn get(&self, id: u64) -> Option<Delivery> {
         let table = self.table();

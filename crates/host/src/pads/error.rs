@@ -54,6 +54,20 @@ pub enum PadError {
         /// What it is now.
         current: Revision,
     },
+    /// It was to be removed, and is not at the revision that was named.
+    #[error(
+        "the scratchpad `{name}` is at revision {}, changed by {}, not at {expected}; it was not removed. \
+         Read it again before you decide",
+        .current.revision, .current.changed_by
+    )]
+    Kept {
+        /// Its name.
+        name: PadName,
+        /// The revision that was named.
+        expected: String,
+        /// What it is now.
+        current: Revision,
+    },
     /// It is gone, though a revision of it was named.
     #[error(
         "the scratchpad `{0}` does not exist, so it has no revision to expect; nothing was written. \
@@ -61,7 +75,7 @@ pub enum PadError {
     )]
     Gone(PadName),
     /// Somebody saved it again and again while it was being written.
-    #[error("the scratchpad `{0}` is being changed all the time; nothing was written. Try again")]
+    #[error("the scratchpad `{0}` is being changed all the time; nothing was done. Try again")]
     Busy(PadName),
     /// More than a pad may hold.
     #[error(
@@ -125,6 +139,17 @@ pub enum PadError {
     /// The folder or the index cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
+}
+
+impl PadError {
+    /// The same for whoever wanted to remove a pad, and not to write it; `others` are those there are.
+    pub(crate) fn of_removal(self, others: Vec<PadName>) -> Self {
+        match self {
+            Self::Gone(name) => Self::NotFound { name, others },
+            Self::Changed { name, expected, current } => Self::Kept { name, expected, current },
+            other => other,
+        }
+    }
 }
 
 fn shown(name: &str) -> String {

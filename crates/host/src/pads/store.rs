@@ -165,6 +165,11 @@ impl Pads {
 
     /// Removes a pad that is at a revision. What was in it is gone.
     pub fn delete(&mut self, name: &PadName, expected: &str) -> Result<(), PadError> {
+        let removed = self.remove(name, expected);
+        removed.map_err(|e| e.of_removal(self.folder.names().unwrap_or_default().0))
+    }
+
+    fn remove(&mut self, name: &PadName, expected: &str) -> Result<(), PadError> {
         let Some(before) = self.expect(name, Some(expected))? else {
             return Err(PadError::Gone(name.clone()));
         };

@@ -1,12 +1,13 @@
 //! A process while it has a pane: what both planes share of it.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use patterm_keeper::Pane;
 use patterm_keeper::log;
-use patterm_screen::{Screen, Size};
+use patterm_screen::{Line, Screen, Size};
 use tokio::sync::watch;
 
 use super::hand::{Hand, Typed, Typist};
@@ -29,6 +30,11 @@ pub(crate) const MARK_BYTES: u64 = 8 << 30;
 /// What it uses is not looked at again before this: to ask the kernel takes longer than all else that
 /// is told of it.
 const USAGE_AGE: Duration = Duration::from_millis(250);
+
+/// Lines, and bytes of them, that are copied with the screen locked: whoever looks at it meanwhile, the
+/// thread that answers everybody included, waits for about a millisecond.
+const LINES_AT_ONCE: usize = 4096;
+const LINE_BYTES_AT_ONCE: usize = 1 << 20;
 
 /// How far a process has come; watched by whoever waits for it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -66,10 +72,8 @@ pub(crate) struct Live {
     hand: Mutex<Hand>,
     /// Who waits for something on it.
     pub(super) waiters: Mutex<Waiters>,
-    /// Addresses it printed; looked for when asked.
+    /// Addresses it printed.
     pub(crate) ports: Ports,
-    /// The offset up to which somebody wants the output looked at for addresses.
-    pub(super) ports_wanted: AtomicU64,
     /// Who looks at it.
     views: Mutex<Views>,
     /// Why its output cannot be kept as it should be.
@@ -121,7 +125,6 @@ impl Live {
             hand: Mutex::default(),
             waiters: Mutex::default(),
             ports: Ports::default(),
-            ports_wanted: AtomicU64::new(0),
             views: Mutex::new(Views::new(parsed)),
             trouble: Mutex::default(),
             usage: Mutex::default(),
@@ -144,6 +147,66 @@ impl Live {
     /// time of one look.
     pub(crate) fn screen(&self) -> MutexGuard<'_, Screen> {
         lock(&self.screen)
+    }
+
+    /// Hands on every line from a number on, the history's and the screen's, until `take` says `false`. The
+    /// screen is locked for a slice of them at a time, and not while `take` runs.
+    pub(crate) fn visit_lines(&self, from: u64, mut take: impl FnMut(Line<'static>) -> bool) {
+        let mut next = Some(from);
+        while let Some(from) = next {
+            let (slice, rest) = self.slice_of_lines(from);
+            next = rest;
+            if !slice.into_iter().all(&mut take) {
+                return;
+            }
+        }
+    }
+
+    /// Some lines from a number on, and the number of the next, if there may be more.
+    fn slice_of_lines(&self, from: u64) -> (Vec<Line<'static>>, Option<u64>) {
+        let (mut slice, mut bytes) = (Vec::<Line<'static>>::new(), 0);
+        for line in self.screen().lines(from) {
+            let is_full = slice.len() >= LINES_AT_ONCE || bytes >= LINE_BYTES_AT_ONCE;
+            // Of a line that is too long to be one, all parts have its number.
+            let goes_on = slice.last().is_some_and(|last| last.number == line.number);
+            if is_full && !goes_on {
+                return (slice, Some(line.number));
+            }
+            bytes += line.text.len();
+            let text = line.text.into_owned().into();
+            slice.push(Line { number: line.number, offset: line.offset, text });
+        }
+        (slice, None)
+    }
+
+    /// Its last lines, oldest first: so many, or all there are.
+    pub(crate) fn last_lines(&self, lines: usize) -> VecDeque<String> {
+        let mut numbers = lines as u64;
+        loop {
+            let (from, is_all) = self.last_numbers(numbers);
+            let mut last = VecDeque::new();
+            self.visit_lines(from, |line| {
+                last.push_back(line.text.into_owned());
+                if last.len() > lines {
+                    last.pop_front();
+                }
+                true
+            });
+            if is_all || last.len() >= lines {
+                return last;
+            }
+            // A resize skips numbers: there are fewer lines than these.
+            numbers = numbers.saturating_mul(2);
+        }
+    }
+
+    /// Where the last so many numbers of lines begin, and whether there are none before.
+    fn last_numbers(&self, numbers: u64) -> (u64, bool) {
+        let screen = self.screen();
+        let first = screen.history().first_line();
+        let last = screen.lines(screen.history().next_line().saturating_sub(1)).last();
+        let from = last.map_or(0, |last| (last.number + 1).saturating_sub(numbers));
+        (from.max(first), from <= first)
     }
 
     /// Who looks at it.
@@ -310,4 +373,55 @@ impl Live {
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use patterm_keeper::log::Log;
+
+    use super::*;
+
+    /// A life whose screen shows this text.
+    fn live_of(text: &str) -> (tempfile::TempDir, Live) {
+        let dir = tempfile::tempdir().unwrap();
+        let log = Log::open(dir.path(), 1 << 20).unwrap();
+        let mut screen = Screen::new(Size::DEFAULT);
+        screen.feed(text.as_bytes());
+        (dir, Live::new(ProcessId::new(1), 1, None, log.reader(), screen, 0))
+    }
+
+    #[test]
+    fn lines_in_slices_are_the_same_as_all_at_once() {
+        let lines: String = (0..3 * LINES_AT_ONCE).map(|n| format!("line {n}\r\n")).collect();
+        // Longer than any line that is kept as one.
+        let long = "0123456789".repeat(40_000);
+        let many_long = format!("{}\r\n", "x".repeat(5_000)).repeat(500);
+        for text in [lines, format!("a\r\n{long}\r\nb\r\n"), many_long, String::new()] {
+            let (_dir, live) = live_of(&text);
+            let mut visited = Vec::new();
+            live.visit_lines(0, |line| {
+                visited.push(line);
+                true
+            });
+            let screen = live.screen();
+            assert!(visited.iter().eq(screen.lines(0).collect::<Vec<_>>().iter()));
+            let all: Vec<_> = visited.into_iter().map(|line| line.text.into_owned()).collect();
+            drop(screen);
+            for wanted in [0, 1, 7, LINES_AT_ONCE + 1, usize::MAX] {
+                let last = all.len().saturating_sub(wanted);
+                assert!(live.last_lines(wanted).iter().eq(&all[last..]), "the last {wanted}");
+            }
+        }
+    }
+
+    #[test]
+    fn whoever_takes_lines_does_not_hold_the_screen() {
+        let (_dir, live) = live_of("one\r\ntwo\r\n");
+        let mut free = Vec::new();
+        live.visit_lines(0, |_| {
+            free.push(live.screen.try_lock().is_ok());
+            free.len() < 2
+        });
+        assert_eq!(free, [true, true]);
+    }
 }

@@ -1,4 +1,4 @@
-//! The thread that looks for what callers wait for, and for addresses in much output. It reads the log behind the parser, at its own
+//! The thread that looks for what callers wait for, and for addresses. It reads the log behind the parser, at its own
 //! pace, so that a thousand waiters do not slow a flood; and it misses nothing, since the log holds
 //! what has long scrolled by.
 
@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 
 use super::live::{Live, lock};
 use super::turns::Turns;
+use crate::ports;
 
 /// Bytes looked at of one pane before the next has its turn.
 const TURN_BYTES: usize = 256 << 10;
@@ -236,31 +237,42 @@ impl Matcher {
         Waiting { live: live.clone(), number, found }
     }
 
-    /// Has a process looked at, if anybody waits for it.
+    /// Has a process looked at, if anybody waits for it or its addresses are looked for.
     pub(super) fn push(&self, live: &Arc<Live>) {
-        if !lock(&live.waiters).is_empty() {
+        if !lock(&live.waiters).is_empty() || wants_ports(live) {
             self.turns.push(live);
         }
     }
 
-    /// Has what a process printed before `end` looked at for addresses.
-    pub(super) fn look_for_ports(&self, live: &Arc<Live>, end: u64) {
-        live.ports_wanted.fetch_max(end, Ordering::AcqRel);
-        self.turns.push(live);
+    /// The addresses found so far in what a process printed. The rest of its output, and all it prints
+    /// from now on, is looked at by this thread: never by the one that asks.
+    pub(super) fn ports(&self, live: &Arc<Live>) -> Vec<ports::Seen> {
+        live.ports.ask();
+        self.push(live);
+        live.ports.seen()
     }
 
     pub(super) fn run(&self) {
         loop {
-            let live = self.turns.next();
-            if turn(&live) {
-                self.push(&live);
-            }
-            let end = live.ports_wanted.load(Ordering::Acquire);
-            if end > 0 && !live.ports.look(&live.log, end) {
-                self.turns.push(&live);
-            }
+            self.step(&self.turns.next());
         }
     }
+
+    /// One turn of one process; it gets another if there is more.
+    fn step(&self, live: &Arc<Live>) {
+        let mut more = turn(live);
+        if wants_ports(live) {
+            more |= !live.ports.look(&live.log, live.parsed.load(Ordering::Acquire));
+        }
+        if more {
+            self.push(live);
+        }
+    }
+}
+
+/// Whether there is output in which addresses are still to be looked for.
+fn wants_ports(live: &Live) -> bool {
+    live.ports.wants(live.parsed.load(Ordering::Acquire))
 }
 
 /// What was printed of the line that is not ended at an offset.
@@ -341,7 +353,82 @@ fn turn(live: &Arc<Live>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use patterm_keeper::log::Log;
+    use patterm_screen::Size;
+
     use super::*;
+    use crate::process::ProcessId;
+
+    /// A log with room, and a way to print into it.
+    struct Printed {
+        dir: tempfile::TempDir,
+        log: Log,
+        live: Arc<Live>,
+    }
+
+    impl Printed {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let log = Log::open(&dir.path().join("log"), 64 << 20).unwrap();
+            let screen = Screen::new(Size::DEFAULT);
+            let live = Live::new(ProcessId::new(1), 1, None, log.reader(), screen, 0);
+            Self { dir, log, live: Arc::new(live) }
+        }
+
+        /// Prints a text, as the reader and the parser do it.
+        fn print(&mut self, text: &str, matcher: &Matcher) {
+            let source = self.dir.path().join("source");
+            std::fs::write(&source, text).unwrap();
+            let file = std::fs::File::open(&source).unwrap();
+            loop {
+                if !self.log.has_room() {
+                    self.log.make_room().unwrap();
+                }
+                if self.log.read_from(&file, 16 << 10).unwrap() == 0 {
+                    break;
+                }
+            }
+            self.live.parsed.store(self.live.log.end(), Ordering::Release);
+            matcher.push(&self.live);
+        }
+    }
+
+    /// Does what the thread would do, until there is nothing more to do.
+    fn run_to_rest(matcher: &Matcher) {
+        while let Some(live) = matcher.turns.try_next() {
+            matcher.step(&live);
+        }
+    }
+
+    fn ports(matcher: &Matcher, live: &Arc<Live>) -> Vec<u16> {
+        matcher.ports(live).into_iter().map(|seen| seen.port).collect()
+    }
+
+    #[test]
+    fn to_ask_for_addresses_looks_at_no_output_and_what_is_printed_later_is_looked_at_unasked() {
+        let matcher = Matcher::default();
+        let mut printed = Printed::new();
+        let filler = "12:30\n".repeat(200_000);
+        printed.print(&format!("{filler}up at http://localhost:5173/\n"), &matcher);
+        run_to_rest(&matcher);
+        let live = printed.live.clone();
+        assert_eq!(ports(&matcher, &live), [0; 0], "far behind the beginning, and not asked for");
+        assert_eq!(ports(&matcher, &live), [0; 0], "a caller's thread does not look");
+        run_to_rest(&matcher);
+        assert_eq!(ports(&matcher, &live), [5173]);
+        printed.print("and at http://localhost:5174/\n", &matcher);
+        run_to_rest(&matcher);
+        assert_eq!(ports(&matcher, &live), [5173, 5174]);
+    }
+
+    #[test]
+    fn what_a_process_prints_first_is_looked_at_before_anybody_asks() {
+        let matcher = Matcher::default();
+        let mut printed = Printed::new();
+        printed.print("up at http://localhost:5173/\n", &matcher);
+        run_to_rest(&matcher);
+        assert_eq!(ports(&matcher, &printed.live), [5173]);
+    }
 
     /// The lines that patterns find in a text that comes in two pieces.
     fn found(patterns: &[&str], first: &str, second: &str) -> Vec<Option<String>> {

@@ -104,14 +104,10 @@ impl Plane {
         self.matcher.wait(live, pattern, from)
     }
 
-    /// The addresses that a process printed. Where much of its output was not looked at yet, those in
-    /// the rest of it are found by and by, and in the next answer.
+    /// The addresses found so far in what a process printed; those in output that was not looked at yet
+    /// are in a later answer.
     pub(crate) fn ports(&self, live: &Arc<Live>) -> Vec<Seen> {
-        let end = live.log.end();
-        if !live.ports.try_look(&live.log, end) {
-            self.matcher.look_for_ports(live, end);
-        }
-        live.ports.seen()
+        self.matcher.ports(live)
     }
 
     /// Gives a process's keyboard to one writer, until what is returned is dropped; `None` if

@@ -36,6 +36,14 @@ impl Turns {
         }
     }
 
+    /// The next one, if any stands in line.
+    #[cfg(test)]
+    pub(super) fn try_next(&self) -> Option<Arc<Live>> {
+        let live = lock(&self.line).pop_front()?;
+        (self.flag)(&live).store(false, Ordering::Release);
+        Some(live)
+    }
+
     /// Waits for the next one. What comes from now on puts it in line again.
     pub(super) fn next(&self) -> Arc<Live> {
         let mut line = lock(&self.line);

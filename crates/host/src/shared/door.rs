@@ -18,8 +18,10 @@ use crate::caller::Caller;
 use crate::host::Host;
 
 /// How long a list of tools waits for servers whose tools are not known from an earlier life either;
-/// those that take longer are told of when they are there.
-const LIST_PATIENCE: Duration = Duration::from_secs(3);
+/// those that take longer are told of when they are there. A second more than the probe has: a server
+/// that ignores it is greeted then.
+const LIST_PATIENCE: Duration =
+    patterm_gateway::PROBE_PATIENCE.saturating_add(Duration::from_secs(1));
 
 /// What stands between a server's name and its tool's.
 const BETWEEN: &str = "__";

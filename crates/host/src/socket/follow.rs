@@ -24,6 +24,7 @@ use crate::delivery::{Delivery, ReceiptState};
 use crate::host::{Host, now_ms};
 use crate::plane::Live;
 use crate::process::{Kind, Process, ProcessId, Status};
+use crate::selections::add_open;
 use crate::timers::{Mode, Moment, Timer, Wake};
 use crate::tools::{ErrorKind, ToolError, excerpt, last_messages, message_source, output_problem};
 
@@ -213,7 +214,7 @@ impl Follower {
         let new = self.host.selections.since(self.last);
         self.last = new.last().map_or(self.last, |selection| selection.number);
         if self.answers {
-            self.to_select.extend(new);
+            add_open(&mut self.to_select, new);
             return;
         }
         let is_free = |selection: &Selection| {

@@ -15,6 +15,9 @@ pub(super) struct GetProcessOutput;
 /// Lines of `scrollback` unless more are asked for: a few screens.
 const LINES: u64 = 200;
 
+/// The least that a row takes in an answer: two quotes and a comma.
+const ROW_BYTES: u64 = 3;
+
 /// Bytes of `stream` unless more are asked for.
 pub(super) const STREAM_BYTES: u64 = 64 << 10;
 
@@ -168,17 +171,20 @@ impl Answer {
     }
 
     fn scrollback(live: &Live, lines: u64) -> Self {
+        let version = live.screen().version();
+        let next_offset = live.log.end();
         let lines = usize::try_from(lines).unwrap_or(usize::MAX);
-        let screen = live.screen();
         // One more than is wanted says whether there is more.
-        let tail = screen.tail(lines.saturating_add(1));
-        let surplus = tail.len().saturating_sub(lines);
-        let rows = tail.into_iter().skip(surplus).map(|line| line.text.into_owned()).collect();
+        let mut rows = live.last_lines(lines.saturating_add(1));
+        let more = rows.len() > lines;
+        if more {
+            rows.pop_front();
+        }
         Self {
-            more: surplus > 0,
-            rows: Some(rows),
-            screen_version: Some(screen.version()),
-            next_offset: Some(live.log.end()),
+            more,
+            rows: Some(rows.into()),
+            screen_version: Some(version),
+            next_offset: Some(next_offset),
             ..Self::default()
         }
     }
@@ -203,18 +209,23 @@ impl Tool for GetProcessOutput {
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
         let (process, live) = life(&call, &args.process_id)?;
-        Ok(match args.mode {
-            Mode::Grid => Answer::grid(&live, args.since_offset),
+        // What would not fit into an answer anyway need not be copied.
+        let answer_bytes = call.host.limits.answer_bytes as u64;
+        match args.mode {
+            Mode::Grid => Ok(Answer::grid(&live, args.since_offset)),
             Mode::Stream => {
                 let wanted = Wanted {
                     since: args.since_offset.unwrap_or(process.run_offset),
                     until: args.until_offset,
-                    most: args.max_bytes.unwrap_or(STREAM_BYTES),
+                    most: args.max_bytes.unwrap_or(STREAM_BYTES).min(answer_bytes),
                     order: args.order,
                 };
-                Answer::stream(&live, wanted)
+                call.blocking(move || Answer::stream(&live, wanted)).await
             }
-            Mode::Scrollback => Answer::scrollback(&live, args.lines.unwrap_or(LINES)),
-        })
+            Mode::Scrollback => {
+                let lines = args.lines.unwrap_or(LINES).min(answer_bytes / ROW_BYTES);
+                call.blocking(move || Answer::scrollback(&live, lines)).await
+            }
+        }
     }
 }

@@ -50,6 +50,7 @@ impl Tool for GetProcessPorts {
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
         let (_, live) = life(&call, &args.process_id)?;
+        live.ports.ask();
         let work = move || {
             let end = live.log.end();
             while !live.ports.look(&live.log, end) {}

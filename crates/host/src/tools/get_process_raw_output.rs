@@ -63,8 +63,13 @@ impl Tool for GetProcessRawOutput {
         let since = args.since_offset.unwrap_or(process.run_offset);
         // What would not fit into an answer anyway need not be copied.
         let most = args.max_bytes.unwrap_or(STREAM_BYTES).min(call.host.limits.answer_bytes as u64);
-        let Part { offset, mut bytes, dropped, clamped, more, .. } =
-            Wanted::from(since, most).take(&live.log);
+        call.blocking(move || Answer::of(Wanted::from(since, most).take(&live.log))).await
+    }
+}
+
+impl Answer {
+    fn of(part: Part) -> Self {
+        let Part { offset, mut bytes, dropped, clamped, more, .. } = part;
         bytes.truncate(whole_characters(&bytes));
         let next_offset = offset + bytes.len() as u64;
         let (text, base64) = match String::from_utf8(bytes) {
@@ -72,7 +77,7 @@ impl Tool for GetProcessRawOutput {
             Err(bytes) => (None, Some(base64::encode(bytes.as_bytes()))),
         };
         let dropped = (dropped > 0).then_some(dropped);
-        Ok(Answer { text, base64, offset, next_offset, dropped, more, clamped })
+        Self { text, base64, offset, next_offset, dropped, more, clamped }
     }
 }
 

@@ -90,13 +90,15 @@ impl Tool for GetProcessStatus {
                 screen_version: screen.version(),
             }
         });
+        // Every process below it is looked at in /proc: not on the thread that answers everybody.
+        let usage = match live.clone().zip(status.filter(|_| alive)) {
+            Some((live, status)) => Some(call.blocking(move || live.usage(status.init)).await?),
+            None => None,
+        };
         Ok(Answer {
             summary: Summary::of(&process, &call.host),
             pid: status.filter(|_| alive).map(|status| status.program),
-            usage: live
-                .as_ref()
-                .zip(status.filter(|_| alive))
-                .map(|(live, status)| live.usage(status.init)),
+            usage,
             output_offset: live.as_ref().map_or(0, |live| live.log.end()),
             argv: process.recipe.as_ref().map(|recipe| recipe.argv.clone()).unwrap_or_default(),
             working_dir: process.recipe.map(|recipe| recipe.working_dir),

@@ -1,6 +1,7 @@
 //! Patterns as callers give them: linear in time, bounded in size, with the place of an error.
 
 use regex::RegexBuilder;
+use regex_syntax::hir::{Hir, HirKind};
 
 use super::error::ToolError;
 
@@ -27,7 +28,9 @@ pub(super) fn compile_bytes(pattern: &str) -> Result<regex::bytes::Regex, ToolEr
 
 /// Refuses a pattern that could only match across lines: lines are looked at one by one.
 pub(super) fn check_one_line(pattern: &str) -> Result<(), ToolError> {
-    if !has_line_end(pattern) {
+    check_length(pattern)?;
+    // One that cannot be parsed is refused where it is compiled, with the place of the error.
+    if !regex_syntax::parse(pattern).is_ok_and(|hir| requires_line_end(&hir)) {
         return Ok(());
     }
     let why = "has a line end, and lines are looked at one by one, so it would never match; look for \
@@ -35,31 +38,17 @@ pub(super) fn check_one_line(pattern: &str) -> Result<(), ToolError> {
     Err(ToolError::invalid("pattern", why))
 }
 
-/// Whether a line end is part of every match: one that is optional, in a class or in one of several
-/// alternatives is not.
-fn has_line_end(pattern: &str) -> bool {
-    // A pattern that ignores blanks may be written on several lines.
-    let verbose = pattern.starts_with("(?x");
-    let mut letters = pattern.chars().peekable();
-    let (mut in_class, mut found) = (false, false);
-    while let Some(letter) = letters.next() {
-        let is_line_end = match letter {
-            '\\' => letters.next() == Some('n'),
-            '|' if !in_class => return false,
-            '[' => {
-                in_class = true;
-                false
-            }
-            ']' => {
-                in_class = false;
-                false
-            }
-            letter => letter == '\n' && !verbose,
-        };
-        let optional = matches!(letters.peek(), Some('?' | '*' | '{'));
-        found |= is_line_end && !in_class && !optional;
+/// Whether a line end is part of every match.
+fn requires_line_end(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Literal(literal) => literal.0.contains(&b'\n'),
+        HirKind::Class(class) => class.literal().as_deref() == Some(b"\n"),
+        HirKind::Repetition(repetition) => repetition.min > 0 && requires_line_end(&repetition.sub),
+        HirKind::Capture(capture) => requires_line_end(&capture.sub),
+        HirKind::Concat(parts) => parts.iter().any(requires_line_end),
+        HirKind::Alternation(parts) => parts.iter().all(requires_line_end),
+        HirKind::Empty | HirKind::Look(_) => false,
     }
-    found
 }
 
 fn check_length(pattern: &str) -> Result<(), ToolError> {
@@ -90,7 +79,16 @@ mod tests {
 
     #[test]
     fn a_pattern_of_several_lines_is_refused_with_advice() {
-        for pattern in ["a\\nb", "a\nb", "[^x]\\n", "a\\n+b"] {
+        for pattern in [
+            "a\\nb",
+            "a\nb",
+            "[^x]\\n",
+            "a\\n+b",
+            "a\\x0ab",
+            "a[\\n]b",
+            "(a\\n){2}b",
+            "(?:a\\n|b\\n)c",
+        ] {
             let error = check_one_line(pattern).unwrap_err();
             assert!(error.message.contains("line that comes last"), "{pattern}: {}", error.message);
         }
@@ -105,6 +103,9 @@ mod tests {
             "a\\n*b",
             "a|b\\n",
             "[\\n ]",
+            "(a\\n)?b",
+            "(?x)a # b\n",
+            "(",
         ] {
             assert_eq!(check_one_line(pattern), Ok(()), "{pattern}");
         }

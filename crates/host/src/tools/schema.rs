@@ -76,6 +76,15 @@ fn of<T: JsonSchema>(contract: Contract) -> Object {
 fn simplify(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
+            // First, so that what it was a choice of is simplified as well.
+            if let Some(Value::Array(choices)) = object.get_mut("anyOf") {
+                choices.retain(|choice| choice.get("type").is_none_or(|t| t != "null"));
+                if let [Value::Object(only)] = choices.as_mut_slice() {
+                    let only = std::mem::take(only);
+                    object.remove("anyOf");
+                    object.extend(only);
+                }
+            }
             object.remove("format");
             object.remove("default");
             if let Some(Value::Array(types)) = object.get_mut("type") {
@@ -92,14 +101,6 @@ fn simplify(schema: &mut Value) {
             }
             if let Some(Value::Array(choices)) = object.get_mut("enum") {
                 choices.retain(|choice| !choice.is_null());
-            }
-            if let Some(Value::Array(choices)) = object.get_mut("anyOf") {
-                choices.retain(|choice| choice.get("type").is_none_or(|t| t != "null"));
-                if let [Value::Object(only)] = choices.as_mut_slice() {
-                    let only = std::mem::take(only);
-                    object.remove("anyOf");
-                    object.extend(only);
-                }
             }
             object.values_mut().for_each(simplify);
         }
@@ -258,6 +259,33 @@ mod tests {
         argv: Option<Vec<String>>,
         env: Option<BTreeMap<String, String>>,
         mode: Option<Mode>,
+    }
+
+    /// A choice whose values have words of their own.
+    #[derive(JsonSchema, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Kind {
+        /// One.
+        Agent,
+        /// Another.
+        Command,
+    }
+
+    #[derive(JsonSchema, Deserialize)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Chosen {
+        kind: Option<Kind>,
+    }
+
+    #[test]
+    fn a_choice_that_may_be_left_out_is_checked_by_its_name() {
+        let schema = of_arguments::<Chosen>();
+        assert_eq!(schema["properties"]["kind"]["enum"], json!(["agent", "command"]));
+        let given = |kind: Value| [("kind".to_owned(), kind)].into_iter().collect();
+        assert!(check(&schema, given(json!("agent"))).is_ok());
+        let refused = check(&schema, given(json!("bad"))).unwrap_err();
+        assert_eq!(refused.details["field"], "kind");
+        assert_eq!(refused.message, "`kind` takes one of \"agent\", \"command\", not \"bad\"");
     }
 
     #[derive(JsonSchema)]

@@ -96,6 +96,11 @@ impl Tool for SearchOutput {
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
         let (_, live) = life(&call, &args.process_id)?;
         let limit = args.limit.unwrap_or(MATCHES).min(MOST_MATCHES);
+        if limit == 0 {
+            let why = "is 0, and a page without matches has no next one; take 1: `total` counts all \
+                matches whatever the limit";
+            return Err(ToolError::invalid("limit", why));
+        }
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let context = args.context.unwrap_or(0).min(MOST_CONTEXT);
         let context = usize::try_from(context).unwrap_or(0);
@@ -167,9 +172,7 @@ impl Hits {
             }
             Order::First | Order::Last => {}
         }
-        if limit > 0 {
-            self.matches.push_back((position, take()));
-        }
+        self.matches.push_back((position, take()));
     }
 
     /// Where the next page begins, if there is one.
@@ -182,19 +185,82 @@ impl Hits {
     }
 }
 
-fn rendered(live: &Live, pattern: &regex::Regex, page: Page, context: usize) -> Hits {
-    let screen = live.screen();
-    let lines: Vec<Line<'_>> = screen.lines(0).collect();
-    let mut hits = Hits::of(page);
-    for (at, line) in lines.iter().enumerate() {
-        if !pattern.is_match(&line.text) {
-            continue;
+/// Lines of a screen in slices, with those around the one that is looked at.
+struct Window<'a> {
+    pattern: &'a regex::Regex,
+    context: usize,
+    lines: VecDeque<Line<'static>>,
+    /// The line in the window that is looked at next: all before it were.
+    next: usize,
+    hits: Hits,
+}
+
+impl Window<'_> {
+    /// Takes one more line, and looks at the one for which that is the last of its context.
+    fn take(&mut self, line: Line<'static>) {
+        self.lines.push_back(line);
+        if self.lines.len() - self.next > self.context {
+            self.look();
         }
-        hits.hit(line.number, || {
-            let around = at.saturating_sub(context)..(at + context + 1).min(lines.len());
-            let text: Vec<_> = lines[around].iter().map(|line| line.text.trim_end()).collect();
-            Match { line: line.number + 1, offset: line.offset, text: text.join("\n") }
-        });
     }
-    hits
+
+    fn look(&mut self) {
+        let (lines, at) = (&self.lines, self.next);
+        let line = &lines[at];
+        if self.pattern.is_match(&line.text) {
+            self.hits.hit(line.number, || {
+                let around =
+                    at.saturating_sub(self.context)..(at + self.context + 1).min(lines.len());
+                let text: Vec<_> = lines.range(around).map(|line| line.text.trim_end()).collect();
+                Match { line: line.number + 1, offset: line.offset, text: text.join("\n") }
+            });
+        }
+        self.next += 1;
+        if self.next > self.context {
+            self.lines.pop_front();
+            self.next -= 1;
+        }
+    }
+
+    /// Looks at the last lines, behind which nothing more comes.
+    fn end(mut self) -> Hits {
+        while self.next < self.lines.len() {
+            self.look();
+        }
+        self.hits
+    }
+}
+
+fn rendered(live: &Live, pattern: &regex::Regex, page: Page, context: usize) -> Hits {
+    let (lines, hits) = (VecDeque::new(), Hits::of(page));
+    let mut window = Window { pattern, context, lines, next: 0, hits };
+    live.visit_lines(0, |line| {
+        window.take(line);
+        true
+    });
+    window.end()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_match_has_the_lines_around_it_at_both_ends_and_in_between() {
+        let texts: Vec<String> = (0..20).map(|n| format!("line {n}")).collect();
+        for context in [0, 1, 3, 50] {
+            let pattern = regex::Regex::new("line (0|9|10|19)$").unwrap();
+            let page = Page { from: None, order: Order::First, limit: 100 };
+            let (lines, hits) = (VecDeque::new(), Hits::of(page));
+            let mut window = Window { pattern: &pattern, context, lines, next: 0, hits };
+            for (number, text) in (0..).zip(&texts) {
+                window.take(Line { number, offset: 0, text: text.clone().into() });
+            }
+            let found: Vec<_> = window.end().matches.into_iter().map(|(_, m)| m.text).collect();
+            let around = |at: usize| {
+                texts[at.saturating_sub(context)..(at + context + 1).min(texts.len())].join("\n")
+            };
+            assert_eq!(found, [0, 9, 10, 19].map(around), "{context} around");
+        }
+    }
 }

@@ -186,9 +186,18 @@ fn type_in(
         sent.extend_from_slice(&enter);
         pieces.push(enter);
     }
+    let bytes: usize = pieces.iter().map(Vec::len).sum();
+    if bytes > INPUT_BYTES {
+        let message = format!(
+            "{bytes} bytes are more than one call types, which is {INPUT_BYTES}; send it in parts, or let \
+             the program read it from a file"
+        );
+        return Err(ToolError::new(ErrorKind::Limit, message).with("limit_bytes", INPUT_BYTES));
+    }
     live.push(pieces).map_err(|_full| {
         let message = format!(
-            "{} does not read its input: up to {INPUT_BYTES} bytes may wait for it",
+            "{} has not read what was typed before: up to {INPUT_BYTES} bytes may wait for it, and {bytes} \
+             more do not fit; wait until it reads",
             process.id
         );
         ToolError::new(ErrorKind::Limit, message)
@@ -207,8 +216,9 @@ fn encode(args: &Args, live: &Live) -> Result<Vec<u8>, ToolError> {
         InputKind::Key => {
             let name =
                 args.key.as_deref().ok_or_else(|| ToolError::invalid("key", "is missing"))?;
-            let key: Key =
-                name.parse().map_err(|e| ToolError::invalid("key", format_args!("{e}")))?;
+            let key: Key = name
+                .parse()
+                .map_err(|e| ToolError::invalid("key", format_args!("is unknown: {e}")))?;
             Ok(key.encode(&modes))
         }
     }

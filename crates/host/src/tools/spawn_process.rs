@@ -70,6 +70,7 @@ impl Tool for SpawnProcess {
             }
         };
         let env = args.env.unwrap_or_default();
+        check_names(&env)?;
         // Without a command line there is nothing for `sh` to run: it is the terminal itself.
         let through_shell = args.shell && args.argv.is_some();
         let argv = args.argv.unwrap_or_else(|| vec![shell(&env, &call)]);
@@ -119,6 +120,21 @@ async fn start_preset(args: Args, call: Call) -> Result<Started, ToolError> {
     work.await.map(Into::into)
 }
 
+/// Refuses names that no environment can hold: a program would see another name, or none.
+fn check_names(env: &BTreeMap<String, String>) -> Result<(), ToolError> {
+    let is_bad = |name: &&String| name.is_empty() || name.contains(['=', '\0']);
+    match env.keys().find(is_bad) {
+        Some(name) => {
+            let why = format_args!(
+                "has the name {name:?}; the name of a variable has at least one character, and neither \
+                 `=` nor a zero byte"
+            );
+            Err(ToolError::invalid("env", why))
+        }
+        None => Ok(()),
+    }
+}
+
 /// The shell that the process itself would find.
 fn shell(env: &BTreeMap<String, String>, call: &Call) -> String {
     let own = env.get("SHELL").or_else(|| call.host.environment.get("SHELL"));
@@ -134,6 +150,18 @@ fn name_of(program: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_no_environment_can_hold_is_refused() {
+        let env = |name: &str| BTreeMap::from([(name.to_owned(), "c".to_owned())]);
+        for name in ["", "A=B", "=", "A\0"] {
+            let error = check_names(&env(name)).unwrap_err();
+            assert!(error.message.contains(&format!("{name:?}")), "{}", error.message);
+        }
+        for name in ["A", "a.b-c", "Ä"] {
+            assert_eq!(check_names(&env(name)), Ok(()), "{name}");
+        }
+    }
 
     #[test]
     fn labels_are_short() {

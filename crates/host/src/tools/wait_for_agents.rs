@@ -12,7 +12,6 @@ use super::process::find;
 use super::tool::{Call, Effect, Loading, Tool};
 use super::wait_for_pattern::{REPORT_EVERY, timeout};
 use crate::activity::{State, Verdict};
-use crate::delivery::Stage;
 use crate::host::Host;
 use crate::process::{Exit, Process, ProcessId, Status};
 use crate::timers::{Sight, WATCHED};
@@ -98,6 +97,12 @@ impl Tool for WaitForAgents {
         let time = timeout(args.timeout_seconds)?;
         let watched = watched(&args.process_ids, &call)?;
         let host = &call.host;
+        let most = host.limits.waiters;
+        let _place = host.activities.wait_in_line(most).ok_or_else(|| {
+            let message =
+                format!("{most} calls wait for agents already; let some of them end first");
+            ToolError::new(ErrorKind::Limit, message)
+        })?;
         // Before the first look, so that no change falls between a look and the wait.
         let mut activities = host.activities.changes();
         let mut processes = host.processes.changes();
@@ -169,9 +174,7 @@ fn is_alive(host: &Host, id: &ProcessId) -> bool {
 
 /// Whether a message is on its way to a process.
 fn has_message(host: &Host, id: &ProcessId) -> bool {
-    let deliveries = host.deliveries.all();
-    let open = deliveries.iter().any(|one| one.to == *id && one.stage != Stage::Done);
-    open && is_alive(host, id)
+    host.deliveries.has_open(id) && is_alive(host, id)
 }
 
 impl AgentAnswer {

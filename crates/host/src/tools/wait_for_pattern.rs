@@ -10,7 +10,7 @@ use super::error::{ErrorKind, ToolError};
 use super::pattern;
 use super::process::life;
 use super::tool::{Call, Effect, Loading, Tool};
-use crate::plane::{Found, visible_lines};
+use crate::plane::{Found, Live, visible_lines};
 use crate::process::Exit;
 
 pub(super) struct WaitForPattern;
@@ -99,7 +99,12 @@ impl Tool for WaitForPattern {
         // In line first, so that nothing falls between the look and the wait.
         let from = live.watch().borrow().parsed;
         let mut waiting = call.host.plane.wait(&live, pattern.clone(), from);
-        if let Some(line) = present(&live, &pattern, args.scope) {
+        let mut there = shown(&live, &pattern);
+        if there.is_none() && args.scope == Scope::Scrollback {
+            let (live, pattern) = (live.clone(), pattern.clone());
+            there = call.blocking(move || kept(&live, &pattern)).await?;
+        }
+        if let Some(line) = there {
             return Ok(matched(line));
         }
         let over = tokio::time::sleep(time);
@@ -148,14 +153,21 @@ pub(super) fn timeout(seconds: Option<f64>) -> Result<Duration, ToolError> {
     Err(ToolError::invalid("timeout_seconds", why))
 }
 
-/// A matching line that is there already; the newest.
-fn present(live: &crate::plane::Live, pattern: &regex::Regex, scope: Scope) -> Option<String> {
-    let screen = live.screen();
-    let shown = visible_lines(&screen).into_iter().rev().find(|line| pattern.is_match(line));
-    let shown = shown.map(|line| line.trim_end().to_owned());
-    if shown.is_some() || scope == Scope::Grid {
-        return shown;
-    }
-    let lines: Vec<_> = screen.lines(0).filter(|line| pattern.is_match(&line.text)).collect();
-    lines.last().map(|line| line.text.trim_end().to_owned())
+/// A matching line on the screen; the newest.
+fn shown(live: &Live, pattern: &regex::Regex) -> Option<String> {
+    let shown = visible_lines(&live.screen());
+    let line = shown.iter().rev().find(|line| pattern.is_match(line));
+    line.map(|line| line.trim_end().to_owned())
+}
+
+/// A matching line in all that is kept of the output; the newest.
+fn kept(live: &Live, pattern: &regex::Regex) -> Option<String> {
+    let mut newest = None;
+    live.visit_lines(0, |line| {
+        if pattern.is_match(&line.text) {
+            newest = Some(line.text.trim_end().to_owned());
+        }
+        true
+    });
+    newest
 }

@@ -21,6 +21,8 @@ pub struct Parser {
     /// Bytes of the buffer that are taken already.
     taken: usize,
     pasting: bool,
+    /// Bytes behind those in which the end of a paste was looked for.
+    searched: usize,
 }
 
 /// How much of the buffer the next token takes.
@@ -98,13 +100,20 @@ impl Parser {
 
     fn paste(&mut self) -> Option<Token> {
         let rest = self.rest();
-        let end = rest.windows(PASTE_END.len()).position(|bytes| bytes == PASTE_END);
+        // Each byte is looked at once, however many pieces a paste comes in; the mark may be cut.
+        let from = self.searched.saturating_sub(PASTE_END.len() - 1).min(rest.len());
+        let found = rest[from..].windows(PASTE_END.len()).position(|bytes| bytes == PASTE_END);
+        let end = found.map(|at| from + at);
         let length = match end {
             Some(end) => end,
             // The mark of its end may be cut.
             None if rest.len() > PASTE_BYTES => rest.len() - PASTE_END.len(),
-            None => return None,
+            None => {
+                self.searched = rest.len();
+                return None;
+            }
         };
+        self.searched = 0;
         let text = self.take(length);
         if end.is_some() {
             self.taken += PASTE_END.len();

@@ -90,6 +90,14 @@ fn a_paste_is_one_thing_whatever_it_holds() {
     }
 }
 
+/// To look for its end anew in all of it for every byte would take hours.
+#[test]
+fn a_long_paste_that_comes_byte_by_byte_is_looked_at_once() {
+    let pasted = vec![b'x'; 1_000_000];
+    let sent = [b"\x1b[200~", pasted.as_slice(), b"\x1b[201~"].concat();
+    assert!(tokens(&sent, 1) == [Token::Paste(pasted)]);
+}
+
 #[test]
 fn mouse_and_focus() {
     let at = |code, x, y, released| Token::Mouse(MouseEvent { code, x, y, released });

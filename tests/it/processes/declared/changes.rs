@@ -104,4 +104,21 @@ fn a_process_that_touches_its_own_watched_file_is_not_restarted_for_ever() {
         held_back && process["status"] == "running"
     };
     once(&mut desk, "loop", "runs and is held back", waits);
+    // What is told is what is done: the next start comes that much later.
+    let pause = |process: &Value| -> u64 {
+        let why = process["problem"].as_str().unwrap_or_default();
+        let seconds = why.split("no sooner than ").nth(1).and_then(|rest| rest.split(' ').next());
+        seconds.and_then(|seconds| seconds.parse().ok()).unwrap_or(0)
+    };
+    let longer = |process: &Value| waits(process) && pause(process) >= 2;
+    let before = once(&mut desk, "loop", "is held back for longer", longer);
+    let number = |process: &Value, field: &str| process[field].as_u64().unwrap();
+    let next = number(&before, "runs") + 1;
+    let after = once(&mut desk, "loop", "started again", |now| {
+        now["status"] == "running" && number(now, "runs") >= next
+    });
+    assert_eq!(number(&after, "runs"), next, "one start at a time: {after}");
+    let between = number(&after, "started_at") - number(&before, "started_at");
+    // Half of it: the two times are of two clocks.
+    assert!(between >= pause(&before) * 1000 / 2, "{between} ms: {before}");
 }

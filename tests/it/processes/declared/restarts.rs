@@ -6,7 +6,7 @@ use super::{id, named, once, trusted};
 
 #[test]
 fn what_fails_again_and_again_is_given_up() {
-    let (_place, _server, mut desk) = trusted(
+    let (place, _server, mut desk) = trusted(
         "[processes.bad]\ncommand = 'echo once more; exit 3'\nautostart = true\n\
          restart = { policy = 'on-failure', limit = 3, delay_seconds = 0.01 }\n",
     );
@@ -16,6 +16,9 @@ fn what_fails_again_and_again_is_given_up() {
     assert_eq!((&bad["runs"], &bad["restarts"]), (&json!(4), &json!(3)));
     assert_eq!((&bad["status"], &bad["exit"]), (&json!("exited"), &json!({"code": 3})));
     assert_eq!(bad.get("next_restart_in"), None);
+    // A person is told what a person can do.
+    let listed = place.run(&["ps"]);
+    assert!(listed.contains("by itself; `patterm restart` starts it)"), "{listed}");
     let bad = id(&mut desk, "bad");
     assert_eq!(desk.raw(&bad).matches("once more").count(), 4);
     // A person's start begins a new row.

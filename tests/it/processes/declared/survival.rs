@@ -63,7 +63,11 @@ fn limits_of_the_file_count_from_the_next_start_and_the_persons_come_first() {
         let output = place.patterm(arguments).output().unwrap();
         String::from_utf8(output.stderr).unwrap()
     };
-    assert!(refused(&["run", "--", "cat"]).contains("there are 1 processes already"));
+    assert!(
+        refused(&["run", "--", "cat"]).contains(
+            "there are 2 processes, ended ones included, and the limit is 1; close 2 first"
+        )
+    );
     place.run(&["kill"]);
     let output = place.patterm(&["serve"]).env("PATTERM_LIMITS", "processes=9").output().unwrap();
     assert!(output.status.success());
