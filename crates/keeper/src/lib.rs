@@ -22,7 +22,7 @@ mod spawn;
 mod status;
 
 pub use client::{END_PATIENCE, Keeper, Life, PATIENCE, is_listened_at, launch};
-pub use detach::start_server;
+pub use detach::{Said, start_server};
 pub use keep::{Options, WANTED, run};
 pub use message::Survivor;
 pub use pane::{Pane, PaneEvent};
