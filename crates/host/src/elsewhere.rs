@@ -71,7 +71,8 @@ impl Host {
             return Err(format!("{shown} is this project, and this is its server"));
         }
         // A keeper of 0.1.0 starts servers as its children, and would end what they start.
-        let own = i32::try_from(std::process::id()).map(tree::line_of).unwrap_or_default();
+        let own =
+            i32::try_from(std::process::id()).ok().and_then(tree::line_of).unwrap_or_default();
         if self.keeping.pid().is_some_and(|keeper| own.contains(&keeper)) {
             return Ok(None);
         }

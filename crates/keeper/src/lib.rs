@@ -18,6 +18,7 @@ pub mod log;
 pub mod memory;
 mod message;
 mod pane;
+mod peer;
 mod spawn;
 mod status;
 
@@ -26,5 +27,6 @@ pub use detach::{Said, start_server};
 pub use keep::{Options, WANTED, run};
 pub use message::Survivor;
 pub use pane::{Pane, PaneEvent};
+pub use peer::{PeerLife, peer_life};
 pub use spawn::{Program, Size, SpawnError, SpawnFault};
 pub use status::{Exit, Status};

@@ -430,13 +430,10 @@ impl Dispatch {
 
     /// Tells another project's server whether a process runs in a person's pane here.
     fn tell_place(&self, params: Option<&RawValue>) -> Answer {
-        let asked = serde_json::from_str::<Asked>(params.map_or("{}", |params| params.get()));
-        let answer = match asked {
-            Ok(Asked { line }) => {
-                to_json(&Placed { person: self.host.is_in_a_persons_pane(&line) })
-            }
-            Err(e) => Err(ErrorObject::invalid_params(format!("`line` is a list of ids: {e}"))),
-        };
+        let asked = Asked::read(params.map_or("{}", |params| params.get()));
+        let answer = asked.and_then(|Asked { line }| {
+            to_json(&Placed { person: self.host.is_in_a_persons_pane(&line) })
+        });
         Box::pin(std::future::ready(answer))
     }
 
