@@ -6,6 +6,7 @@
 //!
 //! It is the only crate with `unsafe`. It knows nothing of MCP or screens.
 
+mod adopted;
 mod bounds;
 mod client;
 mod control;
