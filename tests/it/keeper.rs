@@ -322,6 +322,34 @@ fn when_the_keeper_is_killed_panes_live_on_and_another_takes_them() {
     drop(other);
 }
 
+/// Neither keeper is above what such an init watched over.
+#[test]
+fn what_an_adopted_init_leaves_behind_when_it_is_killed_is_ended() {
+    let (mut kept, mut first) = Kept::start(&[]);
+    let script = "setsid -f sleep 1000; setsid -f sh -c 'echo $$ . > daemon; exec sleep 1001'; cat";
+    let pane = first.spawn("p1", &kept.sh(script), None).unwrap();
+    let daemon = kept.place.path("project/daemon");
+    let text = until(|| std::fs::read_to_string(&daemon).ok().filter(|text| text.contains('.')));
+    let pid: u32 = text.split_whitespace().next().unwrap().parse().unwrap();
+    let init = rustix::process::Pid::from_raw(status(&pane, |_| true).init).unwrap();
+    kept.keeper.kill().unwrap();
+    kept.keeper.wait().unwrap();
+    let (other, mut second) = Kept::start(&[]);
+    second.adopt("p1", &pane).unwrap();
+    assert!(is_running(pid));
+    rustix::process::kill_process(init, rustix::process::Signal::KILL).unwrap();
+    until(|| (!is_running(pid)).then_some(()));
+    assert!(!status(&pane, |_| true).empty, "the init itself ended nothing");
+    drop(other);
+}
+
+/// Whether a process is there and not only to be reaped.
+fn is_running(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')')
+        .is_some_and(|(_, rest)| !matches!(rest.trim_start().chars().next(), Some('Z' | 'X')))
+}
+
 #[test]
 fn a_killed_init_takes_nobody_else_down_and_its_children_do_not_run_on() {
     let (kept, mut keeper) = Kept::start(&[]);

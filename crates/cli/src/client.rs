@@ -46,6 +46,18 @@ impl std::fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
+/// The server knows no tool or method of this name: it may be older than this binary.
+#[derive(Debug)]
+pub(crate) struct Unknown(String);
+
+impl std::fmt::Display for Unknown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "there is no tool `{}`; `patterm call whoami` lists them", self.0)
+    }
+}
+
+impl std::error::Error for Unknown {}
+
 impl Client {
     /// Connects to the server of the project here, starting one where there is none.
     pub(crate) fn connect() -> anyhow::Result<Self> {
@@ -141,11 +153,10 @@ impl Client {
                 Ok(result) => Ok(serde_json::from_str(result.get())?),
                 Err(error) => {
                     let refusal: Refusal = serde_json::from_str(error.get())?;
-                    anyhow::ensure!(
-                        refusal.code != METHOD_NOT_FOUND,
-                        "there is no tool `{tool}`; `patterm call whoami` lists them"
-                    );
-                    Err(Refused(refusal.message).into())
+                    match refusal.code {
+                        METHOD_NOT_FOUND => Err(Unknown(tool.to_owned()).into()),
+                        _ => Err(Refused(refusal.message).into()),
+                    }
                 }
             };
         }

@@ -15,7 +15,7 @@ use patterm_host::surroundings::Surroundings;
 use patterm_host::{Project, START_METHOD, Settings, StartWish, log, minimal_environment};
 use serde::{Deserialize, Serialize};
 
-use crate::client::Client;
+use crate::client::{Client, Unknown};
 
 /// Variables that say who a caller is; a server must not carry them.
 const CALLER_VARIABLES: [&str; 4] =
@@ -139,7 +139,13 @@ fn start_by(around: &Surroundings, settings: &Settings) -> anyhow::Result<Option
     };
     match Client::over(stream).call(START_METHOD, &serde_json::to_value(wish)?) {
         Ok(entry) => Ok(Some(serde_json::from_value(entry)?)),
-        Err(_) => Ok(None),
+        Err(error) if error.is::<Unknown>() => Ok(None),
+        Err(error) => Err(error).with_context(|| {
+            let project = settings.project.root().display();
+            format!(
+                "the server of the project in whose pane this runs cannot start that of {project}"
+            )
+        }),
     }
 }
 

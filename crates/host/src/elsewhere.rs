@@ -3,8 +3,11 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tokio::sync::Semaphore;
 
 use crate::environment::minimal_environment;
 use crate::host::Host;
@@ -28,18 +31,50 @@ pub struct StartWish {
     pub log_bytes: Option<u64>,
 }
 
+impl StartWish {
+    /// An agent has servers started as the person set them up.
+    pub(crate) fn leave_limits_as_they_are(&mut self) {
+        self.message_bytes = None;
+        self.log_bytes = None;
+    }
+}
+
+/// How long a server may take to be started: a keeper that starts it has 20 s, and then it may be tried
+/// once more.
+const START_PATIENCE: Duration = Duration::from_secs(45);
+
+/// How many are started at once. Each takes a thread for work that waits, and a lock that another
+/// process holds can keep it waiting: other work must have threads left.
+static STARTING: Semaphore = Semaphore::const_new(2);
+
 impl Host {
-    /// Starts the server of another project, or finds it; an error in words.
-    pub(crate) fn start_elsewhere(&self, wish: &StartWish) -> Result<Entry, String> {
+    /// Starts the server of another project, or finds it; an error in words. `None` where this server
+    /// starts none.
+    pub(crate) async fn start_elsewhere(
+        self: &Arc<Self>,
+        wish: StartWish,
+    ) -> Result<Option<Entry>, String> {
+        let turn = STARTING.acquire().await.map_err(|e| e.to_string())?;
+        let host = self.clone();
+        let work = move || {
+            // Held until it is done, though the caller may be gone by then.
+            let _turn = turn;
+            host.start_elsewhere_now(&wish)
+        };
+        tokio::task::spawn_blocking(work).await.map_err(|e| e.to_string())?
+    }
+
+    fn start_elsewhere_now(&self, wish: &StartWish) -> Result<Option<Entry>, String> {
         let shown = wish.folder.display();
         let project = Project::of(&wish.folder).map_err(|e| format!("{shown}: {e}"))?;
         if project.key() == self.project.key() {
             return Err(format!("{shown} is this project, and this is its server"));
         }
-        // A keeper of 0.1.0 starts servers as its children, and ends what they leave to it.
-        let own = i32::try_from(std::process::id()).map(tree::line_of).unwrap_or_default();
+        // A keeper of 0.1.0 starts servers as its children, and would end what they start.
+        let own =
+            i32::try_from(std::process::id()).ok().and_then(tree::line_of).unwrap_or_default();
         if self.keeping.pid().is_some_and(|keeper| own.contains(&keeper)) {
-            return Err("the keeper of an older patterm would end what is started here".into());
+            return Ok(None);
         }
         let mut arguments: Vec<OsString> = vec!["serve".into(), "--json".into()];
         let messages = wish.message_bytes.map(|bytes| format!("--max-message-bytes={bytes}"));
@@ -47,10 +82,22 @@ impl Host {
         arguments.extend(messages.into_iter().chain(log).map(OsString::from));
         let environment = minimal_environment();
         tracing::info!(project = %project.root().display(), "starts a server for another project");
-        let said =
-            patterm_keeper::start_server(&self.program, &arguments, project.root(), &environment)
-                .map_err(|e| format!("cannot start a server: {e}"))?;
-        serde_json::from_slice(&said.stdout).map_err(|_| {
+        let said = patterm_keeper::start_server(
+            &self.program,
+            &arguments,
+            project.root(),
+            &environment,
+            START_PATIENCE,
+        )
+        .map_err(|e| match e.kind() {
+            std::io::ErrorKind::TimedOut => format!(
+                "the server of {shown} did not start within {} s; another one may be starting, or \
+                 another process holds its lock; `patterm doctor` there checks the set-up",
+                START_PATIENCE.as_secs()
+            ),
+            _ => format!("cannot start a server: {e}"),
+        })?;
+        serde_json::from_slice(&said.stdout).map(Some).map_err(|_| {
             let why = String::from_utf8_lossy(&said.stderr);
             format!("cannot start a server: {}", why.trim().trim_start_matches("patterm: "))
         })

@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::caller::Caller;
 use crate::host::Host;
 use crate::identity::Token;
+use crate::process::ProcessId;
 
 /// The code of the error that refuses a greeting; the connection ends after it.
 pub const GREETING_REFUSED: i64 = -32000;
@@ -88,11 +89,7 @@ pub(crate) fn read(line: &[u8], host: &Host) -> FirstLine {
     if !is_greeting(line) {
         return FirstLine::Message;
     }
-    let refuse = |reason: &str, message: &str| {
-        let message = format!("greeting refused: {message}");
-        let data = json!({ "reason": reason });
-        FirstLine::Refused(ErrorObject::new(GREETING_REFUSED, message).with_data(data))
-    };
+    let refuse = |reason: &str, message: &str| FirstLine::Refused(refusal(reason, message));
     let Ok(greeting) = serde_json::from_slice::<Greeting>(line) else {
         return refuse(
             "malformed",
@@ -115,6 +112,20 @@ pub(crate) fn read(line: &[u8], host: &Host) -> FirstLine {
              one, and only until it is closed",
         ),
     }
+}
+
+/// What a process in one agent's pane is told that greets with another agent's token.
+pub(crate) fn not_theirs(token: &ProcessId, pane: &ProcessId) -> ErrorObject {
+    let message = format!(
+        "the identity token is {token}'s, and this connection comes from a pane of {pane}'s; greet \
+         with the token of {pane}, or with none"
+    );
+    refusal("other_process", &message)
+}
+
+fn refusal(reason: &str, message: &str) -> ErrorObject {
+    let data = json!({ "reason": reason });
+    ErrorObject::new(GREETING_REFUSED, format!("greeting refused: {message}")).with_data(data)
 }
 
 #[cfg(test)]

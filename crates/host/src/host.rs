@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -83,6 +83,9 @@ pub struct Host {
     pub(crate) looks: watch::Sender<Option<ProcessId>>,
     /// Some room on the disk is kept for state.
     reserved: AtomicBool,
+    /// When the first pane of agents began of which something may run on outside of any pane, in
+    /// milliseconds since 1970.
+    pub(crate) left_behind: AtomicU64,
     lives: RwLock<HashMap<ProcessId, Arc<Live>>>,
     /// Lives that nobody observes yet.
     newborn: Mutex<Vec<Arc<Live>>>,
@@ -141,6 +144,7 @@ impl Host {
             selections: Selections::default(),
             looks: watch::Sender::new(None),
             reserved: AtomicBool::new(true),
+            left_behind: AtomicU64::new(u64::MAX),
             lives: RwLock::default(),
             newborn: Mutex::default(),
             born: Notify::new(),
@@ -170,15 +174,32 @@ impl Host {
         lives.values().map(|live| (pane_name(&live.id, live.run), live.clone())).collect()
     }
 
+    /// Those whose init is one of these processes.
+    pub(crate) fn panes_with_inits(&self, pids: &[i32]) -> Vec<ProcessId> {
+        let lives = self.lives.read().unwrap_or_else(PoisonError::into_inner);
+        let is_among = |live: &&Arc<Live>| live.init().is_some_and(|init| pids.contains(&init));
+        lives.values().filter(is_among).map(|live| live.id.clone()).collect()
+    }
+
+    /// Those of which something may run on outside of any pane.
+    pub(crate) fn panes_left_behind(&self) -> Vec<ProcessId> {
+        let keeper = self.keeping.live_pid();
+        let lives = self.lives.read().unwrap_or_else(PoisonError::into_inner);
+        let left = lives.values().filter(|live| live.is_left_behind(keeper));
+        left.map(|live| live.id.clone()).collect()
+    }
+
     pub(crate) fn set_live(&self, live: Arc<Live>) -> Option<Arc<Live>> {
         self.plane.count(&live);
         self.newborn.lock().unwrap_or_else(PoisonError::into_inner).push(live.clone());
         self.born.notify_one();
+        self.look_for_left_behind();
         let mut lives = self.lives.write().unwrap_or_else(PoisonError::into_inner);
         lives.insert(live.id.clone(), live)
     }
 
     pub(crate) fn take_live(&self, id: &ProcessId) -> Option<Arc<Live>> {
+        self.look_for_left_behind();
         self.lives.write().unwrap_or_else(PoisonError::into_inner).remove(id)
     }
 

@@ -123,6 +123,11 @@ impl Keeping {
         self.life().as_ref().map(|life| life.pid())
     }
 
+    /// The same, if it lives at this moment.
+    pub(crate) fn live_pid(&self) -> Option<i32> {
+        self.life().as_ref().filter(|life| !life.is_over()).map(|life| life.pid())
+    }
+
     /// Starts a program, in a terminal or with these as its input, output and errors.
     pub(crate) async fn spawn(
         &self,

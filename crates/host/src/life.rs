@@ -306,6 +306,9 @@ impl Host {
             None => {
                 if process.status.is_alive() {
                     let cause = if self.processes.rebooted() { Cause::Reboot } else { Cause::Lost };
+                    if cause == Cause::Lost {
+                        self.note_left_behind(process);
+                    }
                     let lost = self.update(&process.id, |process| {
                         process.status = Status::Lost;
                         process.ended_at = Some(now_ms());

@@ -22,12 +22,20 @@ impl Surroundings {
     #[must_use]
     pub fn of_this_process() -> Option<Self> {
         let own = i32::try_from(std::process::id()).ok()?;
-        Self::within(&tree::line_of(own))
+        Self::all_around(&tree::line_of(own)?).into_iter().next()
     }
 
-    /// Those of the first of these processes, the others being above it.
-    pub(crate) fn within(line: &[i32]) -> Option<Self> {
-        line.iter().skip(1).find_map(|pid| Self::kept_by(*pid))
+    /// All keepers above the first of these processes, the others being above it; the nearest first.
+    /// A command line is what its process chose: one that names a keeper can only add to what is above
+    /// it, and takes nothing away.
+    pub(crate) fn all_around(line: &[i32]) -> Vec<Self> {
+        let mut all: Vec<Self> = Vec::new();
+        for around in line.iter().skip(1).filter_map(|pid| Self::kept_by(*pid)) {
+            if !all.contains(&around) {
+                all.push(around);
+            }
+        }
+        all
     }
 
     /// The project that a process keeps panes of, or is the init of a pane of.
@@ -52,7 +60,7 @@ pub(crate) fn suspended_keeper(socket: &Path) -> Option<i32> {
         .ok()?
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
     pids.filter(|pid| keeps(*pid)).find(|pid| {
-        let parent = tree::line_of(*pid).get(1).copied();
+        let parent = tree::line_of(*pid).and_then(|line| line.get(1).copied());
         !parent.is_some_and(keeps) && is_suspended(*pid)
     })
 }

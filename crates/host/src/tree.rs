@@ -72,18 +72,84 @@ fn listening_in(table: &str) -> Vec<(u16, u64)> {
     table.lines().skip(1).filter_map(row).collect()
 }
 
-/// A process and those above it, the nearest first.
-pub(crate) fn line_of(pid: i32) -> Vec<i32> {
-    let mut line = Vec::new();
-    let mut next = Some(pid);
-    // A process that ends meanwhile may be another one by now: no circle lasts.
-    while let Some(pid) = next.filter(|pid| *pid > 0 && !line.contains(pid)) {
-        line.push(pid);
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-        next = rest.split_whitespace().nth(1).and_then(|parent| parent.parse().ok());
+/// The most processes that stand above each other: more than any shell nests, and few enough to look
+/// at whenever a client connects.
+pub(crate) const LONGEST_LINE: usize = 1_000;
+
+/// How often a line is followed until two looks in a row agree. A parent that ends at that moment
+/// hands its children on once; nothing but a program that does so on purpose needs more.
+const LINE_TRIES: usize = 10;
+
+/// A process and those above it, the nearest first, up to the first process that we can see. `None`
+/// if the process is gone, or if the line changes all the time or is too long: a part of it must not be
+/// taken for the whole, since the rest decides in whose pane the process runs.
+pub(crate) fn line_of(pid: i32) -> Option<Vec<i32>> {
+    let mut before = follow_line(pid);
+    for _ in 0..LINE_TRIES {
+        let again = follow_line(pid);
+        if again.is_some() && again == before {
+            return again;
+        }
+        before = again;
     }
-    line
+    None
+}
+
+/// One look at the line above a process; `None` if a process in it ended before it was looked at.
+fn follow_line(pid: i32) -> Option<Vec<i32>> {
+    let mut line = Vec::new();
+    let mut next = pid;
+    while next > 0 {
+        // A process that ended may be another one by now: no circle lasts.
+        if line.len() == LONGEST_LINE || line.contains(&next) {
+            return None;
+        }
+        next = match parent_of(next) {
+            Some(parent) => {
+                line.push(next);
+                parent
+            }
+            // Where /proc hides what belongs to others, the line ends with what is ours.
+            None if !line.is_empty() && is_hidden(next) => break,
+            None => return None,
+        };
+    }
+    (!line.is_empty()).then_some(line)
+}
+
+/// The process above a process; 0 for the first.
+pub(crate) fn parent_of(pid: i32) -> Option<i32> {
+    stat_field(pid, 1)?.parse().ok()
+}
+
+/// The controlling terminal of a process, by its major and minor number.
+pub(crate) fn terminal(pid: i32) -> Option<(u32, u32)> {
+    let number: i32 = stat_field(pid, 4)?.parse().ok()?;
+    let number = number.cast_unsigned();
+    let minor = (number & 0xff) | ((number >> 12) & 0xf_ff00);
+    (number != 0).then_some(((number >> 8) & 0xfff, minor))
+}
+
+/// When a process began, in milliseconds since 1970.
+pub(crate) fn started_at(pid: i32) -> Option<u64> {
+    let ticks: f64 = stat_field(pid, 19)?.parse().ok()?;
+    let kernel = fs::read_to_string("/proc/stat").ok()?;
+    let boot = kernel.lines().find_map(|line| line.strip_prefix("btime "))?;
+    let boot: u64 = boot.trim().parse().ok()?;
+    Some(boot * 1000 + (ticks * 1000.0 / TICKS) as u64)
+}
+
+/// A field of `/proc/PID/stat`, counted from the one after the name.
+fn stat_field(pid: i32, n: usize) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name is in parentheses and may hold anything.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(n).map(str::to_owned)
+}
+
+/// Whether a process that cannot be looked at is there all the same: another user's.
+fn is_hidden(pid: i32) -> bool {
+    let pid = rustix::process::Pid::from_raw(pid);
+    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::PERM))
 }
 
 /// All processes below one.
@@ -108,6 +174,22 @@ pub(crate) fn below(init: i32) -> Vec<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_line_above_a_process_is_followed_to_its_end_or_not_told_at_all() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        let line = line_of(own).unwrap();
+        assert_eq!(line[0], own);
+        let parent = rustix::process::getppid().unwrap().as_raw_nonzero().get();
+        assert_eq!(line[1], parent);
+        assert_eq!(parent_of(*line.last().unwrap()), Some(0), "{line:?}");
+        let now = crate::host::now_ms();
+        assert!(started_at(own).unwrap() <= now + 1000, "the kernel counts whole seconds");
+        assert!(started_at(line[1]).unwrap() <= started_at(own).unwrap());
+        // No process has the highest id there could be.
+        assert_eq!(line_of(i32::MAX), None);
+        assert_eq!(line_of(0), None);
+    }
 
     #[test]
     fn listening_rows_of_the_kernels_table() {

@@ -4,10 +4,18 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, WaitOptions, getpid, set_child_subreaper, waitpid};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, kill_process_group, set_child_subreaper, waitpid,
+};
+
+use crate::client::timespec;
 
 /// Starts a program from this process, a keeper with a single thread, as nobody's child: what it
 /// leaves behind when it dies is not ours to end.
@@ -40,19 +48,129 @@ fn start_by_a_child(command: &mut Command) -> io::Result<()> {
     }
 }
 
+/// What the binary said when it started a server.
+#[derive(Debug)]
+pub struct Said {
+    /// On its standard output.
+    pub stdout: Vec<u8>,
+    /// On its standard error.
+    pub stderr: Vec<u8>,
+}
+
+/// The most bytes of each that are taken: an entry of the registry, or an error, has a few hundred.
+const SAID_BYTES: usize = 64 << 10;
+
 /// Runs the patterm binary to start another project's server, with this environment and no other, and
-/// returns what it said.
+/// returns what it said. When the time is over, or it says too much, it and all that it started in
+/// its process group is killed; a server that serves by then leads a session of its own.
 pub fn start_server(
     program: &Path,
     arguments: &[OsString],
     folder: &Path,
     environment: &BTreeMap<String, String>,
-) -> io::Result<Output> {
+    patience: Duration,
+) -> io::Result<Said> {
     crate::descriptors::close_on_exec_above_stderr()?;
     #[expect(clippy::disallowed_methods, reason = "this is the crate that starts programs")]
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).env_clear().envs(environment);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     crate::descriptors::tell_usual(&mut command);
-    command.output()
+    let mut child = command.spawn()?;
+    let said = hear(&mut child, Instant::now() + patience);
+    if said.is_err() {
+        // It is not waited for yet, so that its group's id is its own.
+        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let _ = group.map(|group| kill_process_group(group, Signal::KILL));
+    }
+    child.wait()?;
+    said
+}
+
+/// What a child says until it ends both its outputs.
+fn hear(child: &mut Child, deadline: Instant) -> io::Result<Said> {
+    let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
+        return Err(io::ErrorKind::BrokenPipe.into());
+    };
+    let pipes = [OwnedFd::from(stdout), OwnedFd::from(stderr)];
+    let mut said = [Vec::new(), Vec::new()];
+    let mut open = [true, true];
+    while open.contains(&true) {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        let asked: Vec<usize> = (0..pipes.len()).filter(|n| open[*n]).collect();
+        let mut watched: Vec<_> =
+            asked.iter().map(|n| PollFd::new(&pipes[*n], PollFlags::IN)).collect();
+        match poll(&mut watched, Some(&timespec(left))) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+        let ready = watched.iter().map(|watched| !watched.revents().is_empty());
+        for (n, _) in asked.into_iter().zip(ready).filter(|(_, ready)| *ready) {
+            let mut piece = [0; 4096];
+            let bytes = rustix::io::read(&pipes[n], &mut piece)?;
+            open[n] = bytes > 0;
+            said[n].extend_from_slice(&piece[..bytes]);
+            if said[n].len() > SAID_BYTES {
+                let message = format!("it printed more than {SAID_BYTES} bytes");
+                return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+            }
+        }
+    }
+    let [stdout, stderr] = said;
+    Ok(Said { stdout, stderr })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn started(script: &str, patience: Duration) -> io::Result<Said> {
+        let arguments = ["-c".into(), script.into()];
+        let environment = BTreeMap::from([("WORD".to_owned(), "said".to_owned())]);
+        start_server(Path::new("/bin/sh"), &arguments, Path::new("/"), &environment, patience)
+    }
+
+    #[test]
+    fn what_a_server_says_at_its_start_is_heard_on_both_outputs() {
+        let said = started("echo $WORD; echo bad >&2", Duration::from_secs(60)).unwrap();
+        assert_eq!(
+            (said.stdout.as_slice(), said.stderr.as_slice()),
+            (&b"said\n"[..], &b"bad\n"[..])
+        );
+    }
+
+    #[test]
+    fn a_start_that_takes_too_long_is_given_up() {
+        let error = started("sleep 1000", Duration::ZERO).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn a_start_that_prints_without_end_is_given_up_and_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let pids = dir.path().join("pids");
+        let script = format!(
+            "sleep 1000 & echo $$ $! > {}; while :; do echo $WORD$WORD; done",
+            pids.display()
+        );
+        let error = started(&script, Duration::from_secs(60)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        for pid in std::fs::read_to_string(pids).unwrap().split_whitespace() {
+            let pid = pid.parse().ok().and_then(Pid::from_raw).unwrap();
+            // It is signalled, and may take a moment to be gone.
+            let since = Instant::now();
+            while !is_over(pid) {
+                assert!(since.elapsed() < Duration::from_secs(60), "{pid:?} runs on");
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    /// Whether a process is gone, or has ended and is only to be reaped.
+    fn is_over(pid: Pid) -> bool {
+        matches!(crate::init::process_state(pid.as_raw_nonzero().get()), None | Some('Z' | 'X'))
+    }
 }

@@ -240,7 +240,7 @@ pub(crate) fn process_state(id: i32) -> Option<char> {
 }
 
 /// A field of `/proc/ID/stat`, counted from the one after the name.
-fn stat_field(id: i32, n: usize) -> Option<String> {
+pub(crate) fn stat_field(id: i32, n: usize) -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
     // The name may hold anything, brackets and blanks included; what follows it is numbers.
     let after_name = stat.rsplit_once(')')?.1;

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 
+use crate::adopted::Adoptions;
 use crate::client::{is_listened_at, timespec};
 use crate::detach::start_outside;
 use crate::ending::{Ending, LOOK_AGAIN, survivor};
@@ -75,6 +76,8 @@ struct Keep {
     bound: (u64, u64),
     server: Option<UnixStream>,
     panes: BTreeMap<String, Kept>,
+    /// What is watched of panes that another keeper started.
+    adoptions: Adoptions,
     /// Panes that the server let go of, until nothing is left in them.
     ending: Vec<Ending>,
     /// Children that were nobody's were killed and are still to be reaped.
@@ -115,6 +118,7 @@ pub fn run(options: Options) -> io::Result<()> {
         bound,
         server: None,
         panes: BTreeMap::new(),
+        adoptions: Adoptions::default(),
         ending: Vec::new(),
         strays: false,
         stray_rounds: 0,
@@ -137,6 +141,7 @@ impl Keep {
             if self.strays || events.iter().any(|event| matches!(event, Event::Child)) {
                 self.reap();
             }
+            self.adoptions.look();
             self.push_on();
             for event in events {
                 match event {
@@ -199,10 +204,15 @@ impl Keep {
             watched.push(ending.watch());
             events.push(Event::Child);
         }
+        for adopted in self.adoptions.watch() {
+            watched.push(adopted);
+            events.push(Event::Child);
+        }
         let start = self.start_at.map(|at| at.saturating_duration_since(Instant::now()));
         let start = start.map(|start| start.min(SOCKET_AGAIN).min(WANTED_AGAIN));
         let ending = self.ending.iter().map(Ending::pause).min();
-        let pause = start.into_iter().chain(self.stray_pause()).chain(ending).min().map(timespec);
+        let pauses = start.into_iter().chain(self.stray_pause()).chain(ending);
+        let pause = pauses.chain(self.adoptions.pause()).min().map(timespec);
         match poll(&mut watched, pause.as_ref()) {
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => return Ok(Vec::new()),
@@ -278,6 +288,7 @@ impl Keep {
             Request::ListPanes { id } => self.list(server, Some(id)),
             Request::Adopt { pane, id } => {
                 if let Some(adopted) = Pane::from_descriptors(descriptors) {
+                    self.adoptions.add(&adopted);
                     let kept = Kept { pane: adopted, init: None, adopted: true };
                     self.panes.insert(pane, kept);
                 }
@@ -392,11 +403,14 @@ impl Keep {
         loop {
             self.push_on();
             let left = deadline.saturating_duration_since(Instant::now());
-            if (self.ending.is_empty() && !self.strays) || left.is_zero() {
+            self.adoptions.look();
+            let is_done = self.ending.is_empty() && !self.strays && self.adoptions.is_done();
+            if is_done || left.is_zero() {
                 break;
             }
             let mut watched: Vec<_> = self.ending.iter().map(Ending::watch).collect();
-            let pause = self.stray_pause().unwrap_or(LOOK_AGAIN).min(left);
+            let pauses = self.stray_pause().into_iter().chain(self.adoptions.pause());
+            let pause = pauses.min().unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN).min(left);
             match poll(&mut watched, Some(&timespec(pause))) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 // It cannot be waited for; what lives at this moment is what is left.
@@ -407,7 +421,8 @@ impl Keep {
         }
         let strays = self.stray_children().into_iter();
         let strays = strays.filter_map(|stray| survivor(stray.as_raw_nonzero().get()));
-        self.ending.iter().flat_map(Ending::survivors).chain(strays).collect()
+        let left = strays.chain(self.adoptions.survivors());
+        self.ending.iter().flat_map(Ending::survivors).chain(left).collect()
     }
 }
 

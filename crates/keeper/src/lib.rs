@@ -6,6 +6,7 @@
 //!
 //! It is the only crate with `unsafe`. It knows nothing of MCP or screens.
 
+mod adopted;
 mod bounds;
 mod client;
 mod control;
@@ -18,13 +19,15 @@ pub mod log;
 pub mod memory;
 mod message;
 mod pane;
+mod peer;
 mod spawn;
 mod status;
 
 pub use client::{END_PATIENCE, Keeper, Life, PATIENCE, connect, is_listened_at, launch};
-pub use detach::start_server;
+pub use detach::{Said, start_server};
 pub use keep::{Options, WANTED, run};
 pub use message::Survivor;
 pub use pane::{Pane, PaneEvent};
+pub use peer::{PeerLife, peer_life};
 pub use spawn::{Program, Size, SpawnError, SpawnFault};
 pub use status::{Exit, Status};

@@ -48,6 +48,13 @@ impl Pane {
         self.master.as_fd()
     }
 
+    /// The program's terminal, by its major and minor number; `None` where it has none.
+    pub fn terminal(&self) -> Option<(u32, u32)> {
+        let path = rustix::pty::ptsname(&self.master, Vec::new()).ok()?;
+        let device = rustix::fs::stat(path.as_c_str()).ok()?.st_rdev;
+        Some((rustix::fs::major(device), rustix::fs::minor(device)))
+    }
+
     /// Readable when the status may have changed; hung up when the init is gone.
     pub fn events(&self) -> BorrowedFd<'_> {
         self.control.as_fd()
@@ -81,7 +88,7 @@ impl Pane {
     }
 
     /// Whether the init is gone.
-    pub(crate) fn is_abandoned(&self) -> bool {
+    pub fn is_abandoned(&self) -> bool {
         let mut watched = [PollFd::new(&self.control, PollFlags::empty())];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         let gone = PollFlags::HUP | PollFlags::ERR;

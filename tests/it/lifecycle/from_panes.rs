@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use patterm_host::registry::Entry;
+use patterm_host::{Project, START_METHOD};
 use rustix::process::Signal;
 
 use crate::processes::desk::{Desk, until};
@@ -165,4 +166,44 @@ fn where_a_keeper_lives_it_alone_starts_the_server() {
     assert!(!wanted.exists());
     place.run(&["send", pane.trim(), "x"]);
     place.run(&["kill"]);
+}
+
+/// It is not started in the pane instead, where it would end with that.
+#[test]
+fn why_a_server_cannot_be_started_from_a_pane_is_told() {
+    let place = Place::new();
+    let other = place.folder("other");
+    place.run(&["serve"]);
+    // Where its state should be there is a file.
+    let key = Project::of(&other).unwrap().key().to_owned();
+    let state = place.state().path().with_file_name(key);
+    std::fs::write(state, "").unwrap();
+    let script = format!(
+        "stty cols 1000; cd {}; {} run -- true; echo said $?; sleep 1000",
+        other.display(),
+        place.binary().display()
+    );
+    let pane = place.run(&["run", "--", "sh", "-c", &script]);
+    place.run(&["wait", pane.trim(), "in whose pane this runs cannot start that of"]);
+    place.run(&["wait", pane.trim(), "^said 1"]);
+}
+
+/// More starts wait for a lock than a server has threads for work that waits.
+#[test]
+fn starts_of_other_servers_that_wait_for_a_lock_keep_no_call_from_being_answered() {
+    let place = Place::new();
+    let other = place.folder("other");
+    let server = place.serve();
+    let key = Project::of(&other).unwrap().key().to_owned();
+    let starting =
+        std::fs::File::create(place.path(&format!("run/patterm/{key}.starting"))).unwrap();
+    starting.lock().unwrap();
+    let mut asking = Desk::at(&server.socket());
+    for n in 0..100 {
+        asking.peer.ask(n, START_METHOD, serde_json::json!({"folder": other}));
+    }
+    // It takes such a thread, and is asked for after them on the same connection.
+    let spawned =
+        asking.peer.answer("spawn", "spawn_process", serde_json::json!({"argv": ["cat"]}));
+    assert_eq!(spawned["result"]["status"], "running", "{spawned}");
 }

@@ -1,6 +1,7 @@
 //! Whose doing it is what somebody in a pane does: the kernel says in which one he runs, and nothing he
 //! says of himself makes him more than its owner.
 
+use patterm_host::Project;
 use patterm_wire::view;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -13,6 +14,10 @@ struct Team {
     place: Place,
     server: Spawned,
     lead: String,
+    lead_token: String,
+    /// Of another agent, which is not below the first.
+    mate: String,
+    mate_token: String,
     agent: Desk,
     person: Desk,
     /// A person's pane, which repeats what is typed into it.
@@ -24,13 +29,16 @@ impl Team {
         let place = Place::new();
         let mut issuing = place.serve_in_process();
         let (lead, token) = issuing.agent("lead", None);
+        let (mate, mate_token) = issuing.agent("mate", None);
         issuing.stop();
         let server = place.serve();
         let mut agent = Desk::at(&server.socket());
         agent.peer.greet(&token.reveal(), None);
         let mut person = Desk::at(&server.socket());
         let persons = person.run(&["cat"]);
-        Self { lead: lead.id.to_string(), place, server, agent, person, persons }
+        let (lead, mate) = (lead.id.to_string(), mate.id.to_string());
+        let (lead_token, mate_token) = (token.reveal(), mate_token.reveal());
+        Self { place, server, lead, lead_token, mate, mate_token, agent, person, persons }
     }
 
     /// Runs a script in a shell of the agent's that knows no token.
@@ -218,4 +226,164 @@ fn an_agent_is_no_person_in_another_project_either() {
     let own = id_of(&team.person.ok("spawn_process", arguments));
     team.person.wait(&own, "It is shown this once");
     let _ = place.patterm(&["kill"]).current_dir(&other).output();
+}
+
+/// A script that passes for the keeper of a project whose server takes every process for a person's.
+const FALSE_KEEPER: &str = r#"
+python3 - "$2" << 'END' &
+import json, os, socket, sys
+folder = os.path.dirname(sys.argv[1])
+key = os.path.basename(sys.argv[1]).removesuffix('.keeper')
+os.makedirs(folder, mode=0o700)
+server = socket.socket(socket.AF_UNIX)
+server.bind(folder + '/1.sock')
+server.listen()
+entry = {'pid': os.getpid(), 'socket': folder + '/1.sock', 'project': os.environ['FALSE'], 'key': key,
+         'patterm': '0.1.1', 'started_at': 1}
+with open(folder + '/' + key + '.json', 'w', opener=lambda *a: os.open(*a, 0o600)) as file:
+    json.dump(entry, file)
+open('listens', 'w')
+while True:
+    connection, _ = server.accept()
+    connection.recv(65536)
+    connection.sendall(b'{"jsonrpc":"2.0","id":1,"result":{"person":true}}\n')
+END
+until test -e listens; do sleep 0.01; done
+PATTERM token new own; echo said $?
+PATTERM send PERSONS typed; echo sent $?
+sleep 1000
+"#;
+
+/// Its command line is its own to choose, and so is who answers for the project that it names.
+#[test]
+fn a_process_in_an_agents_pane_that_passes_for_a_keeper_is_the_agents_all_the_same() {
+    let mut team = Team::new();
+    let project = Project::of(&team.place.folder("false")).unwrap();
+    let script = FALSE_KEEPER.replace("PERSONS", &team.persons);
+    std::fs::write(team.place.path("project/keeper"), team.with_binary(&script)).unwrap();
+    let socket = team.place.path("false/patterm").join(format!("{}.keeper", project.key()));
+    let shell = team.in_its_shell(&format!(
+        "FALSE={} sh keeper --socket {}",
+        project.root().display(),
+        socket.display()
+    ));
+    team.person.wait(&shell, "only a person");
+    team.person.wait(&shell, "said 1");
+    team.person.wait(&shell, "is neither you nor below you");
+    team.person.wait(&shell, "sent 1");
+    team.assert_no_tokens();
+}
+
+/// The same from an agent's pane of another project: all keepers above a process are asked.
+#[test]
+fn nor_does_it_make_an_agent_a_person_in_another_project() {
+    let mut team = Team::new();
+    let project = Project::of(&team.place.folder("false")).unwrap();
+    let other = team.place.folder("other");
+    let in_other = |arguments: &[&str]| {
+        let output = team.place.patterm(arguments).current_dir(&other).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    in_other(&["serve"]);
+    let script = FALSE_KEEPER.replace("PATTERM send PERSONS typed; echo sent $?", "");
+    std::fs::write(other.join("keeper"), team.with_binary(&script)).unwrap();
+    let socket = team.place.path("false/patterm").join(format!("{}.keeper", project.key()));
+    let line = format!(
+        "cd {}; FALSE={} sh keeper --socket {}",
+        other.display(),
+        project.root().display(),
+        socket.display()
+    );
+    let arguments = team.shell(&line);
+    let shell = id_of(&team.agent.ok("spawn_process", arguments));
+    team.person.wait(&shell, "only a person");
+    team.person.wait(&shell, "said 1");
+    assert_eq!(in_other(&["token", "ls", "--json"]), "[]\n");
+    in_other(&["kill"]);
+}
+
+#[test]
+fn an_agents_token_is_refused_in_the_pane_of_another_agent() {
+    let mut team = Team::new();
+    let script = format!(
+        "import socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.connect('{}')\n\
+         s.sendall(b'{{\"patterm_identity\":\"' + sys.argv[1].encode() + b'\"}}\\n')\n\
+         s.sendall(b'{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"whoami\",\"params\":{{}}}}\\n')\n\
+         print(s.makefile().readline())\n",
+        team.server.socket().display()
+    );
+    std::fs::write(team.place.path("project/who.py"), script).unwrap();
+    let (lead, mate) = (team.lead.clone(), team.mate.clone());
+    let line = format!(
+        "stty cols 1000; python3 who.py {}; python3 who.py {}; echo asked; sleep 1000",
+        team.lead_token, team.mate_token
+    );
+    let shell = team.in_its_shell(&line);
+    team.person.wait(&shell, "asked");
+    let said = team.person.raw(&shell);
+    assert!(said.contains(&format!("\"process_id\":\"{lead}\"")), "{said}");
+    assert!(said.contains("other_process") && said.contains(&format!("is {mate}'s")), "{said}");
+    assert!(!said.contains(&format!("\"process_id\":\"{mate}\"")), "{said}");
+    // Outside of all panes, and in a person's, a token is all that counts.
+    let mut outside = Desk::at(&team.server.socket());
+    outside.peer.greet(&team.mate_token, None);
+    assert_eq!(outside.ok("whoami", json!({}))["process_id"], json!(mate));
+    let line =
+        format!("stty cols 1000; python3 who.py {}; echo asked; sleep 1000", team.mate_token);
+    let arguments = team.shell(&line);
+    let persons = id_of(&team.person.ok("spawn_process", arguments));
+    team.person.wait(&persons, "asked");
+    let said = team.person.raw(&persons);
+    assert!(said.contains(&format!("\"process_id\":\"{mate}\"")), "{said}");
+}
+
+/// A daemon that kills the keeper and then its own pane's init: nothing above it says any more that an
+/// agent started it.
+const DAEMON: &str = r#"
+import os, signal, subprocess, sys, time
+def parent(pid):
+    return int(open(f'/proc/{pid}/stat').read().rsplit(')', 1)[1].split()[1])
+if sys.argv[1:] == []:
+    if os.fork(): os._exit(0)
+    os.setsid()
+    if os.fork(): os._exit(0)
+    null = os.open('/dev/null', os.O_RDWR)
+    for stream in (0, 1, 2): os.dup2(null, stream)
+    names = ('PATH', 'HOME', 'XDG_RUNTIME_DIR', 'XDG_STATE_HOME')
+    os.execve(sys.executable, [sys.executable, __file__, 'go'], {n: os.environ[n] for n in names})
+init = os.getpid()
+while open(f'/proc/{init}/comm').read() != 'patterm-init\n':
+    below, init = init, parent(init)
+keeper = parent(init)
+os.kill(keeper, signal.SIGKILL)
+while parent(init) == keeper: time.sleep(0.01)
+os.kill(init, signal.SIGKILL)
+while parent(below) == init: time.sleep(0.01)
+made = subprocess.run(['BINARY', 'token', 'new', 'own'], capture_output=True, text=True)
+with open('made.new', 'w') as file: file.write(f'said {made.returncode}: {made.stderr}')
+os.rename('made.new', 'made')
+"#;
+
+/// As a daemon, and where it has the pane's terminal.
+#[test]
+fn what_an_agents_pane_left_behind_when_its_init_was_killed_is_no_person() {
+    for script in ["python3 daemon.py; sleep 1000", "python3 daemon.py go; sleep 1000"] {
+        let mut team = Team::new();
+        let daemon = DAEMON.replace("BINARY", &team.place.binary().display().to_string());
+        std::fs::write(team.place.path("project/daemon.py"), daemon).unwrap();
+        let shell = team.in_its_shell(script);
+        let made = team.place.path("project/made");
+        let said = until("it asked", || std::fs::read_to_string(&made).ok());
+        assert!(said.starts_with("said 1") && said.contains("only a person"), "{said}");
+        until("the pane is lost", || {
+            (team.person.status(&shell)["status"] == "lost").then_some(())
+        });
+        // A person's pane is a person's as before.
+        let arguments = team.shell("PATTERM token ls --json; echo listed $?; sleep 1000");
+        let own = id_of(&team.person.ok("spawn_process", arguments));
+        team.person.wait(&own, "listed 0");
+        let said = team.person.raw(&own);
+        assert!(said.contains("[]"), "{said}");
+    }
 }

@@ -174,6 +174,40 @@ fn an_agent_sees_what_is_left_for_it() {
 }
 
 #[test]
+fn an_agent_neither_takes_nor_lays_down_a_name_by_which_tools_are_shown() {
+    let (_place, server) =
+        trusted(&everything("agents = { lead = ['slow'], intern = ['echo'], twin-2 = ['slow'] }"));
+    let shown = |desk: &mut Desk| {
+        let mut names = tools_of(&mut desk.peer);
+        names.retain(|name| name.starts_with("all__"));
+        names
+    };
+    let (intern, token) = server.agent("intern", None);
+    let mut agent = Desk::of_agent(&server, &token);
+    let id = intern.id.to_string();
+    assert_eq!(shown(&mut agent), ["all__echo"]);
+    let mut refused = |tool: &str, arguments: Value| {
+        let why = agent.refused("not_owner", tool, arguments);
+        assert!(why.contains("only a person"), "{why}");
+    };
+    refused("rename_process", json!({"process_id": id, "name": "free"}));
+    refused("rename_process", json!({"process_id": id, "name": "lead"}));
+    refused("spawn_agent", json!({"agent": "claude", "name": "lead"}));
+    // One that is taken would get the number.
+    refused("spawn_agent", json!({"agent": "claude", "name": "twin"}));
+    // What it starts under a free name is left no more than it is itself.
+    let (_, token) = server.agent("free", Some(&intern.id));
+    assert_eq!(shown(&mut Desk::of_agent(&server, &token)), ["all__echo"]);
+    // Other names are free, and a person gives any.
+    let (worker, token) = server.agent("worker", None);
+    let mut agent = Desk::of_agent(&server, &token);
+    agent.ok("rename_process", json!({"process_id": worker.id.as_str(), "name": "builder"}));
+    let lead = json!({"process_id": worker.id.as_str(), "name": "lead"});
+    Desk::of(&server).ok("rename_process", lead);
+    assert_eq!(shown(&mut agent), ["all__slow"]);
+}
+
+#[test]
 fn progress_and_cancels_find_their_call() {
     let (place, server) = trusted(&everything(""));
     let mut one = server.connect(SOCKET);

@@ -140,7 +140,7 @@ impl Host {
     }
 
     /// The entry of a declared process.
-    pub(super) fn declared_entry(&self, name: &str) -> Option<Process> {
+    pub(crate) fn declared_entry(&self, name: &str) -> Option<Process> {
         let is_it = |process: &Process| process.declared.as_ref().is_some_and(|d| d.name == name);
         self.processes.all().into_iter().find(is_it)
     }

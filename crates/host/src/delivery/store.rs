@@ -173,12 +173,6 @@ impl Deliveries {
         Some(delivery)
     }
 
-    /// Whether a text is on its way to a process.
-    pub(crate) fn has_open(&self, id: &ProcessId) -> bool {
-        let open = |known: &Delivery| known.to == *id && known.stage != Stage::Done;
-        self.table().deliveries.iter().any(open)
-    }
-
     /// All that are known, oldest first. One that is not the next for its process waits for what
     /// the next waits for.
     pub(crate) fn all(&self) -> Vec<Delivery> {

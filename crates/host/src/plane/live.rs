@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use patterm_keeper::Pane;
@@ -66,6 +66,8 @@ pub(crate) struct Live {
     pub(crate) run: u64,
     /// Its pane; `None` for a life that was over before this server began and whose keeper is gone.
     pub(crate) pane: Option<Arc<Pane>>,
+    /// Its init and the process above that, as they were when first asked for.
+    init: OnceLock<(i32, Option<i32>)>,
     pub(crate) log: log::Reader,
     screen: Mutex<Screen>,
     pub(super) input: Mutex<Input>,
@@ -119,6 +121,7 @@ impl Live {
             id,
             run,
             pane,
+            init: OnceLock::new(),
             log,
             screen: Mutex::new(screen),
             input: Mutex::default(),
@@ -271,6 +274,29 @@ impl Live {
     /// How its program stands, as its init wrote it down.
     pub(crate) fn status(&self) -> Option<patterm_keeper::Status> {
         self.pane.as_ref()?.status().ok().flatten()
+    }
+
+    /// The process that gathers all it starts, as long as that lives.
+    pub(crate) fn init(&self) -> Option<i32> {
+        // Afterwards the number may be another's.
+        if self.progress.borrow().empty {
+            return None;
+        }
+        if let Some((init, _)) = self.init.get() {
+            return Some(*init);
+        }
+        let init = self.status()?.init;
+        Some(self.init.get_or_init(|| (init, tree::parent_of(init))).0)
+    }
+
+    /// Whether its init was killed before it had ended everything below it, and the keeper was not
+    /// above it to end the rest: what ran there may run on, where nothing says that it did.
+    pub(crate) fn is_left_behind(&self, keeper: Option<i32>) -> bool {
+        let above = self.init.get().and_then(|(_, above)| *above);
+        let is_gathered = above.is_some() && above == keeper;
+        // Looked at where it is seen at once: the reader may be told of it in a moment only.
+        let is_gone = self.pane.as_ref().is_some_and(|pane| pane.is_abandoned());
+        is_gone && !is_gathered && self.status().is_some_and(|status| !status.empty)
     }
 
     /// Waits until an end that was seen is written down as well: whoever hears of it and asks for

@@ -109,10 +109,14 @@ pub struct ToolFilter {
 }
 
 impl ToolFilter {
-    /// Whether a tool is shown to an agent that goes by these names.
-    pub fn shows_to(&self, tool: &str, agent: &[&str]) -> bool {
-        let named = agent.iter().find_map(|name| self.agents.get(*name));
-        let left = named.or_else(|| self.agents.get(OTHERS));
+    /// Whether a tool is shown to an agent that goes by these names. Where nothing is said of it, nor
+    /// of others, it is shown what the nearest agent above it is: an agent does not get around what is
+    /// left for it by starting another one.
+    pub fn shows_to(&self, tool: &str, agent: &[String], above: &[Vec<String>]) -> bool {
+        let named = |names: &[String]| names.iter().find_map(|name| self.agents.get(name));
+        let left = named(agent)
+            .or_else(|| self.agents.get(OTHERS))
+            .or_else(|| above.iter().find_map(|names| named(names)));
         let left = left.is_none_or(|left| left.iter().any(|pattern| fits(pattern, tool)));
         left && self.all.shows(tool)
     }
@@ -440,9 +444,24 @@ mod tests {
                 .into(),
         };
         assert!(filter.all.shows("write_file") && !filter.all.shows("write_secret"));
-        assert!(filter.shows_to("read_file", &["reviewer", "claude"]));
-        assert!(!filter.shows_to("write_file", &["reviewer", "claude"]));
-        assert!(!filter.shows_to("read_file", &["builder", "claude"]));
-        assert!(ToolFilter::default().shows_to("anything", &["x"]));
+        let names = |name: &str| vec![name.to_owned(), "claude".to_owned()];
+        assert!(filter.shows_to("read_file", &names("reviewer"), &[]));
+        assert!(!filter.shows_to("write_file", &names("reviewer"), &[]));
+        assert!(!filter.shows_to("read_file", &names("builder"), &[]));
+        assert!(!filter.shows_to("read_file", &names("builder"), &[names("reviewer")]));
+        assert!(ToolFilter::default().shows_to("anything", &names("x"), &[]));
+    }
+
+    #[test]
+    fn what_an_agent_starts_is_left_no_more_than_the_agent_where_nothing_is_said_of_it() {
+        let names = |name: &str| vec![name.to_owned()];
+        let agents = [("intern", "read"), ("lead", "write")];
+        let agents = agents.map(|(name, tool)| (name.to_owned(), vec![tool.to_owned()])).into();
+        let filter = ToolFilter { all: Tools::default(), agents };
+        assert!(filter.shows_to("write", &names("helper"), &[]), "nothing is said of it");
+        let above = [names("helper"), names("intern"), names("lead")];
+        assert!(filter.shows_to("read", &names("helper-2"), &above));
+        assert!(!filter.shows_to("write", &names("helper-2"), &above));
+        assert!(filter.shows_to("write", &names("lead"), &above), "it has a place of its own");
     }
 }

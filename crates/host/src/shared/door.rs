@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 
 use crate::caller::Caller;
 use crate::host::Host;
+use crate::process::Process;
 
 /// How long a list of tools waits for servers whose tools are not known from an earlier life either;
 /// those that take longer are told of when they are there. A second more than the probe has: a server
@@ -199,17 +200,18 @@ impl Door {
 
     /// Those that this caller may see.
     fn shown(&self, tools: Vec<SharedTool>) -> Vec<SharedTool> {
-        let process = self.caller.process().and_then(|id| self.host.processes.get(id));
-        let names: Option<Vec<String>> = process.map(|process| {
+        let names = |process: &Process| -> Vec<String> {
             let preset = process.agent.as_ref().map(|agent| agent.preset.clone());
-            std::iter::once(process.name).chain(preset).collect()
-        });
-        let names: Option<Vec<&str>> =
-            names.as_ref().map(|names| names.iter().map(String::as_str).collect());
+            std::iter::once(process.name.clone()).chain(preset).collect()
+        };
+        let processes = &self.host.processes;
+        let process = self.caller.process().and_then(|id| processes.get(id));
+        let line = std::iter::successors(process, |process| processes.agent_above(process));
+        let line: Vec<Vec<String>> = line.map(|process| names(&process)).collect();
         let shown = |tool: &SharedTool| {
             let filter = self.host.shared.filter(&tool.server);
-            match &names {
-                Some(names) => filter.shows_to(&tool.tool, names),
+            match line.split_first() {
+                Some((agent, above)) => filter.shows_to(&tool.tool, agent, above),
                 None => filter.all.shows(&tool.tool),
             }
         };

@@ -89,6 +89,18 @@ impl Shared {
         self.named().servers.get(server).map(|server| server.tools.clone()).unwrap_or_default()
     }
 
+    /// The name by which a server shows its tools that a process could have once it is given this
+    /// one: the same, or that with a number behind it, which it gets where the name is taken.
+    pub(crate) fn filtered_name(&self, given: &str) -> Option<String> {
+        let named = self.named();
+        let keys = || named.servers.values().flat_map(|server| server.tools.agents.keys());
+        let is_numbered = |key: &&String| {
+            let number = key.strip_prefix(given).and_then(|rest| rest.strip_prefix('-'));
+            number.is_some_and(|number| number.parse::<u64>().is_ok())
+        };
+        keys().find(|key| *key == given).or_else(|| keys().find(is_numbered)).cloned()
+    }
+
     /// How they stand, those that cannot be run among them.
     pub(crate) fn status(&self) -> Vec<Server> {
         let mut all: Vec<_> = self

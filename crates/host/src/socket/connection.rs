@@ -20,7 +20,7 @@ use crate::host::Host;
 use crate::limits::{
     ENDING_GRACE, FAIR_TURN, NOTICES, OUTBOX_BYTES, READ_BYTES, SHUTDOWN_GRACE, UNREAD_PATIENCE,
 };
-use crate::standpoint::{Peer, Place};
+use crate::standpoint::{Peer, Place, Placing};
 use crate::tools::{ErrorKind, ToolError};
 
 /// How long the last answers of a connection that ends may take to be read.
@@ -30,12 +30,16 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 pub(super) struct Connection {
     host: Arc<Host>,
     stream: UnixStream,
-    /// Where the client speaks from.
+    /// The look at where the client speaks from, until its first message.
+    placing: Option<Placing>,
+    /// Where it speaks from.
     place: Place,
     decoder: Decoder,
     /// The decoder may hold a whole message that was not served yet.
     waiting: bool,
     outbox: Outbox,
+    /// The first message, until it is known who calls.
+    first: Option<Vec<u8>>,
     /// Made at the first message, when it is known who calls.
     dispatch: Option<Dispatch>,
     calls: Calls,
@@ -74,12 +78,12 @@ impl Connection {
     pub(super) async fn serve(stream: UnixStream, host: Arc<Host>) {
         let (notices, mut incoming) = mpsc::channel(NOTICES);
         // At once: a process that connects and ends must not be forgotten before it is looked at.
-        let peer = Peer::of(stream.peer_cred().ok().and_then(|peer| peer.pid()));
-        let place = host.place(peer).await;
+        let placing = host.begin_to_place(Peer::of(&stream));
         let mut connection = Self {
             decoder: Decoder::new(host.limits.message_bytes),
             waiting: false,
             outbox: Outbox::default(),
+            first: None,
             dispatch: None,
             calls: Calls::default(),
             notices,
@@ -87,7 +91,8 @@ impl Connection {
             leaving: false,
             wish: None,
             stream,
-            place,
+            placing: Some(placing),
+            place: Place::Nowhere,
             host,
         };
         let mut served = connection.run(&mut incoming).await;
@@ -109,13 +114,16 @@ impl Connection {
         let shutdown = self.host.shutdown.clone();
         let mut scratch = vec![0; READ_BYTES];
         loop {
+            if let Some(first) = self.first.take() {
+                self.begin(&first).await;
+                if self.wish.is_some() {
+                    return Ok(());
+                }
+            }
             self.outbox.flush(&self.stream)?;
             let room = self.outbox.len() < OUTBOX_BYTES;
             if room && self.waiting && self.ending.is_none() {
                 self.serve_waiting();
-                if self.wish.is_some() {
-                    return Ok(());
-                }
                 tokio::task::consume_budget().await;
                 continue;
             }
@@ -179,7 +187,7 @@ impl Connection {
     fn serve_waiting(&mut self) {
         for _ in 0..FAIR_TURN {
             let enough = self.outbox.len() >= OUTBOX_BYTES;
-            if self.ending.is_some() || self.wish.is_some() || enough {
+            if self.ending.is_some() || self.first.is_some() || enough {
                 return;
             }
             let Some(frame) = self.decoder.next_frame() else {
@@ -202,21 +210,33 @@ impl Connection {
         match served {
             Served::Answer(body) => self.write(&body),
             Served::Nothing => {}
-            Served::First(body) => self.first(&body),
+            Served::First(body) => self.first = Some(body),
         }
     }
 
     /// Serves the first message, which may be a greeting.
-    fn first(&mut self, body: &[u8]) {
+    async fn begin(&mut self, body: &[u8]) {
         let first = greeting::read(body, &self.host);
-        let is_proven = matches!(first, FirstLine::From(Caller::Process(_)));
-        if self.place == Place::Nowhere && !is_proven {
-            let message = "it cannot be told where this connection comes from: its process ended \
-                           before it was served, or runs in a pane that is not known; connect again";
-            return self.refuse(&ErrorObject::new(GREETING_REFUSED, message));
+        if let Some(placing) = self.placing.take() {
+            self.place = placing.place().await;
+        }
+        match (&first, &self.place) {
+            // A token says who it is. Nothing but the pane of another agent says otherwise.
+            (FirstLine::From(Caller::Process(id)), Place::Agents(other)) if other != id => {
+                return self.refuse(&greeting::not_theirs(id, other));
+            }
+            (FirstLine::From(Caller::Process(_)) | FirstLine::Refused(_), _) => {}
+            (_, Place::Nowhere) => {
+                let message = "it cannot be told where this connection comes from: its process \
+                               ended before it was served, or runs in a pane that is not known; \
+                               connect again";
+                return self.refuse(&ErrorObject::new(GREETING_REFUSED, message));
+            }
+            _ => {}
         }
         let caller = match first {
             FirstLine::From(caller) => {
+                let is_proven = matches!(caller, Caller::Process(_));
                 let caller = if is_proven { caller } else { self.placed(caller) };
                 self.decoder.forget_framing();
                 self.dispatch = Some(self.dispatch_for(caller));

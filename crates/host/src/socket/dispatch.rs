@@ -412,24 +412,28 @@ impl Dispatch {
     fn start(&self, params: Option<&RawValue>) -> Answer {
         let wish = serde_json::from_str::<StartWish>(params.map_or("{}", |params| params.get()));
         let host = self.host.clone();
+        let is_person = self.is_person();
         Box::pin(async move {
-            let wish =
+            let mut wish =
                 wish.map_err(|e| ErrorObject::invalid_params(format!("`folder` is a path: {e}")))?;
-            let work = tokio::task::spawn_blocking(move || host.start_elsewhere(&wish));
-            let entry = work.await.map_err(broken)?;
-            to_json(&entry.map_err(|e| ToolError::new(ErrorKind::Unavailable, e).into_rpc())?)
+            if !is_person {
+                wish.leave_limits_as_they_are();
+            }
+            let entry = host.start_elsewhere(wish).await;
+            match entry.map_err(|e| ToolError::new(ErrorKind::Unavailable, e).into_rpc())? {
+                Some(entry) => to_json(&entry),
+                // As an older server says it: the client starts it itself.
+                None => Err(ErrorObject::method_not_found(START_METHOD)),
+            }
         })
     }
 
     /// Tells another project's server whether a process runs in a person's pane here.
     fn tell_place(&self, params: Option<&RawValue>) -> Answer {
-        let asked = serde_json::from_str::<Asked>(params.map_or("{}", |params| params.get()));
-        let answer = match asked {
-            Ok(Asked { line }) => {
-                to_json(&Placed { person: self.host.is_in_a_persons_pane(&line) })
-            }
-            Err(e) => Err(ErrorObject::invalid_params(format!("`line` is a list of ids: {e}"))),
-        };
+        let asked = Asked::read(params.map_or("{}", |params| params.get()));
+        let answer = asked.and_then(|Asked { line }| {
+            to_json(&Placed { person: self.host.is_in_a_persons_pane(&line) })
+        });
         Box::pin(std::future::ready(answer))
     }
 
@@ -560,13 +564,18 @@ impl Dispatch {
         self.for_a_person("brings back what ran", detached)
     }
 
+    /// Whether what is asked for here can be a person's wish.
+    fn is_person(&self) -> bool {
+        self.caller.process().is_none() && self.place.may_be_a_persons()
+    }
+
     /// Does what only people may have done.
     fn for_a_person(
         &self,
         what: &'static str,
         work: impl Future<Output = Result<String, ErrorObject>> + Send + 'static,
     ) -> Answer {
-        let is_person = self.caller.process().is_none() && self.place.may_be_a_persons();
+        let is_person = self.is_person();
         Box::pin(async move {
             if !is_person {
                 let message = format!("only a person {what}; ask for attention instead");

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::error::{ErrorKind, ToolError};
 use super::tool::Call;
 use crate::activity::Verdict;
+use crate::caller::Caller;
 use crate::host::Host;
 use crate::life::{no_output, no_such_process};
 use crate::plane::Live;
@@ -264,6 +265,29 @@ pub(super) fn label(given: &str) -> Result<&str, ToolError> {
         && !name.chars().any(char::is_control);
     let why = format_args!("takes 1 to {NAME_CHARS} characters, none of them control");
     fits.then_some(name).ok_or_else(|| ToolError::invalid("name", why))
+}
+
+/// Whether the caller may give a process a name, and take from it the one it had. What a project shows
+/// to agents by their names is a person's to give and to take.
+pub(super) fn check_name(
+    call: &Call,
+    name: &str,
+    before: Option<&str>,
+    preset: Option<&str>,
+) -> Result<(), ToolError> {
+    let shared = &call.host.shared;
+    let given = shared.filtered_name(name);
+    let taken = before.filter(|before| shared.filtered_name(before).as_deref() == Some(before));
+    // By the name of its preset it is known in any case.
+    let mut keys = given.iter().map(String::as_str).chain(taken).filter(|key| preset != Some(key));
+    let is_person = call.caller.process().is_none() && call.caller != Caller::Elsewhere;
+    let Some(key) = keys.next().filter(|_| !is_person) else { return Ok(()) };
+    let message = format!(
+        "`{key}` is a name by which a shared server shows its tools ([servers.*.agents]): only a \
+         person gives it to a process, or takes it away; use another name, or ask with \
+         request_human_attention"
+    );
+    Err(ToolError::new(ErrorKind::NotOwner, message))
 }
 
 /// A folder as callers give it: relative to the project.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::ToolError;
-use super::process::{label, own};
+use super::process::{check_name, label, own};
 use super::tool::{Call, Effect, Loading, Tool};
 use crate::life::no_such_process;
 
@@ -29,7 +29,8 @@ impl Tool for RenameProcess {
     const TITLE: &'static str = "Rename a process";
     const DESCRIPTION: &'static str = "Gives a process another name. A name already taken gets a \
         number.";
-    const HELP: &'static str = "Ids never change; use them, not labels, in calls.";
+    const HELP: &'static str = "Ids never change; use them, not labels, in calls. Names in \
+        [servers.*.agents] are a person's to give.";
     const EFFECT: Effect = Effect::Sets;
     const LOADING: Loading = Loading::OnSearch("rename a process");
     type Args = Args;
@@ -38,6 +39,8 @@ impl Tool for RenameProcess {
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
         let process = own(&call, &args.process_id)?;
         let name = label(&args.name)?;
+        let preset = process.agent.as_ref().map(|agent| agent.preset.as_str());
+        check_name(&call, name, Some(&process.name), preset)?;
         let renamed = call.host.processes.rename(&process.id, name)?;
         let renamed = renamed.ok_or_else(|| no_such_process(&args.process_id, &call.host))?;
         Ok(Answer { name: renamed.name })

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::error::ToolError;
-use super::process::{Started, folder, label};
+use super::process::{Started, check_name, folder, label};
 use super::tool::{Call, Effect, Loading, Tool};
 use crate::agents::NewAgent;
 use crate::delivery::check_text;
@@ -41,6 +41,7 @@ impl Tool for SpawnAgent {
 
     async fn call(args: Args, call: Call) -> Result<Started, ToolError> {
         let name = args.name.as_deref().map(label).transpose()?.map(str::to_owned);
+        check_name(&call, name.as_deref().unwrap_or(&args.agent), None, Some(&args.agent))?;
         let instructions = args.agent_instructions.as_deref().filter(|text| !text.is_empty());
         let instructions =
             instructions.map(|text| check_text("agent_instructions", text)).transpose()?;

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::error::ToolError;
-use super::process::{Started, folder, label};
+use super::process::{Started, check_name, folder, label};
 use super::tool::{Call, Effect, Loading, Tool};
 use crate::life::{NewProcess, SIZE};
 use crate::process::{Kind, Recipe};
@@ -109,6 +109,10 @@ async fn start_preset(args: Args, call: Call) -> Result<Started, ToolError> {
         return Err(ToolError::invalid(field, why));
     }
     let name = args.name.as_deref().map(label).transpose()?.map(str::to_owned);
+    if let Some(name) = &name {
+        let before = call.host.declared_entry(&preset).map(|process| process.name);
+        check_name(&call, name, before.as_deref(), None)?;
+    }
     let work = call.detached(|host| async move {
         let started = host.start_preset(&preset).await?;
         let renamed = match name {
