@@ -57,8 +57,8 @@ fn new(options: &NewToken) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is said of servers that there are not: a token may be made before its server, and a slip of the
-/// pen looks the same.
+/// A warning about servers that do not exist: a token may be made before its server, and a mistyped name
+/// looks the same.
 fn unknown_servers(named: &[String]) -> anyhow::Result<Option<String>> {
     let is_of_ours = |name: &String| {
         [OWN, BOTS].contains(&name.as_str()) || name.starts_with(&format!("{BOTS}/"))

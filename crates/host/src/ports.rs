@@ -15,8 +15,8 @@ const MOST_SEEN: usize = 100;
 /// Bytes looked at in one go.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Output that is looked at before anybody asks: a server prints its address when it starts, and who asks
-/// for the first time should get it.
+/// Output that is looked at without a request: a server prints its address when it starts, and the first
+/// request should find it.
 const FIRST_BYTES: u64 = 64 << 10;
 
 /// How much of a line that is not ended yet is kept for the next look.

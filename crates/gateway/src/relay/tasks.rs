@@ -16,8 +16,8 @@ const LIST: &str = "tasks/list";
 /// What the methods of tasks begin with.
 const PREFIX: &str = "tasks/";
 
-/// Tasks whose callers are remembered in one session. The oldest are forgotten first, and are then
-/// nobody's: more than any server keeps.
+/// Tasks whose callers are remembered in one session: more than a server keeps. The oldest are forgotten
+/// first, and no caller reaches them then.
 const TASKS: usize = 10_000;
 
 /// The callers of tasks, by the server's ids.

@@ -142,7 +142,7 @@ pub enum PadError {
 }
 
 impl PadError {
-    /// The same for whoever wanted to remove a pad, and not to write it; `others` are those there are.
+    /// The same for a caller that wanted to remove a pad, not to write it; `others` are those there are.
     pub(crate) fn of_removal(self, others: Vec<PadName>) -> Self {
         match self {
             Self::Gone(name) => Self::NotFound { name, others },

@@ -31,8 +31,8 @@ pub(crate) const MARK_BYTES: u64 = 8 << 30;
 /// is told of it.
 const USAGE_AGE: Duration = Duration::from_millis(250);
 
-/// Lines, and bytes of them, that are copied with the screen locked: whoever looks at it meanwhile, the
-/// thread that answers everybody included, waits for about a millisecond.
+/// Lines, and bytes of them, that are copied with the screen locked: other readers of the screen, the
+/// thread that answers calls among them, wait for about a millisecond.
 const LINES_AT_ONCE: usize = 4096;
 const LINE_BYTES_AT_ONCE: usize = 1 << 20;
 
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_takes_lines_does_not_hold_the_screen() {
+    fn the_screen_is_free_while_lines_are_taken() {
         let (_dir, live) = live_of("one\r\ntwo\r\n");
         let mut free = Vec::new();
         live.visit_lines(0, |_| {

@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_prints_first_is_looked_at_before_anybody_asks() {
+    fn what_a_process_prints_first_is_looked_at_without_a_request() {
         let matcher = Matcher::default();
         let mut printed = Printed::new();
         printed.print("up at http://localhost:5173/\n", &matcher);

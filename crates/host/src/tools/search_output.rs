@@ -248,8 +248,8 @@ mod tests {
     #[test]
     fn a_match_has_the_lines_around_it_at_both_ends_and_in_between() {
         let texts: Vec<String> = (0..20).map(|n| format!("line {n}")).collect();
+        let pattern = regex::Regex::new("line (0|9|10|19)$").unwrap();
         for context in [0, 1, 3, 50] {
-            let pattern = regex::Regex::new("line (0|9|10|19)$").unwrap();
             let page = Page { from: None, order: Order::First, limit: 100 };
             let (lines, hits) = (VecDeque::new(), Hits::of(page));
             let mut window = Window { pattern: &pattern, context, lines, next: 0, hits };

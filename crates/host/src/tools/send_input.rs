@@ -196,7 +196,7 @@ fn type_in(
     }
     live.push(pieces).map_err(|_full| {
         let message = format!(
-            "{} has not read what was typed before: up to {INPUT_BYTES} bytes may wait for it, and {bytes} \
+            "{} does not read its input: up to {INPUT_BYTES} bytes may wait for it, and {bytes} \
              more do not fit; wait until it reads",
             process.id
         );
