@@ -248,8 +248,8 @@ impl Host {
     }
 
     /// Whether a process runs in a pane here that a person started.
-    pub(crate) fn is_in_a_persons_pane(&self, line: &[i32]) -> bool {
-        matches!(self.pane_around(line), Some(Around::Person))
+    pub(crate) async fn is_in_a_persons_pane(&self, line: &[i32]) -> bool {
+        matches!(self.known_pane(line).await, Some(Around::Person))
     }
 
     /// The pane around a process. Below our keeper there is one, but it may not be in the books yet.

@@ -18,7 +18,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RunningService, Service, serve_directly};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::calls::{Calls, Work};
@@ -67,6 +67,8 @@ pub(crate) struct Dispatch {
     notices: mpsc::Sender<Vec<u8>>,
     /// Cancelled when the client ended its side.
     ending: CancellationToken,
+    /// The turn for large answers.
+    large: Arc<Semaphore>,
 }
 
 impl Dispatch {
@@ -88,8 +90,8 @@ impl Dispatch {
         .with_protocol_version(ProtocolVersion::V_2025_06_18);
         let peer =
             serve_directly(service.clone(), Notices(notices.clone()), Some(before_handshake));
-        let ending = CancellationToken::new();
-        Self { host, caller, place, service, door, peer, notices, ending }
+        let (ending, large) = (CancellationToken::new(), Arc::new(Semaphore::new(1)));
+        Self { host, caller, place, service, door, peer, notices, ending, large }
     }
 
     /// Whether a method is the name of a tool that this caller may find.
@@ -376,6 +378,7 @@ impl Dispatch {
             caller: self.caller.clone(),
             progress: progress.unwrap_or_default(),
             ending: self.ending.clone(),
+            large: self.large.clone(),
         }
     }
 
@@ -431,10 +434,11 @@ impl Dispatch {
     /// Tells another project's server whether a process runs in a person's pane here.
     fn tell_place(&self, params: Option<&RawValue>) -> Answer {
         let asked = Asked::read(params.map_or("{}", |params| params.get()));
-        let answer = asked.and_then(|Asked { line }| {
-            to_json(&Placed { person: self.host.is_in_a_persons_pane(&line) })
-        });
-        Box::pin(std::future::ready(answer))
+        let host = self.host.clone();
+        Box::pin(async move {
+            let person = host.is_in_a_persons_pane(&asked?.line).await;
+            to_json(&Placed { person })
+        })
     }
 
     /// Trusts a content of the project file; only people may.

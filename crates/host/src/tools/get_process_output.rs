@@ -220,11 +220,11 @@ impl Tool for GetProcessOutput {
                     most: args.max_bytes.unwrap_or(STREAM_BYTES).min(answer_bytes),
                     order: args.order,
                 };
-                call.blocking(move || Answer::stream(&live, wanted)).await
+                call.large(move || Answer::stream(&live, wanted)).await
             }
             Mode::Scrollback => {
                 let lines = args.lines.unwrap_or(LINES).min(answer_bytes / ROW_BYTES);
-                call.blocking(move || Answer::scrollback(&live, lines)).await
+                call.large(move || Answer::scrollback(&live, lines)).await
             }
         }
     }

@@ -63,7 +63,7 @@ impl Tool for GetProcessRawOutput {
         let since = args.since_offset.unwrap_or(process.run_offset);
         // What would not fit into an answer anyway need not be copied.
         let most = args.max_bytes.unwrap_or(STREAM_BYTES).min(call.host.limits.answer_bytes as u64);
-        call.blocking(move || Answer::of(Wanted::from(since, most).take(&live.log))).await
+        call.large(move || Answer::of(Wanted::from(since, most).take(&live.log))).await
     }
 }
 

@@ -117,7 +117,7 @@ impl Tool for SearchOutput {
                 Box::new(move || raw_search::search(&live.log, &pattern, page, context))
             }
         };
-        let hits = call.blocking(work).await?;
+        let hits = call.large(work).await?;
         let (more, next) = (hits.more, hits.next());
         let matches = hits.matches.into_iter().map(|(_, found)| found);
         let matches: Vec<_> = match args.order {

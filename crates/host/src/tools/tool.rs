@@ -5,6 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::error::{ErrorKind, ToolError};
@@ -72,6 +73,8 @@ pub struct Call {
     pub progress: Progress,
     /// Cancelled when the caller ended its side: a tool that waits then answers what it has.
     pub ending: CancellationToken,
+    /// The turn for large answers: its client has one of them at a time.
+    pub large: Arc<Semaphore>,
 }
 
 impl Call {
@@ -96,6 +99,16 @@ impl Call {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ToolError> {
         tokio::task::spawn_blocking(work).await.map_err(|e| broken(&e))
+    }
+
+    /// The same for work whose result may be large. A client gets one of these after the other, in the
+    /// order in which it asked: one that does not read keeps no more than that in memory.
+    pub(super) async fn large<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ToolError> {
+        let _turn = self.large.acquire().await;
+        self.blocking(work).await
     }
 }
 
