@@ -149,7 +149,7 @@ pub(crate) fn end(entry: &Entry, stream: UnixStream, method: &str) -> anyhow::Re
     }
 }
 
-/// What came of asking a server to end.
+/// The result of asking a server to end.
 enum Begun {
     Ending(Ending),
     Died(Died),

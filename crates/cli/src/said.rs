@@ -31,8 +31,8 @@ pub(crate) fn say_json_text(text: &str) {
     say_bytes(format!("{}\n", printable::json(text)).as_bytes());
 }
 
-/// Prints a content that others wrote: as it is for a program, spelt out on a terminal. False when
-/// nobody reads any more.
+/// Prints content that others wrote: unchanged for a program, escaped on a terminal. Returns false once
+/// the reader is gone.
 pub(crate) fn say_content(content: &str) -> bool {
     match io::stdout().is_terminal() {
         true => say_bytes(printable::lines(content).as_bytes()),
@@ -50,7 +50,7 @@ pub(crate) fn shown_path(path: &Path) -> String {
     one_line(&path.to_string_lossy())
 }
 
-/// Says on standard error why something failed. Where nobody hears that, the exit code still tells.
+/// Prints the reason for a failure to standard error. If that cannot be written, the exit code still shows it.
 pub(crate) fn complain(error: &anyhow::Error) {
     warn(&why(error));
 }
@@ -71,7 +71,7 @@ pub(crate) fn say_red(text: &str) {
     say_bytes(line.as_bytes());
 }
 
-/// Prints bytes as they are; false when nobody reads any more.
+/// Prints bytes unchanged. Returns false once the reader is gone.
 pub(crate) fn say_bytes(bytes: &[u8]) -> bool {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {

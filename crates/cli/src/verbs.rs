@@ -288,7 +288,7 @@ pub(crate) fn logs(options: &Logs) -> anyhow::Result<()> {
     }
 }
 
-/// Prints output: the bytes as they came where they are asked for; false when nobody reads any more.
+/// Prints output, with `raw` as unchanged bytes. Returns false once the reader is gone.
 fn print(printed: &[u8], raw: bool) -> bool {
     match raw {
         true => say_bytes(printed),

@@ -99,7 +99,7 @@ fn what_rested_before_the_server_died_is_not_taken_for_a_new_rest() {
     for id in &watched {
         until_state(&mut desk, id, "idle", "");
         until("it is idle for long enough", || {
-            let state = json!({"process_ids": [id], "state": "idle", "timeout_seconds": 30});
+            let state = json!({"process_ids": [id], "until": "idle", "timeout_seconds": 30});
             (desk.ok("wait_for_agents", state)["timed_out"] == false).then_some(())
         });
     }

@@ -132,6 +132,8 @@ impl Host {
         };
         let unknown = || Receipt::new(ReceiptState::Stalled, super::store::HALF_WRITTEN);
         self.deliveries.finish(begun.id, receipt.unwrap_or_else(unknown));
+        // It may rest and print nothing more.
+        self.activities.facts(&begun.to).ring();
     }
 
     /// Waits for the gate and puts one text in.

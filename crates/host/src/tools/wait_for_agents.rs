@@ -107,6 +107,8 @@ impl Tool for WaitForAgents {
         let mut activities = host.activities.changes();
         let mut processes = host.processes.changes();
         let mut deliveries = host.deliveries.changes();
+        // What shows nothing is looked at as long as this call waits for it.
+        let _followed: Vec<_> = watched.iter().map(|(id, _)| host.activities.follow(id)).collect();
         let over = tokio::time::sleep(time);
         tokio::pin!(over);
         let mut reports = interval(REPORT_EVERY);
