@@ -82,9 +82,11 @@ fn less() {
 #[test]
 fn tmux() {
     let (place, _server, mut desk) = desk();
-    let socket = place.path("tmux");
-    let argv =
-        ["tmux", "-f", "/dev/null", "-S", socket.to_str().unwrap(), "new-session", "-s", "work"];
+    let (socket, settings) = (place.path("tmux"), place.path("tmux.conf"));
+    // Keys that come within a millisecond of each other would count as pasted, and bind nothing.
+    std::fs::write(&settings, "set -g assume-paste-time 0\n").unwrap();
+    let (settings, path) = (settings.to_str().unwrap(), socket.to_str().unwrap());
+    let argv = ["tmux", "-f", settings, "-S", path, "new-session", "-s", "work"];
     let id = start(&mut desk, &argv);
     desk.wait(&id, r"\[work\]");
     desk.line(&id, "echo $((20 + 22)) in tmux");
