@@ -49,6 +49,6 @@ pub use notice::{Mark, Notice, Progress};
 pub use paste::{paste, type_text};
 pub use screen::Screen;
 pub use size::{Cursor, CursorShape, Size};
-pub use stripper::{Stripper, strip_whole};
+pub use stripper::{Stripper, TAIL_BYTES, begun_before, strip_whole};
 pub use style::{Attributes, Colour, Run, Style};
 pub use wrap::StyledRow;

@@ -6,7 +6,7 @@ use crate::parser::{Actions, Csi, Parser};
 const BLANKS: usize = 80;
 
 /// A sequence that is begun but not ended is looked for in this many bytes at the end of a piece.
-const TAIL_BYTES: usize = 4 << 10;
+pub const TAIL_BYTES: usize = 4 << 10;
 
 /// Takes the escape sequences out of a stream, piece by piece. Line ends become `\n`; a carriage
 /// return alone, or a jump to another row, begins a new line if there is text on this one; a
@@ -63,6 +63,20 @@ pub fn strip_whole(bytes: &[u8]) -> (String, usize) {
         // Nothing but one long sequence.
         None => (text, bytes.len()),
     }
+}
+
+/// How many bytes belong to a character or a sequence that began in the bytes `before` them. Reading
+/// from there on, no part of a sequence looks like text.
+#[must_use]
+pub fn begun_before(before: &[u8], bytes: &[u8]) -> usize {
+    let mut stripper = Stripper::default();
+    let _ = stripper.feed(before);
+    let ends = |byte: &u8| {
+        let is_ground = stripper.is_ground();
+        let _ = stripper.feed(std::slice::from_ref(byte));
+        is_ground
+    };
+    bytes.iter().position(ends).unwrap_or(bytes.len())
 }
 
 #[derive(Debug, Default)]
@@ -159,5 +173,22 @@ mod tests {
         }
         let long = [b"text\x1b]0;".as_slice(), &[b'x'; 2 * TAIL_BYTES]].concat();
         assert_eq!(strip_whole(&long), ("text".to_owned(), long.len()));
+    }
+    #[test]
+    fn bytes_of_what_began_before_them_are_counted() {
+        let printed = "a\u{1b}[38;5;100mred\u{1b}]8;;http://host/\u{1b}\\link é".as_bytes();
+        let link = printed.len() - "link é".len();
+        for (at, text) in [
+            (1, "redlink é"),
+            (2, "redlink é"),
+            (9, "redlink é"),
+            (printed.len() - 1, ""),
+            (link - 12, "link é"),
+            (link, "link é"),
+        ] {
+            let (before, bytes) = printed.split_at(at);
+            let rest = &bytes[begun_before(before, bytes)..];
+            assert_eq!(strip_whole(rest).0, text, "from {at}");
+        }
     }
 }

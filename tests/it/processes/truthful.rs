@@ -145,6 +145,30 @@ fn a_stream_that_was_cut_says_so_and_can_be_paged_from_both_ends() {
 }
 
 #[test]
+fn a_stream_read_from_its_end_never_begins_inside_an_escape_sequence() {
+    let (_place, _server, mut desk) = desk();
+    let id = desk.sh(r"for n in $(seq 100 199); do printf '\033[38;5;%smw%s\033]8;;http://host/%s\033\\é ' $n $n $n; done");
+    desk.ended(&id);
+    let whole: String = (100..200).map(|n| format!("w{n}é ")).collect();
+    for size in 60..80 {
+        let (mut pages, mut until) = (Vec::new(), Value::Null);
+        loop {
+            let answer = desk.ok(
+                "get_process_output",
+                json!({"process_id": id, "mode": "stream", "max_bytes": size, "order": "last",
+                    "until_offset": until}),
+            );
+            pages.insert(0, answer["text"].as_str().unwrap().to_owned());
+            until = answer["offset"].clone();
+            if answer.get("more").is_none() {
+                break;
+            }
+        }
+        assert_eq!(pages.concat().trim_end(), whole.trim_end(), "pages of {size} bytes");
+    }
+}
+
+#[test]
 fn a_search_pages_from_both_ends_and_counts_lines_from_1() {
     let (_place, _server, mut desk) = desk();
     let id = desk.sh("seq 1 100");

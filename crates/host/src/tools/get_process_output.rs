@@ -1,6 +1,7 @@
 //! `get_process_output`: what a process shows, printed, or has in its history.
 
-use patterm_screen::{Cursor, Size, Stripper, strip_whole};
+use patterm_keeper::log::Reader;
+use patterm_screen::{Cursor, Size, Stripper, TAIL_BYTES, begun_before, strip_whole};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -91,6 +92,23 @@ pub(super) struct Answer {
     clamped: bool,
 }
 
+impl Part {
+    /// Leaves what began before this part, a character or an escape sequence, to the part before. Where
+    /// the whole part is inside of one sequence, it keeps its place and has no bytes.
+    fn begin_outside_sequences(&mut self, log: &Reader) {
+        let from = self.offset.saturating_sub(TAIL_BYTES as u64);
+        let before = log.copy(from, usize::try_from(self.offset - from).unwrap_or(TAIL_BYTES));
+        if before.end() != self.offset {
+            return;
+        }
+        let begun = begun_before(&before.bytes, &self.bytes);
+        if begun < self.bytes.len() {
+            self.offset += begun as u64;
+        }
+        self.bytes.drain(..begun);
+    }
+}
+
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct CursorAnswer {
     /// Its row, from 0.
@@ -150,7 +168,11 @@ impl Answer {
     /// A part of the text that was printed.
     pub(super) fn stream(live: &Live, wanted: Wanted) -> Self {
         let most = usize::try_from(wanted.most).unwrap_or(usize::MAX);
-        let Part { offset, bytes, dropped, clamped, more, ends_at_gap } = wanted.take(&live.log);
+        let mut part = wanted.take(&live.log);
+        if wanted.order == Order::Last && part.offset > wanted.since {
+            part.begin_outside_sequences(&live.log);
+        }
+        let Part { offset, bytes, dropped, clamped, more, ends_at_gap } = part;
         // Half a sequence must not look like text to whoever reads on from its middle. The rest of
         // one that ends at a gap never comes.
         let (text, whole) = match strip_whole(&bytes) {

@@ -82,11 +82,12 @@ pub(super) struct Match {
 impl Tool for SearchOutput {
     const NAME: &'static str = "search_output";
     const TITLE: &'static str = "Search output";
-    const DESCRIPTION: &'static str = "Finds lines by a regular expression in all that a process \
+    const DESCRIPTION: &'static str = "Finds lines by a regular expression in what a process \
         printed.";
-    const HELP: &'static str = "What scrolled away is searched as well. Lines that the terminal \
-        wrapped are one line. With kind raw the bytes are searched as they came, escape \
-        sequences included; `^` and `$` are line ends. `more` says that there are more matches: \
+    const HELP: &'static str = "Searches the present run, lines that scrolled away included; a line that \
+        the terminal wrapped is one line. kind raw searches the bytes of all runs as they came, escape \
+        sequences included; `^` and `$` are line ends. Once output was dropped, lines are numbered from \
+        what is left. `more` says that there are more matches: \
         call again with from set to `next`.";
     const EFFECT: Effect = Effect::Reads;
     const LOADING: Loading = Loading::OnSearch("grep a process's output");
