@@ -319,11 +319,13 @@ fn listed(names: &[String]) -> String {
 }
 
 fn waits_for(waiting: &[String], grace_ms: u64) -> String {
-    let grace = Duration::from_millis(grace_ms);
-    format!(
-        "waiting for {} to end; what is left after {grace:?} is killed (--now does not wait)",
-        listed(waiting)
-    )
+    let (names, grace) = (listed(waiting), Duration::from_millis(grace_ms));
+    match grace.is_zero() {
+        true => format!("killed {names}; waiting until nothing is left"),
+        false => format!(
+            "waiting for {names} to end; what is left after {grace:?} is killed (--now does not wait)"
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -336,5 +338,7 @@ mod tests {
         let line = waits_for(&waiting, 5_000);
         assert!(line.starts_with("waiting for p1 (a\\u{1b}[2J), p2"), "{line}");
         assert!(line.contains("and 2 more to end; what is left after 5s is killed"), "{line}");
+        let killed = waits_for(&["p1 (sh)".into()], 0);
+        assert_eq!(killed, "killed p1 (sh); waiting until nothing is left");
     }
 }
