@@ -86,6 +86,14 @@ impl Preset {
         let goes_on = text.ends_with('\\');
         format!("{}{text}{}", if command { " " } else { "" }, if goes_on { " " } else { "" })
     }
+
+    /// A text as it is typed in, with what closes a list of completions behind it: an open list would
+    /// take the key that submits, and change the text.
+    pub(crate) fn as_typed(&self, text: &str) -> String {
+        let words = self.as_words(text);
+        let is_closed = words.ends_with(&self.input.closing);
+        format!("{words}{}", if is_closed { "" } else { &self.input.closing })
+    }
 }
 
 /// How the names of approved tools are put into arguments and files.
@@ -135,6 +143,9 @@ pub(crate) struct Input {
     /// A blank before it makes it words.
     #[serde(deserialize_with = "optional_pattern")]
     pub(crate) commands: Option<Regex>,
+    /// What is typed behind every turn, so that no list of completions is open when it is submitted:
+    /// one may open at a last word such as `@README.md`, `$` or `:smile`.
+    pub(crate) closing: String,
     /// It takes no paste before it has switched bracketed paste on.
     pub(crate) wants_bracketed_paste: bool,
     /// A turn that comes while it works is kept by the CLI and taken later.
@@ -159,6 +170,7 @@ impl Default for Input {
             submit: "enter".into(),
             submit_while_working: None,
             commands: None,
+            closing: String::new(),
             wants_bracketed_paste: false,
             while_working: true,
             settle_ms: Duration::from_millis(200),
@@ -186,6 +198,14 @@ pub(crate) struct Composer {
     /// The row after its last one; the last row that matches counts.
     #[serde(deserialize_with = "pattern")]
     pub(crate) end: Regex,
+    /// What stands below it only where this is no prompt box, but a message of the conversation that
+    /// looks like one.
+    #[serde(default, deserialize_with = "optional_pattern")]
+    pub(crate) covered: Option<Regex>,
+    /// What stands before a message of the user's in the conversation, on its first row; where it
+    /// is also before the rows after that, `more` need not match them.
+    #[serde(default, deserialize_with = "optional_pattern")]
+    pub(crate) said: Option<Regex>,
     /// What is cut off at the end of its rows.
     #[serde(default, deserialize_with = "optional_pattern")]
     pub(crate) border: Option<Regex>,
@@ -270,4 +290,27 @@ fn optional_milliseconds<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error> {
     milliseconds(deserializer).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::presets::Catalogue;
+
+    #[test]
+    fn no_list_of_completions_is_open_behind_a_turn() {
+        let catalogue = Catalogue::read(None);
+        let typed =
+            |cli: &str, text: &str| catalogue.presets[cli].preset.as_ref().unwrap().as_typed(text);
+        for cli in ["claude", "codex", "opencode", "gemini"] {
+            for (text, expected) in [
+                ("see @README.md", "see @README.md "),
+                ("ends with a \\", "ends with a \\ "),
+                ("ends with a blank ", "ends with a blank "),
+                ("/help", " /help "),
+            ] {
+                assert_eq!(typed(cli, text), expected, "{cli}");
+            }
+        }
+        assert_eq!(typed("generic", "see @README.md"), "see @README.md");
+    }
 }
