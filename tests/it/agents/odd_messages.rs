@@ -108,15 +108,23 @@ fn screen(recording: &str) -> String {
     screen.rows().join("\n")
 }
 
+/// What claude makes of letters with marks of their own.
+const COMPOSED: [(&str, &str); 3] = [("e\u{301}", "é"), ("o\u{308}", "ö"), ("n\u{303}", "ñ")];
+
 /// A message as it may come to the model: changed only as this CLI changes what is typed into it.
 fn expected(cli: Cli, message: &str) -> String {
-    let text = format!("[external] {message}");
-    let is_unseen = |letter: char| matches!(letter, '\u{200b}' | '\u{feff}');
-    let text = match cli {
-        CLAUDE => text.replace('\t', "    ").replace('\u{2028}', "\n").replace(is_unseen, ""),
-        GEMINI => text.replace(is_unseen, ""),
-        _ => text,
-    };
+    let mut text = format!("[external] {message}");
+    match cli {
+        CLAUDE => {
+            text = text.replace('\t', "    ").replace('\u{2028}', "\n");
+            text = text.replace(['\u{200b}', '\u{feff}', '\u{ad}', '\u{2060}'], "");
+            for (apart, composed) in COMPOSED {
+                text = text.replace(apart, composed);
+            }
+        }
+        GEMINI => text = text.replace(['\u{200b}', '\u{feff}'], ""),
+        _ => {}
+    }
     text.trim_end().to_owned()
 }
 

@@ -10,7 +10,7 @@ const CONVERSATION_CHARS: usize = 8;
 
 /// So many letters in common at the beginning, and a text in a prompt is one that was put in and
 /// changed there: tags make the first ones alike.
-const BEGINNING_CHARS: usize = 14;
+const BEGINNING_CHARS: usize = 12;
 
 /// Whether two texts say the same, however their blanks and lines were broken.
 pub(super) fn same_words(one: &str, other: &str) -> bool {
@@ -60,6 +60,9 @@ pub(super) fn is_said<'a>(
     }
     let lines: Vec<&str> = lines.into_iter().collect();
     let follows = |line: &'a str| {
+        if line.trim().is_empty() {
+            return Some("");
+        }
         let mark = said.find(line).or_else(|| composer.more.as_ref()?.find(line));
         mark.map(|mark| &line[mark.end()..])
     };
@@ -77,7 +80,11 @@ pub(super) fn is_said<'a>(
             next += 1;
         }
         // A longer message begins so too.
-        row.is_none_or(|row| row.trim().is_empty())
+        while row.is_some_and(|row| row.trim().is_empty()) {
+            row = lines.get(next).and_then(|line| follows(line));
+            next += 1;
+        }
+        row.is_none()
     };
     (0..lines.len()).any(begins_at)
 }
@@ -151,6 +158,7 @@ mod tests {
         assert!(said("gemini", &gemini, "[external] one line "));
         let claude = ["❯ [external] one", "", "  line", "", "● echo"];
         assert!(said("claude", &claude, "[external] one\n\nline"));
+        assert!(!said("claude", &claude, "[external] one"), "it is a longer one");
         assert!(!said("claude", &claude, "one"), "too short to tell");
     }
 

@@ -87,12 +87,14 @@ impl Preset {
         format!("{}{text}{}", if command { " " } else { "" }, if goes_on { " " } else { "" })
     }
 
-    /// A text as it is typed in, with what closes a list of completions behind it: an open list would
-    /// take the key that submits, and change the text.
+    /// A text as it is typed in, with a blank behind what opens a list of completions: an open list
+    /// would take the key that submits, and change the text.
     pub(crate) fn as_typed(&self, text: &str) -> String {
-        let words = self.as_words(text);
-        let is_closed = words.ends_with(&self.input.closing);
-        format!("{words}{}", if is_closed { "" } else { &self.input.closing })
+        let mut words = self.as_words(text);
+        if self.input.completions.as_ref().is_some_and(|list| list.is_match(&words)) {
+            words.push(' ');
+        }
+        words
     }
 }
 
@@ -143,9 +145,10 @@ pub(crate) struct Input {
     /// A blank before it makes it words.
     #[serde(deserialize_with = "optional_pattern")]
     pub(crate) commands: Option<Regex>,
-    /// What is typed behind every turn, so that no list of completions is open when it is submitted:
-    /// one may open at a last word such as `@README.md`, `$` or `:smile`.
-    pub(crate) closing: String,
+    /// What opens a list of completions at the end of a turn, which would take the key that submits.
+    /// A blank behind it closes the list.
+    #[serde(deserialize_with = "optional_pattern")]
+    pub(crate) completions: Option<Regex>,
     /// It takes no paste before it has switched bracketed paste on.
     pub(crate) wants_bracketed_paste: bool,
     /// A turn that comes while it works is kept by the CLI and taken later.
@@ -170,7 +173,7 @@ impl Default for Input {
             submit: "enter".into(),
             submit_while_working: None,
             commands: None,
-            closing: String::new(),
+            completions: None,
             wants_bracketed_paste: false,
             while_working: true,
             settle_ms: Duration::from_millis(200),
@@ -304,13 +307,16 @@ mod tests {
         for cli in ["claude", "codex", "opencode", "gemini"] {
             for (text, expected) in [
                 ("see @README.md", "see @README.md "),
+                ("two lines\ncc @alice", "two lines\ncc @alice "),
                 ("ends with a \\", "ends with a \\ "),
-                ("ends with a blank ", "ends with a blank "),
-                ("/help", " /help "),
+                ("see @README.md first", "see @README.md first"),
+                ("see @README.md\n", "see @README.md\n"),
             ] {
                 assert_eq!(typed(cli, text), expected, "{cli}");
             }
         }
+        assert_eq!(typed("claude", "and so :smile"), "and so :smile ");
+        assert_eq!(typed("codex", "it costs $"), "it costs $ ");
         assert_eq!(typed("generic", "see @README.md"), "see @README.md");
     }
 }

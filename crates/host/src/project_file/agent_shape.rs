@@ -57,7 +57,7 @@ static INPUT_KEYS: Shape = Shape::Table(&[
     key("submit", Shape::Text, "The key that submits."),
     key("submit_while_working", Shape::Text, "The key that submits while it works."),
     key("commands", Shape::Pattern, "What it would take for a command of its own, not for words."),
-    key("closing", Shape::Text, "What is typed behind a turn, to close a list of completions."),
+    key("completions", Shape::Pattern, "What opens a list of completions at the end of a turn."),
     key("wants_bracketed_paste", Shape::Flag, "It takes no paste before it switched that on."),
     key("while_working", Shape::Flag, "A turn that comes while it works is taken later."),
     key("settle_ms", MILLISECONDS, "How long its screen stands still after a paste."),
