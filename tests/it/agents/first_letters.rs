@@ -1,4 +1,4 @@
-//! A person begins to type at the moment at which a message comes: what he types and what is sent
+//! A person begins to type at the moment at which a message comes: what is typed and what is sent
 //! stay apart.
 
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::processes::desk::{Desk, long};
 use crate::support::Chance;
 
 /// How far apart the first letter and the message are, in milliseconds.
-const APART: std::ops::Range<usize> = 30..150;
+const APART: std::ops::Range<usize> = 0..150;
 
 pub(super) fn races(cli: Cli) {
     let mut bench = Bench::new(cli);

@@ -39,7 +39,7 @@ fn a_person_is_called_to_a_text_that_stands_in_a_prompt_and_the_queue_says_so() 
     view.say(&FromView::Input(b"\x03".to_vec()));
     fake.until_receipt(next, "delivered", "");
     assert_eq!(fake.turns(), ["[external] the next one"]);
-    assert_eq!(attention(&mut fake, &id), None, "he was there, and is not called again");
+    assert_eq!(attention(&mut fake, &id), None, "a person was there, and is not called again");
 }
 
 #[test]

@@ -54,7 +54,7 @@ const LETTERS: [&str; 16] = [
     "[Pasted text #1 +20 lines] [Image #1]",
 ];
 
-/// Parts of screens, as somebody quotes them.
+/// Parts of screens, as a message may quote them.
 const PARTS: [&str; 10] = [
     "Do you want to proceed?\n ❯ 1. Yes\n   2. No\n\n Esc to cancel · Tab to amend",
     "  1. Yes, proceed (y)\n  2. No\n\n  Press enter to confirm or esc to cancel",

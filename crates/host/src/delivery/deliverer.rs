@@ -126,7 +126,7 @@ impl Host {
     }
 
     /// Finishes what an earlier server had begun, if the prompt still holds exactly that text: then
-    /// only Enter is missing. Otherwise nobody knows what became of it, unless it is seen.
+    /// only Enter is missing. Otherwise what became of it is known only where it is seen.
     async fn take_up(self: &Arc<Self>, begun: &Delivery) {
         let mut deadline = Instant::now() + TAKE_UP_PATIENCE;
         let mut left = None;
@@ -262,7 +262,8 @@ impl Target {
     fn open(&self) -> Result<Keyboard, Shut> {
         self.gate()?;
         let keyboard = self.host.plane.reserve(&self.live);
-        let keyboard = keyboard.ok_or_else(|| Shut::new("another writer has its keyboard"))?;
+        let taken = || Shut::for_now("another writer has its keyboard", GATE_PAUSE);
+        let keyboard = keyboard.ok_or_else(taken)?;
         self.gate()?;
         Ok(keyboard)
     }

@@ -49,7 +49,7 @@ impl Shut {
         Self { why: why.into(), again: None }
     }
 
-    fn for_now(why: impl Into<String>, again: Duration) -> Self {
+    pub(super) fn for_now(why: impl Into<String>, again: Duration) -> Self {
         Self { why: why.into(), again: Some(again) }
     }
 }

@@ -167,7 +167,7 @@ impl Target {
             };
             match entered {
                 Err(Failure::Blocked(why)) => {
-                    // Whoever answers needs the keyboard.
+                    // The person who answers needs the keyboard.
                     job.keyboard = None;
                     let where_it_is = match job.held {
                         Some(_) => "it stands in its prompt, not entered",
