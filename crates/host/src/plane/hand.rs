@@ -149,7 +149,7 @@ fn plain(bytes: &[u8]) -> Typed {
     let ends = |byte: &u8| matches!(byte, b'\r' | b'\n' | 0x03 | 0x04 | 0x15);
     let is_text = |byte: &u8| !byte.is_ascii_control();
     let draft = bytes.iter().rev().find(|byte| ends(byte) || is_text(byte)).map(is_text);
-    let end = bytes.iter().rposition(|byte| ends(byte));
+    let end = bytes.iter().rposition(ends);
     let line = &bytes[end.map_or(0, |end| end + 1)..];
     Typed {
         any: !bytes.is_empty(),
