@@ -93,6 +93,8 @@ struct Job<'a> {
     held: Option<String>,
     /// Enter was pressed.
     entered: bool,
+    /// It was at rest before, so that work shows that the text was taken.
+    rested: bool,
 }
 
 impl Job<'_> {
@@ -117,6 +119,7 @@ impl Target {
             keyboard: Some(keyboard),
             held: None,
             entered: false,
+            rested: self.facts.rests(),
         };
         match self.put_into_agent(&mut job, delivery.id).await {
             Err(Failure::Stalled(why)) => self.clear_up(job, why).await,
@@ -170,6 +173,9 @@ impl Target {
                     // The person who answers needs the keyboard.
                     job.keyboard = None;
                     let where_it_is = match job.held {
+                        Some(_) if job.entered => {
+                            "Enter was pressed as a person was asked something"
+                        }
                         Some(_) => "it stands in its prompt, not entered",
                         None => "it was pasted, and its prompt did not show it yet",
                     };
@@ -234,6 +240,7 @@ impl Target {
             keyboard: None,
             held: Some(held.to_owned()),
             entered: false,
+            rested: self.facts.rests(),
         };
         Some(receipt(self.enter(&mut job).await))
     }
@@ -297,6 +304,14 @@ impl Target {
                 return Ok(evidence);
             }
             self.alive()?;
+            // Where a dialog covers the prompt, the text may stand there still.
+            let glimpse = self.glimpse();
+            if held.is_some()
+                && glimpse.composer.is_none()
+                && let Some(why) = self.blocked(&glimpse)
+            {
+                return Err(Failure::Blocked(why));
+            }
             let still_holds = self.still_holds(held.as_deref());
             if began.elapsed() >= SECOND_ENTER && !pressed_again && still_holds {
                 pressed_again = true;
@@ -353,7 +368,9 @@ impl Target {
             });
         }
         let (worked, why) = self.facts.worked()?;
-        let moved = worked > since && !self.still_holds(held);
+        // A prompt that a dialog covers may still hold it.
+        let is_covered = held.is_some() && glimpse.composer.is_none();
+        let moved = worked > since && !is_covered && !self.still_holds(held);
         moved.then(|| format!("it went to work ({why})"))
     }
 
@@ -470,7 +487,7 @@ impl Target {
             tokio::time::sleep(LOOK_PAUSE).await;
             let turns = self.facts.taken_since(job.began);
             let told = turns.iter().find_map(|turn| told(turn, &job.text));
-            let worked = self.facts.worked().filter(|(at, _)| *at > job.began);
+            let worked = self.facts.worked().filter(|(at, _)| job.rested && *at > job.began);
             let works = worked.map(|(_, why)| format!("it went to work ({why})"));
             if let Some(evidence) = told.or(works) {
                 let receipt = Receipt::new(ReceiptState::Delivered, evidence);
