@@ -239,7 +239,9 @@ impl Host {
     /// A hook of an agent's CLI says something.
     pub(crate) fn hear_hook(&self, id: &ProcessId, event: &str, given: &Value) {
         let facts = self.activities.facts(id);
-        facts.hear(event, given);
+        if let Some(turn) = facts.hear(event, given) {
+            self.hear_turn(id, &turn);
+        }
         if let Some(told) = facts.conversation() {
             self.note_conversation(id, told);
         }

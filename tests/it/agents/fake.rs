@@ -35,6 +35,17 @@ args = ["--drops"]
 like = "fake"
 args = ["--late"]
 
+[agents.interrupts]
+like = "fake"
+args = ["--interrupts"]
+
+[agents.hooked]
+like = "fake"
+[agents.hooked.inject.env]
+FAKE_HOOK = "{{part:hook}}"
+[agents.hooked.hooks.turn]
+prompt = "/prompt"
+
 [agents.plain]
 program = "{{program}}"
 

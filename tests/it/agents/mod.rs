@@ -4,12 +4,17 @@
 mod bad_input;
 mod bench;
 mod cli;
+mod dialog_races;
 pub(crate) mod fake;
+mod first_letters;
 mod first_request;
+mod left_standing;
 mod mock;
+mod odd_messages;
 mod recording;
 mod report;
 mod seen;
+mod starts;
 mod team;
 mod truth;
 
@@ -17,11 +22,33 @@ mod truth;
 macro_rules! truth_of {
     ($module:ident, $cli:expr) => {
         mod $module {
-            use super::{cli, first_request, truth};
+            use super::{
+                cli, dialog_races, first_letters, first_request, odd_messages, starts, truth,
+            };
 
             #[test]
             fn messages_of_all_sizes_arrive_whole_and_once() {
                 truth::messages($cli);
+            }
+
+            #[test]
+            fn odd_messages_arrive_as_they_were_sent() {
+                odd_messages::messages($cli);
+            }
+
+            #[test]
+            fn a_message_around_a_permission_dialog_is_neither_lost_nor_doubled() {
+                dialog_races::races($cli);
+            }
+
+            #[test]
+            fn a_message_right_after_the_start_arrives_once() {
+                starts::messages($cli);
+            }
+
+            #[test]
+            fn a_persons_first_letters_do_not_merge_with_a_message() {
+                first_letters::races($cli);
             }
 
             #[test]

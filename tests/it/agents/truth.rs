@@ -417,7 +417,16 @@ pub(super) fn server_killed(cli: Cli) {
         let mine = known.rev().find(|known| known["excerpt"] == text.as_str());
         // It may have died before it took the message; then nobody was told otherwise.
         let Some(mine) = mine else { continue };
-        let receipt = bench.until_done(mine["message_id"].as_u64().unwrap());
+        let number = mine["message_id"].as_u64().unwrap();
+        let mut receipt = bench.until_done(number);
+        bench.until_state(&id, "idle");
+        if bench.count(&text) == 1 {
+            receipt = bench.until("what arrived is called delivered", |bench| {
+                let receipt = bench.receipt(number);
+                let is_so = receipt.state == "delivered";
+                is_so.then_some(receipt.clone()).ok_or_else(|| format!("{receipt:?}"))
+            });
+        }
         match receipt.state.as_str() {
             "delivered" => {
                 delivered += 1;

@@ -85,21 +85,22 @@ impl Facts {
         self.lock().preset.clone()
     }
 
-    /// A hook of its CLI says something.
-    pub(crate) fn hear(&self, event: &str, given: &Value) {
+    /// A hook of its CLI says something; returns the text of a turn that it told.
+    pub(crate) fn hear(&self, event: &str, given: &Value) -> Option<String> {
         let mut inner = self.lock();
-        let Some(preset) = inner.preset.clone() else { return };
-        let Some(hook) = preset.hooks.get(event) else { return };
+        let preset = inner.preset.clone()?;
+        let hook = preset.hooks.get(event)?;
         let at = Instant::now();
         let text = |pointer: &Option<String>| {
             let found = given.pointer(pointer.as_deref()?)?;
             Some(found.as_str()?.to_owned())
         };
-        if let Some(prompt) = text(&hook.prompt) {
+        let turn = text(&hook.prompt);
+        if let Some(turn) = &turn {
             if inner.taken.len() == TURNS {
                 inner.taken.pop_front();
             }
-            inner.taken.push_back((at, prompt));
+            inner.taken.push_back((at, turn.clone()));
         }
         if let Some(conversation) = text(&hook.conversation) {
             inner.conversation = Some(conversation);
@@ -118,6 +119,7 @@ impl Facts {
         }
         drop(inner);
         self.bell.notify_one();
+        turn
     }
 
     /// The last word of a hook.

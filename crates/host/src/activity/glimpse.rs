@@ -78,7 +78,18 @@ fn rows_from_mark(composer: &Composer, screen: &Screen) -> Option<Range<u16>> {
     let first = (0..rows).rev().find(|row| composer.begin.is_match(&screen.row(*row)))?;
     // The last one: what stands in the box may look like its end.
     let end = (first + 1..rows).rev().find(|row| composer.end.is_match(&screen.row(*row)))?;
-    Some(first..end)
+    // A message of the conversation may have the same mark. What stands between it and the end, or
+    // below, is no part of a prompt box then.
+    let goes_on = |row: u16| {
+        let text = screen.row(row);
+        let more = composer.more.as_ref();
+        text.trim().is_empty() || more.is_none_or(|more| more.is_match(&text))
+    };
+    let covers = |row: u16| {
+        composer.covered.as_ref().is_some_and(|covered| covered.is_match(&screen.row(row)))
+    };
+    let is_old = !(first + 1..end).all(goes_on) || (end + 1..rows).any(covers);
+    (!is_old).then_some(first..end)
 }
 
 /// The rows of a prompt box that has a bar at its left.
@@ -124,4 +135,50 @@ fn typed_text(
         at += run.text.len();
     }
     typed.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use patterm_screen::Size;
+
+    use super::*;
+    use crate::presets::Catalogue;
+
+    /// What is read out of the prompt box of a CLI that shows these rows; the cursor is behind the
+    /// last letter of the row that ends with `|`.
+    #[track_caller]
+    fn check(cli: &str, rows: &[&str], expected: Option<&str>) {
+        let catalogue = Catalogue::read(None);
+        let preset = catalogue.presets[cli].preset.as_ref().unwrap();
+        let mut screen = Screen::new(Size::new(24, 80));
+        let lines: Vec<_> = rows.iter().map(|row| row.trim_end_matches('|')).collect();
+        screen.feed(lines.join("\r\n").as_bytes());
+        if let Some(row) = rows.iter().position(|row| row.ends_with('|')) {
+            let column = lines[row].chars().count();
+            screen.feed(format!("\x1b[{};{}H", row + 1, column + 1).as_bytes());
+        }
+        assert_eq!(Glimpse::of(&screen, Some(preset)).composer.as_deref(), expected);
+    }
+
+    #[test]
+    fn an_old_message_and_its_answer_are_no_draft() {
+        let codex = ["› an old message", "", "• its answer", "", "! ls|", "", "  m · /tmp/p"];
+        check("codex", &codex, None);
+        let codex = [
+            "› an old message",
+            "",
+            "• its answer",
+            "",
+            "› a draft|",
+            "  of two",
+            "",
+            "  m · /tmp/p",
+        ];
+        check("codex", &codex, Some("a draft\nof two"));
+        let gemini = ["▄▄▄▄", " > an old message", "▀▀▀▀", "✦ its answer", "╭────╮", "│ ? Shell"];
+        check("gemini", &gemini, None);
+        let gemini =
+            ["▄▄▄▄", " > old", "▀▀▀▀", "✦ its answer", "▄▄▄▄", " > a draft", "▀▀▀▀", " /tmp"];
+        check("gemini", &gemini, Some("a draft"));
+    }
 }

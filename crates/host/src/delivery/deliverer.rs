@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
+use super::evidence::is_left_of;
 use super::gate::{self, Before, Shut};
+use super::put_in::Outcome;
 use super::receipt::{Receipt, ReceiptState};
 use super::record::{Delivery, Stage};
 use crate::activity::{Facts, Glimpse, State, awaits_instructions};
 use crate::host::Host;
-use crate::plane::Live;
+use crate::plane::{Keyboard, Live};
 use crate::presets::Preset;
 use crate::process::ProcessId;
 
@@ -22,6 +24,9 @@ const GATE_PAUSE: Duration = Duration::from_millis(100);
 /// How long one who handed a text in waits for its receipt where the gate is open: putting in and
 /// verifying take this long at the most.
 const RECEIPT_PATIENCE: Duration = Duration::from_secs(15);
+
+/// How often a text is put in anew of which nothing came to its process.
+const TRIES: usize = 3;
 
 /// How long after a server's start the prompt of an agent may take to be seen.
 const TAKE_UP_PATIENCE: Duration = Duration::from_secs(10);
@@ -101,8 +106,16 @@ impl Host {
 
     async fn deliver_to(self: Arc<Self>, id: ProcessId, busy: Arc<Mutex<HashSet<ProcessId>>>) {
         loop {
+            let mut changes = self.deliveries.changes();
             while let Some(delivery) = self.deliveries.next_for(&id) {
                 self.deliver(&delivery).await;
+            }
+            if self.look_after(&id) {
+                tokio::select! {
+                    () = self.until_something_changes(&id, None) => {}
+                    changed = changes.changed() => drop(changed),
+                }
+                continue;
             }
             let mut busy = busy.lock().unwrap_or_else(PoisonError::into_inner);
             if self.deliveries.next_for(&id).is_none() {
@@ -113,17 +126,28 @@ impl Host {
     }
 
     /// Finishes what an earlier server had begun, if the prompt still holds exactly that text: then
-    /// only Enter is missing. Otherwise nobody knows what became of it.
+    /// only Enter is missing. Otherwise what became of it is known only where it is seen.
     async fn take_up(self: &Arc<Self>, begun: &Delivery) {
-        let deadline = Instant::now() + TAKE_UP_PATIENCE;
+        let mut deadline = Instant::now() + TAKE_UP_PATIENCE;
+        let mut left = None;
         let receipt = loop {
             let target = self.target(&begun.to);
             let seen = target.as_ref().map(|target| target.glimpse());
-            if let (Some(target), Some(glimpse)) = (&target, &seen)
-                && glimpse.composer.is_some()
-                && self.activities.get(&begun.to).verdict.state != State::Unknown
-            {
-                break target.enter_what_stands(begun, glimpse).await;
+            if let (Some(target), Some(glimpse)) = (&target, &seen) {
+                if let Some(why) = target.blocked(glimpse) {
+                    // However long a person takes to answer.
+                    deadline = Instant::now() + TAKE_UP_PATIENCE;
+                    self.deliveries.explain(begun.id, &format!("it waits for a person ({why})"));
+                } else if glimpse.composer.is_some()
+                    && self.activities.get(&begun.to).verdict.state != State::Unknown
+                {
+                    if let Some(evidence) = target.was_taken(begun, glimpse) {
+                        break Some(Receipt::new(ReceiptState::Delivered, evidence));
+                    }
+                    let stands = glimpse.composer.clone();
+                    left = stands.filter(|stands| is_left_of(&begun.text, stands));
+                    break target.enter_what_stands(begun, glimpse).await;
+                }
             }
             if Instant::now() >= deadline {
                 break None;
@@ -131,26 +155,32 @@ impl Host {
             tokio::time::sleep(GATE_PAUSE).await;
         };
         let unknown = || Receipt::new(ReceiptState::Stalled, super::store::HALF_WRITTEN);
-        self.deliveries.finish(begun.id, receipt.unwrap_or_else(unknown));
+        self.deliveries.finish_with(begun.id, receipt.unwrap_or_else(unknown), left);
         // It may rest and print nothing more.
         self.activities.facts(&begun.to).ring();
     }
 
     /// Waits for the gate and puts one text in.
     async fn deliver(self: &Arc<Self>, delivery: &Delivery) {
+        let mut tries = 0;
         loop {
             // The process was closed, or the sender withdrew it.
             if self.deliveries.get(delivery.id).is_none_or(|known| known.stage != Stage::Waiting) {
                 return;
             }
+            self.look_after(&delivery.to);
             let shut = match self.target(&delivery.to) {
-                Some(target) => match target.gate() {
-                    Ok(()) => match self.deliveries.begin(delivery.id) {
+                Some(target) => match target.open() {
+                    Ok(keyboard) => match self.deliveries.begin(delivery.id) {
                         Ok(Some(begun)) => {
-                            let receipt = target.put_in(&begun).await;
-                            self.deliveries.finish(begun.id, receipt);
+                            tries += 1;
+                            let outcome = target.put_in(&begun, keyboard).await;
+                            let is_over = self.conclude(&begun, outcome, tries);
                             target.facts.ring();
-                            return;
+                            if is_over {
+                                return;
+                            }
+                            continue;
                         }
                         Ok(None) => return,
                         // Nothing is typed that is not written down first.
@@ -161,7 +191,26 @@ impl Host {
                 None => Shut::new("the process does not run"),
             };
             self.deliveries.explain(delivery.id, &shut.why);
-            self.until_something_changes(delivery, shut.again).await;
+            self.until_something_changes(&delivery.to, shut.again).await;
+        }
+    }
+
+    /// Notes how putting in ended; `false` if it is to be tried again.
+    fn conclude(&self, begun: &Delivery, outcome: Outcome, tries: usize) -> bool {
+        match outcome {
+            Outcome::Over { receipt, left } => {
+                self.deliveries.finish_with(begun.id, receipt, left);
+                true
+            }
+            Outcome::Again(why) if tries < TRIES => {
+                self.deliveries.put_back(begun.id, &why);
+                false
+            }
+            Outcome::Again(why) => {
+                let why = format!("tried {tries} times; the last time: {why}");
+                self.deliveries.finish(begun.id, Receipt::new(ReceiptState::Stalled, why));
+                true
+            }
         }
     }
 
@@ -180,10 +229,10 @@ impl Host {
         })
     }
 
-    async fn until_something_changes(&self, delivery: &Delivery, again: Option<Duration>) {
-        let mut standing = self.activities.watch(&delivery.to);
+    async fn until_something_changes(&self, id: &ProcessId, again: Option<Duration>) {
+        let mut standing = self.activities.watch(id);
         let mut changes = self.deliveries.changes();
-        let live = self.live(&delivery.to).filter(|live| !live.watch().borrow().is_over());
+        let live = self.live(id).filter(|live| !live.watch().borrow().is_over());
         let printed = async {
             match &live {
                 Some(live) => drop(live.watch().changed().await),
@@ -208,6 +257,17 @@ impl Target {
         Glimpse::of(&self.live.screen(), self.preset.as_deref())
     }
 
+    /// The keyboard, if a text may be put in. What is typed after the second look waits until it is
+    /// given back.
+    fn open(&self) -> Result<Keyboard, Shut> {
+        self.gate()?;
+        let keyboard = self.host.plane.reserve(&self.live);
+        let taken = || Shut::for_now("another writer has its keyboard", GATE_PAUSE);
+        let keyboard = keyboard.ok_or_else(taken)?;
+        self.gate()?;
+        Ok(keyboard)
+    }
+
     fn gate(&self) -> Result<(), Shut> {
         let now = Instant::now();
         let glimpse = self.glimpse();
@@ -224,7 +284,10 @@ impl Target {
             standing: &standing,
             ready: self.facts.prompt_seen().map(|seen| now - seen),
             typed: hand.typed.map(|typed| now - typed),
+            written: hand.written.map(|written| now - written),
             draft: hand.draft,
+            blanks: hand.holds_blanks(),
+            own: self.left_standing(&glimpse).map(|(own, _)| own.id),
         };
         match &self.preset {
             // A CLI that is about to take its first turn may change all it shows, and lose what is

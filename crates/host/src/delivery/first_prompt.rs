@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::put_in::same_words;
+use super::evidence::told;
 use super::receipt::{Receipt, ReceiptState};
 use super::record::{Delivery, Stage};
 use crate::activity::State;
@@ -41,8 +41,8 @@ async fn watch(host: &Arc<Host>, delivery: &Delivery) -> Option<Receipt> {
         if known.stage == Stage::Done {
             return None;
         }
-        if facts.taken().iter().any(|told| same_words(told, &delivery.text)) {
-            return delivered("a hook of its CLI told the same text".into());
+        if let Some(evidence) = facts.taken().iter().find_map(|turn| told(turn, &delivery.text)) {
+            return delivered(evidence);
         }
         if let Some((_, why)) = facts.worked() {
             return delivered(format!("it went to work ({why})"));

@@ -9,6 +9,9 @@ use crate::presets::Preset;
 /// A person who typed so lately goes on typing.
 const HAND_PAUSE: Duration = Duration::from_secs(2);
 
+/// And what others type may be half-way: a prompt does not show it at once.
+const WRITE_PAUSE: Duration = Duration::from_secs(1);
+
 /// Characters of a draft that a receipt shows.
 const DRAFT_CHARS: usize = 40;
 
@@ -24,8 +27,14 @@ pub(super) struct Before<'a> {
     pub(super) ready: Option<Duration>,
     /// How long ago a person typed.
     pub(super) typed: Option<Duration>,
+    /// How long ago anything was typed that was not a text of patterm's.
+    pub(super) written: Option<Duration>,
     /// Something was typed and not entered.
     pub(super) draft: bool,
+    /// And it is nothing but blanks, which a prompt does not show.
+    pub(super) blanks: bool,
+    /// The text of patterm's own that was left in the prompt, by its number.
+    pub(super) own: Option<u64>,
 }
 
 /// Why nothing is put in now, and when that may change by itself.
@@ -40,7 +49,7 @@ impl Shut {
         Self { why: why.into(), again: None }
     }
 
-    fn for_now(why: impl Into<String>, again: Duration) -> Self {
+    pub(super) fn for_now(why: impl Into<String>, again: Duration) -> Self {
         Self { why: why.into(), again: Some(again) }
     }
 }
@@ -58,14 +67,22 @@ pub(super) fn agent(preset: &Preset, before: Before<'_>) -> Result<(), Shut> {
     match (&preset.composer, &before.glimpse.composer) {
         (Some(_), None) => return Err(Shut::new("its prompt is not to be seen")),
         (Some(_), Some(draft)) if !draft.is_empty() => {
-            let start: String = draft.chars().take(DRAFT_CHARS).collect();
-            return Err(Shut::new(format!("a draft stands in its prompt: `{start}`")));
+            return Err(Shut::new(match before.own {
+                Some(number) => left_standing(number, draft),
+                None => format!("a draft stands in its prompt: `{}`", beginning(draft)),
+            }));
+        }
+        (Some(_), Some(_)) if before.blanks => {
+            return Err(Shut::new("a draft of blanks stands in its prompt"));
         }
         (None, _) if before.draft => return Err(Shut::new(DRAFT)),
         (None, _) if verdict.state == State::Unknown => {
             return Err(Shut::new("nothing tells whether it is ready"));
         }
         _ => {}
+    }
+    if let Some(left) = left_of(WRITE_PAUSE, before.written) {
+        return Err(Shut::for_now("something was just typed into it", left));
     }
     let ready = before.ready.unwrap_or_default();
     if preset.composer.is_some() && ready < preset.input.warm_up_ms {
@@ -80,6 +97,24 @@ pub(super) fn agent(preset: &Preset, before: Before<'_>) -> Result<(), Shut> {
     Ok(())
 }
 
+/// What is said of a text that was put in and not entered.
+pub(super) fn left_standing(number: u64, stands: &str) -> String {
+    format!(
+        "{} stands in its prompt: `{}`; press Enter there to send it, or empty the prompt",
+        left_message(number),
+        beginning(stands)
+    )
+}
+
+/// How that begins.
+pub(super) fn left_message(number: u64) -> String {
+    format!("message {number}, which patterm typed and could not enter,")
+}
+
+fn beginning(text: &str) -> String {
+    text.chars().take(DRAFT_CHARS).collect()
+}
+
 /// Whether a text may be typed into something that is no agent.
 pub(super) fn program(before: Before<'_>) -> Result<(), Shut> {
     hand(before)?;
@@ -90,10 +125,15 @@ pub(super) fn program(before: Before<'_>) -> Result<(), Shut> {
 }
 
 fn hand(before: Before<'_>) -> Result<(), Shut> {
-    match before.typed.and_then(|ago| HAND_PAUSE.checked_sub(ago)).filter(|left| !left.is_zero()) {
+    match left_of(HAND_PAUSE, before.typed) {
         Some(left) => Err(Shut::for_now("a person types into it", left)),
         None => Ok(()),
     }
+}
+
+/// What is left of a pause that began so long ago.
+fn left_of(pause: Duration, ago: Option<Duration>) -> Option<Duration> {
+    ago.and_then(|ago| pause.checked_sub(ago)).filter(|left| !left.is_zero())
 }
 
 #[cfg(test)]
@@ -102,8 +142,28 @@ mod tests {
     use crate::activity::Verdict;
     use crate::presets::Catalogue;
 
+    /// A prompt that is empty, of an agent at rest, at which nothing was typed.
+    fn open<'a>(glimpse: &'a Glimpse, standing: &'a Standing) -> Before<'a> {
+        let ready = Some(Duration::from_secs(60));
+        Before {
+            glimpse,
+            standing,
+            ready,
+            typed: None,
+            written: None,
+            draft: false,
+            blanks: false,
+            own: None,
+        }
+    }
+
     #[track_caller]
-    fn check(state: State, composer: Option<&str>, typed_ms: Option<u64>, expected: Option<&str>) {
+    fn check(
+        state: State,
+        composer: Option<&str>,
+        change: impl FnOnce(&mut Before<'_>),
+        expected: Option<&str>,
+    ) {
         let catalogue = Catalogue::read(None);
         let mut preset = catalogue.presets["claude"].preset.clone().unwrap();
         preset.input.while_working = false;
@@ -113,13 +173,8 @@ mod tests {
             ..Glimpse::default()
         };
         let standing = Standing { verdict: Verdict::new(state, "seen"), ..Standing::default() };
-        let before = Before {
-            glimpse: &glimpse,
-            standing: &standing,
-            ready: Some(Duration::from_secs(60)),
-            typed: typed_ms.map(Duration::from_millis),
-            draft: false,
-        };
+        let mut before = open(&glimpse, &standing);
+        change(&mut before);
         match (agent(&preset, before), expected) {
             (Ok(()), None) => {}
             (Err(shut), Some(why)) => assert!(shut.why.contains(why), "{shut:?}"),
@@ -127,15 +182,34 @@ mod tests {
         }
     }
 
+    fn typed(ms: u64) -> impl FnOnce(&mut Before<'_>) {
+        move |before| before.typed = Some(Duration::from_millis(ms))
+    }
+
     #[test]
     fn nothing_is_put_into_dialogs_drafts_and_between_keys() {
-        check(State::Idle, Some(""), None, None);
-        check(State::Idle, Some(""), Some(5_000), None);
-        check(State::Blocked, Some(""), None, Some("waits for a person"));
-        check(State::Idle, None, None, Some("not to be seen"));
-        check(State::Idle, Some("half a thou"), None, Some("`half a thou`"));
-        check(State::Idle, Some(""), Some(100), Some("a person types"));
-        check(State::Working, Some(""), None, Some("only at rest"));
-        check(State::Unknown, Some(""), None, None);
+        check(State::Idle, Some(""), |_| {}, None);
+        check(State::Idle, Some(""), typed(5_000), None);
+        check(State::Blocked, Some(""), |_| {}, Some("waits for a person"));
+        check(State::Idle, None, |_| {}, Some("not to be seen"));
+        check(State::Idle, Some("half a thou"), |_| {}, Some("`half a thou`"));
+        check(State::Idle, Some(""), typed(100), Some("a person types"));
+        check(State::Working, Some(""), |_| {}, Some("only at rest"));
+        check(State::Unknown, Some(""), |_| {}, None);
+    }
+
+    #[test]
+    fn nothing_is_put_behind_blanks_or_right_behind_what_another_typed() {
+        check(State::Idle, Some(""), |before| before.blanks = true, Some("a draft of blanks"));
+        let written = |ms| move |before: &mut Before<'_>| before.written = Some(ms);
+        let just = written(Duration::from_millis(900));
+        check(State::Idle, Some(""), just, Some("just typed"));
+        check(State::Idle, Some(""), written(Duration::from_secs(1)), None);
+    }
+
+    #[test]
+    fn a_queue_behind_a_text_of_patterms_own_says_so() {
+        let own = |before: &mut Before<'_>| before.own = Some(7);
+        check(State::Idle, Some("[external] see"), own, Some("message 7, which patterm typed"));
     }
 }

@@ -1,7 +1,9 @@
 //! Texts on their way into processes: messages, timers' bodies, first prompts. They are kept until
 //! they are seen to be taken, and never written twice.
 
+mod aftercare;
 mod deliverer;
+mod evidence;
 mod first_prompt;
 mod gate;
 mod letters;

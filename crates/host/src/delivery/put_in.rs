@@ -7,6 +7,7 @@ use patterm_screen::{Key, paste};
 use tokio::time::Instant;
 
 use super::deliverer::Target;
+use super::evidence::{difference, same_words, stands_before, told};
 use super::receipt::{Receipt, ReceiptState};
 use super::record::Delivery;
 use crate::activity::{Glimpse, State};
@@ -28,18 +29,50 @@ const VERIFY_PATIENCE: Duration = Duration::from_secs(5);
 /// How long the keyboard may be somebody else's.
 const KEYBOARD_PATIENCE: Duration = Duration::from_secs(15);
 
+/// How long nothing must have been typed before Enter is pressed where another had the keyboard.
+const KEY_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long after a text was taken out again it may yet be seen that it was taken.
+const LATE_PATIENCE: Duration = Duration::from_millis(1_500);
+
+/// How many letters are erased at once, how long that may take to show, and how long all of it may
+/// take.
+const ERASED_AT_ONCE: usize = 64;
+const ERASE_PAUSE: Duration = Duration::from_secs(2);
+const ERASE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How putting in ended.
+pub(super) enum Outcome {
+    /// It was taken, or it is not known whether.
+    Over {
+        receipt: Receipt,
+        /// What of it stands in the prompt.
+        left: Option<String>,
+    },
+    /// Nothing of it is in its process: it is tried again.
+    Again(String),
+}
+
+impl Outcome {
+    fn stalled(why: impl Into<String>, left: Option<String>) -> Self {
+        Self::Over { receipt: Receipt::new(ReceiptState::Stalled, why), left }
+    }
+}
+
 /// How a part of the way ended before its time.
 enum Failure {
     /// Nothing more can be done.
     Stalled(String),
-    /// A person is asked something; the text stands in the prompt and waits.
+    /// A person is asked something; the text may stand in the prompt and waits.
     Blocked(String),
+    /// It is certain that nothing of it came to the prompt.
+    Lost(String),
 }
 
 fn receipt(done: Result<String, Failure>) -> Receipt {
     match done {
         Ok(evidence) => Receipt::new(ReceiptState::Delivered, evidence),
-        Err(Failure::Stalled(why) | Failure::Blocked(why)) => {
+        Err(Failure::Stalled(why) | Failure::Blocked(why) | Failure::Lost(why)) => {
             Receipt::new(ReceiptState::Stalled, why)
         }
     }
@@ -49,14 +82,50 @@ fn stalled(why: impl Into<String>) -> Failure {
     Failure::Stalled(why.into())
 }
 
+/// One text on its way in.
+struct Job<'a> {
+    preset: &'a Preset,
+    text: String,
+    began: Instant,
+    /// Kept from before the paste on, until a person is asked something.
+    keyboard: Option<Keyboard>,
+    /// What the prompt showed of it.
+    held: Option<String>,
+    /// Enter was pressed.
+    entered: bool,
+    /// It was at rest before, so that work shows that the text was taken.
+    rested: bool,
+}
+
+impl Job<'_> {
+    /// Whether nothing but this text stands in the prompt.
+    fn is_all_of(&self, stands: &str) -> bool {
+        let is_alone = self.keyboard.is_some() && stands_before(&self.text, stands).is_none();
+        is_alone || same_words(stands, &self.text)
+    }
+}
+
 impl Target {
     /// Puts a text in and says what became of it.
-    pub(super) async fn put_in(&self, delivery: &Delivery) -> Receipt {
-        let done = match &self.preset {
-            Some(preset) => self.put_into_agent(preset, delivery).await,
-            None => self.type_into_program(&delivery.text).await,
+    pub(super) async fn put_in(&self, delivery: &Delivery, keyboard: Keyboard) -> Outcome {
+        let Some(preset) = &self.preset else {
+            let receipt = receipt(self.type_into_program(&delivery.text, &keyboard).await);
+            return Outcome::Over { receipt, left: None };
         };
-        receipt(done)
+        let mut job = Job {
+            preset,
+            text: preset.as_typed(&delivery.text),
+            began: Instant::now(),
+            keyboard: Some(keyboard),
+            held: None,
+            entered: false,
+            rested: self.facts.rests(),
+        };
+        match self.put_into_agent(&mut job, delivery.id).await {
+            Err(Failure::Stalled(why)) => self.clear_up(job, why).await,
+            Err(Failure::Lost(why)) => Outcome::Again(why),
+            done => Outcome::Over { receipt: receipt(done), left: None },
+        }
     }
 
     /// What `send_input` submits to an agent: the deliberate hand, which passes the gate and may
@@ -92,43 +161,48 @@ impl Target {
         Err(stalled("Enter was pressed, and nothing shows whether it was taken"))
     }
 
-    async fn put_into_agent(
-        &self,
-        preset: &Preset,
-        delivery: &Delivery,
-    ) -> Result<String, Failure> {
-        let keyboard = self.keyboard().await?;
-        let text = &preset.as_words(&delivery.text);
-        let mut held = self.paste_in(preset, &keyboard, text).await?;
-        let mut keyboard = Some(keyboard);
+    async fn put_into_agent(&self, job: &mut Job<'_>, id: u64) -> Result<String, Failure> {
+        let mut pasted = self.paste_in(job).await;
         loop {
-            match self.enter(preset, text, held.as_deref(), keyboard).await {
+            let entered = match pasted {
+                Ok(()) => self.enter(job).await,
+                Err(failure) => Err(failure),
+            };
+            match entered {
                 Err(Failure::Blocked(why)) => {
-                    // Whoever answers needs the keyboard.
-                    let why = format!("it stands in its prompt, not entered: {why}");
-                    self.host.deliveries.explain(delivery.id, &why);
-                    held = self.until_asked_no_more(held).await?;
-                    keyboard = None;
+                    // The person who answers needs the keyboard.
+                    job.keyboard = None;
+                    let where_it_is = match job.held {
+                        Some(_) if job.entered => {
+                            "Enter was pressed as a person was asked something"
+                        }
+                        Some(_) => "it stands in its prompt, not entered",
+                        None => "it was pasted, and its prompt did not show it yet",
+                    };
+                    self.host.deliveries.explain(id, &format!("{where_it_is}: {why}"));
+                    match self.after_question(job).await? {
+                        Some(evidence) => return Ok(evidence),
+                        None => pasted = Ok(()),
+                    }
                 }
                 done => return done,
             }
         }
     }
 
-    /// Pastes a text; returns what the prompt holds then. A CLI that draws its prompt anew may lose
+    /// Pastes a text, and notes what the prompt holds then. A CLI that draws its prompt anew may lose
     /// what it has just read. If it read all of it and its prompt is empty all the while, it is
     /// pasted once more, and counts only if it stands there once.
-    async fn paste_in(
-        &self,
-        preset: &Preset,
-        keyboard: &Keyboard,
-        text: &str,
-    ) -> Result<Option<String>, Failure> {
-        let bytes = || paste(text, &self.live.screen().modes());
+    async fn paste_in(&self, job: &mut Job<'_>) -> Result<(), Failure> {
+        let bytes = || paste(&job.text, &self.live.screen().modes());
+        let keyboard = job.keyboard.as_ref().ok_or_else(|| stalled("it has no keyboard"))?;
         self.write(keyboard, bytes())?;
-        let lost = match self.echo(preset).await {
+        let lost = match self.echo(job.preset).await {
             Err(Failure::Stalled(why)) => why,
-            done => return done,
+            done => {
+                job.held = done?;
+                return Ok(());
+            }
         };
         let glimpse = self.glimpse();
         let empty = glimpse.composer.as_deref() == Some("");
@@ -136,8 +210,11 @@ impl Target {
             return Err(stalled(lost));
         }
         self.write(keyboard, bytes())?;
-        match self.echo(preset).await? {
-            Some(held) if same_words(&held, text) => Ok(Some(held)),
+        match self.echo(job.preset).await? {
+            Some(held) if same_words(&held, &job.text) => {
+                job.held = Some(held);
+                Ok(())
+            }
             _ => Err(stalled(
                 "it was pasted again, since its prompt stayed empty, which then showed something \
                  else; Enter was not pressed",
@@ -156,7 +233,16 @@ impl Target {
         if self.blocked(glimpse).is_some() {
             return None;
         }
-        Some(receipt(self.enter(preset, &begun.text, Some(held), None).await))
+        let mut job = Job {
+            preset,
+            text: begun.text.clone(),
+            began: Instant::now(),
+            keyboard: None,
+            held: Some(held.to_owned()),
+            entered: false,
+            rested: self.facts.rests(),
+        };
+        Some(receipt(self.enter(&mut job).await))
     }
 
     /// Waits until what was pasted shows and its screen stands still; returns what the prompt holds.
@@ -168,8 +254,12 @@ impl Target {
             tokio::time::sleep(LOOK_PAUSE).await;
             self.alive()?;
             let glimpse = self.glimpse();
+            let shows = preset.composer.is_none()
+                || glimpse.composer.as_ref().is_some_and(|held| !held.is_empty());
+            if !shows && let Some(why) = self.blocked(&glimpse) {
+                return Err(Failure::Blocked(why));
+            }
             let now = (self.live.log.end(), glimpse.composer);
-            let shows = preset.composer.is_none() || now.1.as_ref().is_some_and(|c| !c.is_empty());
             // A prompt that holds the same counts as still though a spinner turns elsewhere.
             let same = match preset.composer.is_some() {
                 true => now.1 == last.1,
@@ -196,32 +286,39 @@ impl Target {
     }
 
     /// Presses Enter and sees whether the text is taken.
-    async fn enter(
-        &self,
-        preset: &Preset,
-        text: &str,
-        held: Option<&str>,
-        keyboard: Option<Keyboard>,
-    ) -> Result<String, Failure> {
-        let keyboard = match keyboard {
-            Some(keyboard) => keyboard,
-            None => self.keyboard().await?,
-        };
-        self.press(preset, &keyboard)?;
+    async fn enter(&self, job: &mut Job<'_>) -> Result<String, Failure> {
+        if job.keyboard.is_none() {
+            job.keyboard = Some(self.keyboard_after_others(job.held.as_deref()).await?);
+        }
+        let held = job.held.clone();
+        if let Some(before) = held.as_deref().and_then(|held| stands_before(&job.text, held)) {
+            let why = format!("`{before}` stands before it in its prompt; Enter was not pressed");
+            return Err(stalled(why));
+        }
+        self.press(job)?;
         let began = Instant::now();
         let mut pressed_again = false;
         loop {
             tokio::time::sleep(LOOK_PAUSE).await;
-            if let Some(evidence) = self.taken(text, held, began) {
+            if let Some(evidence) = self.taken(&job.text, held.as_deref(), began) {
                 return Ok(evidence);
             }
             self.alive()?;
-            if began.elapsed() >= SECOND_ENTER && !pressed_again && self.still_holds(held) {
+            // Where a dialog covers the prompt, the text may stand there still.
+            let glimpse = self.glimpse();
+            if held.is_some()
+                && glimpse.composer.is_none()
+                && let Some(why) = self.blocked(&glimpse)
+            {
+                return Err(Failure::Blocked(why));
+            }
+            let still_holds = self.still_holds(held.as_deref());
+            if began.elapsed() >= SECOND_ENTER && !pressed_again && still_holds {
                 pressed_again = true;
-                self.press(preset, &keyboard)?;
+                self.press(job)?;
             }
             if began.elapsed() >= VERIFY_PATIENCE {
-                let why = match (preset.composer.is_some(), self.still_holds(held)) {
+                let why = match (job.preset.composer.is_some(), still_holds) {
                     (true, true) => {
                         "Enter was pressed twice, and the text still stands in its prompt"
                     }
@@ -232,12 +329,14 @@ impl Target {
         }
     }
 
-    fn press(&self, preset: &Preset, keyboard: &Keyboard) -> Result<(), Failure> {
+    fn press(&self, job: &mut Job<'_>) -> Result<(), Failure> {
         // The last look before a key that could approve something.
         if let Some(why) = self.blocked(&self.glimpse()) {
             return Err(Failure::Blocked(why));
         }
-        self.press_key(preset, keyboard)
+        let keyboard = job.keyboard.as_ref().ok_or_else(|| stalled("it has no keyboard"))?;
+        job.entered = true;
+        self.press_key(job.preset, keyboard)
     }
 
     fn press_key(&self, preset: &Preset, keyboard: &Keyboard) -> Result<(), Failure> {
@@ -252,15 +351,26 @@ impl Target {
 
     /// How it is seen that a text was taken.
     fn taken(&self, text: &str, held: Option<&str>, since: Instant) -> Option<String> {
-        if self.facts.taken_since(since).iter().any(|told| same_words(told, text)) {
-            return Some("a hook of its CLI told the same text".into());
+        let turns = self.facts.taken_since(since);
+        if let Some(evidence) = turns.iter().find_map(|turn| told(turn, text)) {
+            return Some(evidence);
         }
         let glimpse = self.glimpse();
         if held.is_some() && glimpse.composer.as_deref() == Some("") {
-            return Some("its prompt was empty again after Enter".into());
+            let evidence = "its prompt was empty again after Enter";
+            let other = turns.last().filter(|_| !text.is_empty());
+            return Some(match other {
+                Some(turn) => {
+                    let what = difference(turn, text);
+                    format!("{evidence}, but a hook of its CLI told another text, {what}")
+                }
+                None => evidence.into(),
+            });
         }
         let (worked, why) = self.facts.worked()?;
-        let moved = worked > since && !self.still_holds(held);
+        // A prompt that a dialog covers may still hold it.
+        let is_covered = held.is_some() && glimpse.composer.is_none();
+        let moved = worked > since && !is_covered && !self.still_holds(held);
         moved.then(|| format!("it went to work ({why})"))
     }
 
@@ -268,38 +378,161 @@ impl Target {
         held.is_some() && self.glimpse().composer.as_deref() == held
     }
 
-    /// Waits until a person is asked nothing any more and the prompt holds what it held.
-    async fn until_asked_no_more(&self, held: Option<String>) -> Result<Option<String>, Failure> {
+    /// Waits until a person is asked nothing any more, and looks what became of the text: it was
+    /// taken, and by what that is known; or it stands in the prompt, and Enter is missing.
+    async fn after_question(&self, job: &mut Job<'_>) -> Result<Option<String>, Failure> {
+        let stands = self.stands_after_question().await?;
+        let turns = self.facts.taken_since(job.began);
+        if let Some(evidence) = turns.iter().find_map(|turn| told(turn, &job.text)) {
+            return Ok(Some(evidence));
+        }
+        let why = match &job.held {
+            Some(held) if *held == stands => return Ok(None),
+            None if same_words(&stands, &job.text) => {
+                job.held = Some(stands);
+                return Ok(None);
+            }
+            None if stands.is_empty() => {
+                return Err(Failure::Lost(
+                    "a person was asked something as it was pasted, and its prompt was empty \
+                     afterwards; it is put in again"
+                        .into(),
+                ));
+            }
+            Some(_) if stands.is_empty() => {
+                "its prompt was empty, so whether it was taken is not known"
+            }
+            _ => "its prompt held something else, so Enter was not pressed",
+        };
+        Err(stalled(format!("a person was asked something after it was pasted; afterwards {why}")))
+    }
+
+    /// What the prompt holds once a person is asked nothing any more and types nothing.
+    async fn stands_after_question(&self) -> Result<String, Failure> {
         let mut standing = self.host.activities.watch(&self.live.id);
+        let mut last = (None, Instant::now());
         loop {
             tokio::time::sleep(LOOK_PAUSE).await;
             self.alive()?;
             let glimpse = self.glimpse();
-            if self.blocked(&glimpse).is_none() && standing.borrow().verdict.state != State::Blocked
-            {
-                return match glimpse.composer == held {
-                    true => Ok(held),
-                    false => Err(stalled(
-                        "a person was asked something after it was pasted; afterwards its prompt \
-                         held something else, so Enter was not pressed",
-                    )),
-                };
+            let is_asked = self.blocked(&glimpse).is_some()
+                || standing.borrow_and_update().verdict.state == State::Blocked;
+            let stands = glimpse.composer.filter(|_| !is_asked);
+            if stands != last.0 {
+                last = (stands, Instant::now());
             }
-            tokio::select! {
-                changed = standing.changed() => drop(changed),
-                changed = async { self.live.watch().changed().await } => drop(changed),
+            match &last {
+                (Some(stands), since) => {
+                    let types = self.live.hand().written.is_some_and(|w| w.elapsed() < KEY_PAUSE);
+                    if since.elapsed() >= KEY_PAUSE && !types && self.live.is_read() {
+                        return Ok(stands.clone());
+                    }
+                }
+                (None, _) => tokio::select! {
+                    changed = standing.changed() => drop(changed),
+                    changed = async { self.live.watch().changed().await } => drop(changed),
+                },
             }
         }
     }
 
+    /// Takes the keyboard where another had it, once nothing is typed and the prompt still holds
+    /// what it held.
+    async fn keyboard_after_others(&self, held: Option<&str>) -> Result<Keyboard, Failure> {
+        let began = Instant::now();
+        loop {
+            let keyboard = self.keyboard().await?;
+            let types = self.live.hand().written.is_some_and(|at| at.elapsed() < KEY_PAUSE);
+            if !types {
+                return match held.is_none() || self.still_holds(held) {
+                    true => Ok(keyboard),
+                    false => Err(stalled(
+                        "something was typed into its prompt after it was pasted; Enter was not \
+                         pressed",
+                    )),
+                };
+            }
+            drop(keyboard);
+            if began.elapsed() >= KEYBOARD_PATIENCE {
+                return Err(stalled(
+                    "a person typed into it after it was pasted; Enter was not pressed",
+                ));
+            }
+            tokio::time::sleep(LOOK_PAUSE).await;
+        }
+    }
+
+    /// Takes a text that could not be entered out of the prompt again, where nothing else stands
+    /// there: others would wait behind it.
+    async fn clear_up(&self, job: Job<'_>, why: String) -> Outcome {
+        let glimpse = self.glimpse();
+        let stands = match &glimpse.composer {
+            Some(stands) if !stands.is_empty() && self.alive().is_ok() => stands.clone(),
+            _ => return Outcome::stalled(why, None),
+        };
+        let keyboard = match &job.keyboard {
+            Some(keyboard) if job.is_all_of(&stands) => keyboard,
+            _ => return Outcome::stalled(why, Some(stands)),
+        };
+        if !self.take_out(keyboard).await {
+            let left = self.glimpse().composer.filter(|left| !left.is_empty());
+            return Outcome::stalled(why, left);
+        }
+        if !job.entered {
+            return Outcome::Again(format!("{why}; it was taken out of the prompt again"));
+        }
+        // Its CLI may have been slow, and have taken it before it was erased.
+        let emptied = Instant::now();
+        while emptied.elapsed() < LATE_PATIENCE {
+            tokio::time::sleep(LOOK_PAUSE).await;
+            let turns = self.facts.taken_since(job.began);
+            let told = turns.iter().find_map(|turn| told(turn, &job.text));
+            let worked = self.facts.worked().filter(|(at, _)| job.rested && *at > job.began);
+            let works = worked.map(|(_, why)| format!("it went to work ({why})"));
+            if let Some(evidence) = told.or(works) {
+                let receipt = Receipt::new(ReceiptState::Delivered, evidence);
+                return Outcome::Over { receipt, left: None };
+            }
+        }
+        Outcome::stalled(format!("{why}; it was taken out of the prompt again, send it anew"), None)
+    }
+
+    /// Erases what stands in the prompt; `false` if that does not help. At an empty prompt this key
+    /// does nothing, so that it is safe whatever the CLI does meanwhile.
+    async fn take_out(&self, keyboard: &Keyboard) -> bool {
+        let Ok(key) = "backspace".parse::<Key>() else { return false };
+        let began = Instant::now();
+        while began.elapsed() < ERASE_PATIENCE {
+            let glimpse = self.glimpse();
+            let Some(before) = glimpse.composer.clone() else { return false };
+            if before.is_empty() {
+                return true;
+            }
+            if self.alive().is_err() || self.blocked(&glimpse).is_some() {
+                return false;
+            }
+            let keys = key.encode(&self.live.screen().modes()).repeat(ERASED_AT_ONCE);
+            if self.write(keyboard, keys).is_err() {
+                return false;
+            }
+            let wrote = Instant::now();
+            while self.still_holds(Some(&before)) {
+                if wrote.elapsed() >= ERASE_PAUSE {
+                    return false;
+                }
+                tokio::time::sleep(LOOK_PAUSE).await;
+            }
+        }
+        false
+    }
+
     /// Types a text and Enter into something that is no agent.
-    async fn type_into_program(&self, text: &str) -> Result<String, Failure> {
-        let keyboard = self.keyboard().await?;
+    async fn type_into_program(&self, text: &str, keyboard: &Keyboard) -> Result<String, Failure> {
         let modes = self.live.screen().modes();
-        self.write(&keyboard, paste(text, &modes))?;
+        self.write(keyboard, paste(text, &modes))?;
         let enter =
             "enter".parse::<Key>().map_or_else(|_| b"\r".to_vec(), |key| key.encode(&modes));
-        self.write(&keyboard, enter)?;
+        self.write(keyboard, enter)?;
         let began = Instant::now();
         while !self.live.is_written() {
             self.alive()?;
@@ -334,9 +567,4 @@ impl Target {
             false => Ok(()),
         }
     }
-}
-
-/// Whether two texts say the same, however their blanks and lines were broken.
-pub(super) fn same_words(one: &str, other: &str) -> bool {
-    one.split_whitespace().eq(other.split_whitespace())
 }

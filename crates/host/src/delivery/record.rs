@@ -63,9 +63,16 @@ pub(crate) struct Delivery {
     pub(crate) source: Source,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) key: Option<String>,
-    /// The text, until it is done.
+    /// The text, until it is done; of the last ones that stalled, for as long as it may still be
+    /// seen that they were taken.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) text: String,
+    /// What the prompt showed of it when it was left there, not entered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) left: Option<String>,
+    /// A person was called to it.
+    #[serde(skip)]
+    pub(crate) called: bool,
     /// Its beginning, for lists.
     pub(crate) excerpt: String,
     /// How long it is.
@@ -74,6 +81,13 @@ pub(crate) struct Delivery {
     pub(crate) at: u64,
     pub(crate) stage: Stage,
     pub(crate) receipt: Receipt,
+}
+
+impl Delivery {
+    /// It stalled, and may yet be seen to have been taken.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.stage == Stage::Done && !self.text.is_empty()
+    }
 }
 
 /// The beginning of a text on one line.

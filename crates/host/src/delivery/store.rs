@@ -1,6 +1,6 @@
 //! All deliveries of a project: what waits, what was begun, and what became of the last ones.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -29,6 +29,10 @@ const WAITING: usize = 100;
 
 /// Deliveries that are over and still told of.
 const KEPT: usize = 200;
+
+/// Texts that stalled and are kept to be compared with what is seen later: more than stall at once,
+/// and little enough to be written with every change.
+const WATCHED: usize = 16;
 
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 struct Table {
@@ -100,6 +104,8 @@ impl Deliveries {
             excerpt: excerpt(&new.text),
             bytes: new.text.len(),
             text: new.text,
+            left: None,
+            called: false,
             at: now_ms(),
             stage: Stage::Waiting,
             receipt: Receipt::new(ReceiptState::Queued, HANDED_IN),
@@ -117,11 +123,71 @@ impl Deliveries {
         self.table().deliveries.iter().find(waits).cloned()
     }
 
-    /// The processes for which something waits.
+    /// The processes for which something waits, or is watched.
     pub(crate) fn waiting(&self) -> Vec<ProcessId> {
         let table = self.table();
-        let waits = table.deliveries.iter().filter(|known| known.stage == Stage::Waiting);
-        waits.map(|known| known.to.clone()).collect()
+        let is_open = |known: &&Delivery| known.stage == Stage::Waiting || known.is_watched();
+        table.deliveries.iter().filter(is_open).map(|known| known.to.clone()).collect()
+    }
+
+    /// Texts for a process that stalled and may yet be seen to have been taken, oldest first.
+    pub(crate) fn watched(&self, id: &ProcessId) -> Vec<Delivery> {
+        let watched = |known: &&Delivery| known.to == *id && known.is_watched();
+        self.table().deliveries.iter().filter(watched).cloned().collect()
+    }
+
+    /// Whether the same text is known more than once: then what a screen shows tells nothing of one.
+    pub(crate) fn is_repeated(&self, one: &Delivery) -> bool {
+        let same = |known: &&Delivery| {
+            (&known.to, &known.excerpt, known.bytes) == (&one.to, &one.excerpt, one.bytes)
+        };
+        self.table().deliveries.iter().filter(same).nth(1).is_some()
+    }
+
+    /// A text that stalled was taken after all.
+    pub(crate) fn correct(&self, id: u64, evidence: &str) {
+        let mut table = self.table();
+        let watched = |known: &&mut Delivery| known.id == id && known.is_watched();
+        let Some(delivery) = table.deliveries.iter_mut().find(watched) else { return };
+        let evidence = format!("{evidence}; it was called stalled before");
+        end(delivery, Receipt::new(ReceiptState::Delivered, evidence));
+        self.note(&table);
+        drop(table);
+        self.ring();
+    }
+
+    /// Whether a person is to be called to a text: once.
+    pub(crate) fn call_once(&self, id: u64) -> bool {
+        let mut table = self.table();
+        let is_it = |known: &&mut Delivery| known.id == id;
+        let found = table.deliveries.iter_mut().find(is_it);
+        found.is_some_and(|known| !std::mem::replace(&mut known.called, true))
+    }
+
+    /// Nothing more will be seen of what stalled for a process.
+    pub(crate) fn unwatch(&self, id: &ProcessId) {
+        let mut table = self.table();
+        let mut changed = false;
+        for known in table.deliveries.iter_mut().filter(|d| d.to == *id && d.is_watched()) {
+            known.text.clear();
+            known.left = None;
+            changed = true;
+        }
+        if changed {
+            self.note(&table);
+        }
+    }
+
+    /// Puts a text back that was begun and of which nothing is in its process.
+    pub(crate) fn put_back(&self, id: u64, why: &str) {
+        let mut table = self.table();
+        let begun = |known: &&mut Delivery| known.id == id && known.stage == Stage::Begun;
+        let Some(delivery) = table.deliveries.iter_mut().find(begun) else { return };
+        delivery.stage = Stage::Waiting;
+        delivery.receipt = Receipt::new(ReceiptState::Queued, why);
+        self.note(&table);
+        drop(table);
+        self.ring();
     }
 
     /// Texts that were begun and are not done; right after the start, an earlier server began them.
@@ -256,6 +322,15 @@ impl Deliveries {
 
     /// Notes how one ended.
     pub(crate) fn finish(&self, id: u64, receipt: Receipt) {
+        self.finish_with(id, receipt, None);
+    }
+
+    /// Notes how one ended, and what of it stands in the prompt.
+    pub(crate) fn finish_with(&self, id: u64, receipt: Receipt, left: Option<String>) {
+        let is_it = |known: &&mut Delivery| known.id == id && known.stage != Stage::Done;
+        if let Some(delivery) = self.table().deliveries.iter_mut().find(is_it) {
+            delivery.left = left;
+        }
         self.finish_where(|delivery| delivery.id == id, &receipt);
     }
 
@@ -263,6 +338,7 @@ impl Deliveries {
     pub(crate) fn give_up(&self, process: &ProcessId, why: &str) {
         let receipt = Receipt::new(ReceiptState::Stalled, why);
         self.finish_where(|delivery| delivery.to == *process, &receipt);
+        self.unwatch(process);
     }
 
     /// Rung at every change.
@@ -282,6 +358,7 @@ impl Deliveries {
         if !ended {
             return;
         }
+        forget_texts(&mut table);
         let done = table.deliveries.iter().filter(|d| d.stage == Stage::Done).count();
         let mut surplus = done.saturating_sub(KEPT);
         table.deliveries.retain(|delivery| {
@@ -289,13 +366,17 @@ impl Deliveries {
             surplus -= usize::from(goes);
             !goes
         });
-        // What has happened cannot be undone by a full disk; a server that dies before the next
-        // write calls it stalled.
-        if let Err(error) = state::write_reserved(&self.file, VERSION, &*table) {
-            tracing::error!(%error, "the end of a delivery is not written down yet");
-        }
+        self.note(&table);
         drop(table);
         self.ring();
+    }
+
+    /// Writes down what has happened: a full disk cannot undo it. A server that dies before the next
+    /// write calls it stalled.
+    fn note(&self, table: &Table) {
+        if let Err(error) = state::write_reserved(&self.file, VERSION, table) {
+            tracing::error!(%error, "the end of a delivery is not written down yet");
+        }
     }
 
     fn ring(&self) {
@@ -311,10 +392,34 @@ fn is_first(delivery: &Delivery) -> bool {
     matches!(delivery.source, Source::FirstPrompt { .. })
 }
 
+/// What was begun and stalled keeps its text: it may yet be seen that it was taken.
 fn end(delivery: &mut Delivery, receipt: Receipt) {
+    let is_watched = delivery.stage == Stage::Begun && receipt.state == ReceiptState::Stalled;
+    if !is_watched {
+        delivery.text.clear();
+        delivery.left = None;
+    }
     delivery.stage = Stage::Done;
-    delivery.text = String::new();
     delivery.receipt = receipt;
+}
+
+/// Forgets the texts of all that stalled but the last ones, and of those that a text was delivered
+/// after: what was put in before it would have been seen by then.
+fn forget_texts(table: &mut Table) {
+    let mut followed: HashSet<ProcessId> = HashSet::new();
+    let mut watched = 0;
+    for known in table.deliveries.iter_mut().rev() {
+        if known.stage == Stage::Done && known.receipt.state == ReceiptState::Delivered {
+            followed.insert(known.to.clone());
+        }
+        if known.is_watched() {
+            watched += 1;
+            if watched > WATCHED || followed.contains(&known.to) {
+                known.text.clear();
+                known.left = None;
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -348,6 +453,55 @@ mod tests {
         assert_eq!(after.begun().iter().map(|begun| begun.id).collect::<Vec<_>>(), [first]);
         let next = after.next_for(&ProcessId::new(1)).unwrap();
         assert_eq!((next.id, next.text.as_str()), (second, "two"));
+    }
+
+    /// What a table says of a text.
+    fn states(deliveries: &Deliveries) -> Vec<(ReceiptState, bool)> {
+        let all = deliveries.all();
+        all.iter().map(|known| (known.receipt.state, known.is_watched())).collect()
+    }
+
+    #[test]
+    fn what_stalled_is_corrected_also_by_the_next_server() {
+        let dir = tempfile::tempdir().unwrap();
+        let before = deliveries(&dir);
+        let [one, two] = ["one", "two"].map(|said| before.hand_in(text(1, None, said)).unwrap());
+        before.begin(one).unwrap();
+        before.finish(one, Receipt::new(ReceiptState::Stalled, "nothing shows"));
+        before.give_up(&ProcessId::new(2), "another process");
+        let after = deliveries(&dir);
+        assert_eq!(after.watched(&ProcessId::new(1))[0].text, "one");
+        after.correct(one, "a hook told it");
+        assert_eq!(states(&after)[0], (ReceiptState::Delivered, false));
+        after.correct(two, "it waits");
+        assert_eq!(states(&after)[1].0, ReceiptState::Queued, "what waits is not corrected");
+    }
+
+    #[test]
+    fn what_stalled_is_watched_until_a_later_text_is_delivered() {
+        let dir = tempfile::tempdir().unwrap();
+        let deliveries = deliveries(&dir);
+        for n in 0..=WATCHED {
+            let id = deliveries.hand_in(text(1, None, &n.to_string())).unwrap();
+            deliveries.begin(id).unwrap();
+            deliveries.finish(id, Receipt::new(ReceiptState::Stalled, "nothing shows"));
+        }
+        assert_eq!(deliveries.watched(&ProcessId::new(1)).len(), WATCHED);
+        let last = deliveries.hand_in(text(1, None, "last")).unwrap();
+        deliveries.finish(last, Receipt::new(ReceiptState::Delivered, "seen"));
+        assert_eq!(deliveries.watched(&ProcessId::new(1)), []);
+        assert_eq!(deliveries.waiting(), []);
+    }
+
+    #[test]
+    fn what_is_put_back_waits_in_its_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let before = deliveries(&dir);
+        let [one, _] = ["one", "two"].map(|said| before.hand_in(text(1, None, said)).unwrap());
+        before.begin(one).unwrap();
+        before.put_back(one, "a dialog took it");
+        let next = deliveries(&dir).next_for(&ProcessId::new(1)).unwrap();
+        assert_eq!((next.id, next.text.as_str()), (one, "one"));
     }
 
     #[test]

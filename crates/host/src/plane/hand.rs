@@ -11,8 +11,13 @@ use tokio::time::Instant;
 pub(crate) struct Hand {
     /// When something was last typed.
     pub(crate) typed: Option<Instant>,
+    /// When something was last typed by anybody but patterm itself.
+    pub(crate) written: Option<Instant>,
     /// Something was typed and neither entered nor given up.
     pub(crate) draft: bool,
+    /// How many letters of it there are, and whether one of them can be seen.
+    letters: usize,
+    seen: bool,
 }
 
 impl Hand {
@@ -21,7 +26,20 @@ impl Hand {
         if typed.any {
             self.typed = Some(Instant::now());
         }
+        if typed.any || typed.begins || typed.letters > 0 || typed.erased > 0 {
+            self.written = Some(Instant::now());
+        }
         self.draft = typed.draft.unwrap_or(self.draft);
+        if typed.begins {
+            (self.letters, self.seen) = (0, false);
+        }
+        self.letters = (self.letters + typed.letters).saturating_sub(typed.erased);
+        self.seen = self.letters > 0 && (self.seen || typed.seen);
+    }
+
+    /// Only blanks were typed and not entered: a prompt that holds them looks empty.
+    pub(crate) fn holds_blanks(&self) -> bool {
+        self.draft && self.letters > 0 && !self.seen
     }
 }
 
@@ -32,12 +50,52 @@ pub(crate) struct Typed {
     pub(crate) any: bool,
     /// Whether an unfinished text is left; `None` where that is as it was before.
     pub(super) draft: Option<bool>,
+    /// What was there before is gone: it was entered or given up.
+    pub(super) begins: bool,
+    /// Letters since then, whether one of them can be seen, and how many were erased.
+    pub(super) letters: usize,
+    pub(super) seen: bool,
+    pub(super) erased: usize,
 }
 
 impl Typed {
     fn add(&mut self, token: &Token) {
         self.any |= token.is_typed();
         self.draft = leaves_draft(token).or(self.draft);
+        match token {
+            Token::Paste(text) => self.write(&String::from_utf8_lossy(text)),
+            Token::Key(Stroke { key: Some(key), released: false, .. }) => match key.code {
+                KeyCode::Backspace => self.erased += 1,
+                KeyCode::Char(letter) if leaves_draft(token) == Some(true) => {
+                    self.write(letter.encode_utf8(&mut [0; 4]));
+                }
+                _ if leaves_draft(token) == Some(false) => self.begin(),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self) {
+        *self = Self { any: self.any, draft: self.draft, begins: true, ..Self::default() };
+    }
+
+    fn write(&mut self, text: &str) {
+        self.letters += text.chars().count();
+        self.seen |= text.chars().any(|letter| !letter.is_whitespace());
+    }
+
+    /// The same with what was typed after it.
+    fn and(mut self, next: Self) -> Self {
+        self.any |= next.any;
+        self.draft = next.draft.or(self.draft);
+        if next.begins {
+            self.begin();
+        }
+        self.letters += next.letters;
+        self.seen |= next.seen;
+        self.erased += next.erased;
+        self
     }
 }
 
@@ -68,7 +126,7 @@ impl Typist {
     pub(super) fn read_whole(mut self, bytes: &[u8]) -> Typed {
         let typed = self.read(bytes);
         let last = self.settle();
-        Typed { any: typed.any || last.any, draft: last.draft.or(typed.draft) }
+        typed.and(last)
     }
 
     /// Whether an escape waits for what may follow it.
@@ -91,7 +149,16 @@ fn plain(bytes: &[u8]) -> Typed {
     let ends = |byte: &u8| matches!(byte, b'\r' | b'\n' | 0x03 | 0x04 | 0x15);
     let is_text = |byte: &u8| !byte.is_ascii_control();
     let draft = bytes.iter().rev().find(|byte| ends(byte) || is_text(byte)).map(is_text);
-    Typed { any: !bytes.is_empty(), draft }
+    let end = bytes.iter().rposition(ends);
+    let line = &bytes[end.map_or(0, |end| end + 1)..];
+    Typed {
+        any: !bytes.is_empty(),
+        draft,
+        begins: end.is_some(),
+        letters: line.iter().filter(|byte| is_text(byte)).count(),
+        seen: line.iter().any(|byte| is_text(byte) && *byte != b' '),
+        erased: line.iter().filter(|byte| matches!(byte, 0x7f | 0x08)).count(),
+    }
 }
 
 /// Whether there is an unfinished text after this; `None` where it says nothing about that.
@@ -141,6 +208,26 @@ mod tests {
         assert!(hand.draft && typist.is_waiting(), "it may be the beginning of a report");
         hand.note(typist.settle());
         assert!(!hand.draft, "it was the key");
+    }
+
+    #[test]
+    fn a_draft_of_blanks_is_known_though_it_is_not_seen() {
+        let (mut hand, mut typist) = (Hand::default(), Typist::default());
+        for (typed, blanks) in [
+            (" ", true),
+            ("  ", true),
+            ("\x7f\x7f", true),
+            ("\x7f", false),
+            (" a", false),
+            ("\x7f", false),
+            ("\r ", true),
+            ("\x1b[200~ \x1b[201~", true),
+            ("\x1b[200~x\x1b[201~", false),
+            ("\x03", false),
+        ] {
+            hand.note(typist.read(typed.as_bytes()));
+            assert_eq!(hand.holds_blanks(), blanks, "{typed:?}");
+        }
     }
 
     #[test]

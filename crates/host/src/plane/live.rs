@@ -332,8 +332,8 @@ impl Live {
 
     /// Notes whether input that no person typed leaves an unfinished text.
     pub(crate) fn note_draft(&self, bytes: &[u8]) {
-        let draft = Typist::default().read_whole(bytes).draft;
-        lock(&self.hand).note(Typed { any: false, draft });
+        let typed = Typist::default().read_whole(bytes);
+        lock(&self.hand).note(Typed { any: false, ..typed });
     }
 
     /// What comes from a view: what a person types, and what the terminal sends by itself.

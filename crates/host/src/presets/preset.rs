@@ -86,6 +86,16 @@ impl Preset {
         let goes_on = text.ends_with('\\');
         format!("{}{text}{}", if command { " " } else { "" }, if goes_on { " " } else { "" })
     }
+
+    /// A text as it is typed in, with a blank behind what opens a list of completions: an open list
+    /// would take the key that submits, and change the text.
+    pub(crate) fn as_typed(&self, text: &str) -> String {
+        let mut words = self.as_words(text);
+        if self.input.completions.as_ref().is_some_and(|list| list.is_match(&words)) {
+            words.push(' ');
+        }
+        words
+    }
 }
 
 /// How the names of approved tools are put into arguments and files.
@@ -135,6 +145,10 @@ pub(crate) struct Input {
     /// A blank before it makes it words.
     #[serde(deserialize_with = "optional_pattern")]
     pub(crate) commands: Option<Regex>,
+    /// What opens a list of completions at the end of a turn, which would take the key that submits.
+    /// A blank behind it closes the list.
+    #[serde(deserialize_with = "optional_pattern")]
+    pub(crate) completions: Option<Regex>,
     /// It takes no paste before it has switched bracketed paste on.
     pub(crate) wants_bracketed_paste: bool,
     /// A turn that comes while it works is kept by the CLI and taken later.
@@ -159,6 +173,7 @@ impl Default for Input {
             submit: "enter".into(),
             submit_while_working: None,
             commands: None,
+            completions: None,
             wants_bracketed_paste: false,
             while_working: true,
             settle_ms: Duration::from_millis(200),
@@ -186,6 +201,14 @@ pub(crate) struct Composer {
     /// The row after its last one; the last row that matches counts.
     #[serde(deserialize_with = "pattern")]
     pub(crate) end: Regex,
+    /// What stands below it only where this is no prompt box, but a message of the conversation that
+    /// looks like one.
+    #[serde(default, deserialize_with = "optional_pattern")]
+    pub(crate) covered: Option<Regex>,
+    /// What stands before a message of the user's in the conversation, on its first row; where it
+    /// is also before the rows after that, `more` need not match them.
+    #[serde(default, deserialize_with = "optional_pattern")]
+    pub(crate) said: Option<Regex>,
     /// What is cut off at the end of its rows.
     #[serde(default, deserialize_with = "optional_pattern")]
     pub(crate) border: Option<Regex>,
@@ -270,4 +293,30 @@ fn optional_milliseconds<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error> {
     milliseconds(deserializer).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::presets::Catalogue;
+
+    #[test]
+    fn no_list_of_completions_is_open_behind_a_turn() {
+        let catalogue = Catalogue::read(None);
+        let typed =
+            |cli: &str, text: &str| catalogue.presets[cli].preset.as_ref().unwrap().as_typed(text);
+        for cli in ["claude", "codex", "opencode", "gemini"] {
+            for (text, expected) in [
+                ("see @README.md", "see @README.md "),
+                ("two lines\ncc @alice", "two lines\ncc @alice "),
+                ("ends with a \\", "ends with a \\ "),
+                ("see @README.md first", "see @README.md first"),
+                ("see @README.md\n", "see @README.md\n"),
+            ] {
+                assert_eq!(typed(cli, text), expected, "{cli}");
+            }
+        }
+        assert_eq!(typed("claude", "and so :smile"), "and so :smile ");
+        assert_eq!(typed("codex", "it costs $"), "it costs $ ");
+        assert_eq!(typed("generic", "see @README.md"), "see @README.md");
+    }
 }

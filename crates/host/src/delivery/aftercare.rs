@@ -1,0 +1,110 @@
+//! What is done for texts that stalled: it may yet be seen that one was taken, and a person is called
+//! where one stands in a prompt.
+
+use std::sync::Arc;
+
+use super::deliverer::Target;
+use super::evidence::{is_left_of, is_said, same_words, told};
+use super::gate;
+use super::record::Delivery;
+use crate::activity::Glimpse;
+use crate::host::{Host, now_ms};
+use crate::process::{Attention, ProcessId};
+
+/// Lines of a conversation in which a text is looked for: several screens.
+const LINES: usize = 200;
+
+impl Host {
+    /// Looks after the texts that stalled for a process; `false` if there are none, or it ended.
+    pub(super) fn look_after(self: &Arc<Self>, id: &ProcessId) -> bool {
+        let watched = self.deliveries.watched(id);
+        if watched.is_empty() || self.processes.get(id).is_none_or(|p| !p.status.is_alive()) {
+            return false;
+        }
+        let Some(target) = self.target(id) else { return true };
+        let glimpse = target.glimpse();
+        for stalled in &watched {
+            if let Some(evidence) = target.was_taken(stalled, &glimpse) {
+                self.deliveries.correct(stalled.id, &evidence);
+                self.call_off(stalled);
+            }
+        }
+        if let Some((stalled, stands)) = target.left_standing(&glimpse) {
+            self.call_to(&stalled, &stands);
+        }
+        true
+    }
+
+    /// A hook of a CLI told that a turn was taken: it may be one that was called stalled.
+    pub(crate) fn hear_turn(&self, id: &ProcessId, turn: &str) {
+        let is_put_in = |begun: &Delivery| begun.to == *id && told(turn, &begun.text).is_some();
+        if self.deliveries.begun().iter().any(is_put_in) {
+            return;
+        }
+        let mut stalled = self.deliveries.watched(id).into_iter();
+        let found = stalled.find_map(|stalled| {
+            let evidence = told(turn, &stalled.text)?;
+            Some((stalled, evidence))
+        });
+        if let Some((stalled, evidence)) = found {
+            self.deliveries.correct(stalled.id, &evidence);
+            self.call_off(&stalled);
+        }
+    }
+
+    /// Calls a person to a text that stands in a prompt, once.
+    fn call_to(&self, stalled: &Delivery, stands: &str) {
+        let reason = gate::left_standing(stalled.id, stands);
+        if self.processes.get(&stalled.to).is_none_or(|process| process.attention.is_some()) {
+            return;
+        }
+        if !self.deliveries.call_once(stalled.id) {
+            return;
+        }
+        self.processes.note(&stalled.to, |process| {
+            let by = process.id.to_string();
+            process.attention.get_or_insert(Attention { reason, by, at: now_ms() });
+        });
+    }
+
+    /// The text that a person was called to is there no more.
+    fn call_off(&self, taken: &Delivery) {
+        let is_its =
+            |attention: &mut Attention| attention.reason.starts_with(&gate::left_message(taken.id));
+        self.processes.note(&taken.to, |process| drop(process.attention.take_if(is_its)));
+    }
+}
+
+impl Target {
+    /// What stands in the prompt of a text that stalled.
+    pub(super) fn left_standing(&self, glimpse: &Glimpse) -> Option<(Delivery, String)> {
+        let stands = glimpse.composer.as_deref().filter(|stands| !stands.is_empty())?;
+        let watched = self.host.deliveries.watched(&self.live.id);
+        let is_it = |stalled: &Delivery| {
+            stalled.left.as_deref() == Some(stands)
+                || same_words(&stalled.text, stands)
+                || is_left_of(&stalled.text, stands)
+        };
+        let found = watched.into_iter().rev().find(is_it)?;
+        Some((found, stands.to_owned()))
+    }
+
+    /// How it is seen that a text that stalled was taken after all.
+    pub(super) fn was_taken(&self, stalled: &Delivery, glimpse: &Glimpse) -> Option<String> {
+        if self.host.deliveries.is_repeated(stalled) {
+            return None;
+        }
+        let turns = self.facts.taken();
+        if let Some(evidence) = turns.iter().find_map(|turn| told(turn, &stalled.text)) {
+            return Some(evidence);
+        }
+        let composer = self.preset.as_ref()?.composer.as_ref()?;
+        // What stands in the prompt looks like what was said.
+        if glimpse.composer.as_deref() != Some("") {
+            return None;
+        }
+        let lines = self.live.last_lines(LINES);
+        is_said(lines.iter().map(String::as_str), composer, &stalled.text)
+            .then(|| "its screen shows the text among what was said to it".into())
+    }
+}

@@ -1,0 +1,61 @@
+//! Messages at the moment at which a permission dialog appears: none is lost or doubled, and none
+//! answers the dialog.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::bench::Bench;
+use super::cli::Cli;
+use super::report::row;
+use crate::processes::desk::{Desk, long};
+use crate::support::Chance;
+
+/// How long the model waits before it calls the tool, and how long after its turn began a message is
+/// sent at the latest: a dialog is drawn in between.
+const BEFORE_THE_CALL: f64 = 0.6;
+const LATEST_MS: usize = 1_600;
+
+/// What no screen shows.
+const NEVER: &str = r"[^\s\S]";
+
+pub(super) fn races(cli: Cli) {
+    let mut bench = Bench::with_settings(cli, cli.asking);
+    let id = bench.spawn_ready();
+    let file = bench.place.path("project/made");
+    let mut chance = Chance::new(14);
+    let trials = if long() { 20 } else { 3 };
+    let mut before = 0;
+    for trial in 0..trials {
+        let call = cli.ask.strip_prefix("mock: ").unwrap();
+        let ask = format!("mock: wait {BEFORE_THE_CALL} ;; {call}\ntrial {trial}");
+        bench.send(&id, &ask);
+        let ask = format!("[external] {ask}");
+        bench.until_turn("the turn that asks", |turn| turn.text == ask);
+        let moment = Duration::from_millis(chance.within(0..LATEST_MS) as u64);
+        bench.mock.more_than(usize::MAX, moment);
+        let message = format!("at the moment of a dialog {trial}");
+        let mut sender = Desk::at(&bench.server.socket);
+        sender.ask("send_message", json!({"target_process_id": id, "message": message}));
+        bench.until_state(&id, "blocked");
+        // What the message does to the dialog it has done by then.
+        let answer = sender.hear().unwrap();
+        bench.stays_away(&id, NEVER, 1.0);
+        assert_eq!(bench.activity(&id)["state"], "blocked", "{}", bench.story());
+        assert!(!file.exists(), "the tool was not approved\n{}", bench.story());
+        let number = answer["message_id"].as_u64().unwrap();
+        before += usize::from(answer["receipt"]["state"] == "delivered");
+        bench.key(&id, cli.yes);
+        bench.until("the tool ran", |_| file.exists().then_some(()).ok_or(String::new()));
+        let done = bench.until_done(number);
+        assert_eq!(done.state, "delivered", "{done:?}\n{}", bench.story());
+        let text = format!("[external] {message}");
+        bench.until_arrived(&text);
+        bench.until_state(&id, "idle");
+        assert_eq!(bench.count(&text), 1, "{}", bench.story());
+        std::fs::remove_file(&file).unwrap();
+    }
+    assert_eq!(bench.arrived().len(), 1 + 2 * trials, "{}", bench.story());
+    let found = format!("{trials} of {trials} once, {before} before the dialog; none approved");
+    row(cli, "around a permission dialog", &found);
+}
