@@ -29,6 +29,8 @@ pub(crate) struct Preset {
     /// How patterm's own tools are written where the CLI is told not to ask before using them.
     #[serde(default)]
     pub(crate) approved: Approved,
+    /// How its model knows patterm's tools: `{{tool}}` is the name of one.
+    pub(crate) tool_name: Option<String>,
     /// How the first prompt is given. Without it, it is typed in once the CLI is ready.
     pub(crate) prompt: Option<PromptArguments>,
     /// How a conversation is taken up again. Without it, it cannot be.
