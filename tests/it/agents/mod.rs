@@ -9,7 +9,9 @@ mod first_request;
 mod mock;
 mod recording;
 mod report;
+mod restart;
 mod seen;
+mod six;
 mod team;
 mod truth;
 
@@ -17,7 +19,7 @@ mod truth;
 macro_rules! truth_of {
     ($module:ident, $cli:expr) => {
         mod $module {
-            use super::{cli, first_request, truth};
+            use super::{cli, first_request, restart, truth};
 
             #[test]
             fn messages_of_all_sizes_arrive_whole_and_once() {
@@ -72,6 +74,16 @@ macro_rules! truth_of {
             #[test]
             fn it_rests_after_escape_and_after_errors() {
                 truth::ends_of_turns($cli);
+            }
+
+            #[test]
+            fn a_restart_goes_on_with_the_conversation_whatever_ended_it() {
+                restart::goes_on($cli);
+            }
+
+            #[test]
+            fn a_restart_takes_up_the_conversation_that_the_person_turned_to() {
+                restart::turns_to_another($cli);
             }
 
             #[test]
