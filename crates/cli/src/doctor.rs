@@ -202,7 +202,9 @@ fn lost_output(processes: &Value) -> Option<Finding> {
 
 /// Shared MCP servers, where there are any.
 fn shared_servers(servers: &Value) -> Option<Finding> {
-    let servers: Vec<_> = servers.as_array().into_iter().flatten().collect();
+    // Those of bots' containers are not in `[servers]`.
+    let is_named = |server: &&Value| !shown(&server["name"]).starts_with("bots/");
+    let servers: Vec<_> = servers.as_array().into_iter().flatten().filter(is_named).collect();
     let failed: Vec<_> = servers
         .iter()
         .filter(|server| server["state"] == "failed")

@@ -10,8 +10,11 @@ use serde_json::Value;
 use crate::delivery::{NewDelivery, Source};
 use crate::host::Host;
 use crate::identity::hand_over;
+use crate::open_files::open_conversation;
+use crate::plane::Live;
 use crate::presets::{
     Catalogue, IDENTITY_FILE, Known, Launch, Opening, Preset, Surroundings, find_program,
+    write_back,
 };
 use crate::process::{AgentEntry, Kind, Process, ProcessId, Recipe};
 use crate::state;
@@ -230,22 +233,30 @@ impl Host {
         Ok(launch)
     }
 
-    /// Takes away what an agent had of its own.
+    /// Takes away what an agent had of its own, but for what its CLI wrote and cannot be moved to the
+    /// user's folder.
     pub(crate) fn forget_agent(&self, id: &ProcessId) {
-        let _ = std::fs::remove_dir_all(self.agent_folder(id));
+        let folder = self.agent_folder(id);
+        match write_back(&folder) {
+            Ok(()) => drop(std::fs::remove_dir_all(folder)),
+            Err(error) => tracing::warn!(
+                %id, %error, folder = %folder.display(),
+                "what the agent's CLI wrote cannot be moved to the user's folder; it stays where it is"
+            ),
+        }
         self.forget_letters(id);
     }
 
     /// A hook of an agent's CLI says something.
     pub(crate) fn hear_hook(&self, id: &ProcessId, event: &str, given: &Value) {
-        let facts = self.activities.facts(id);
-        if let Some(turn) = facts.hear(event, given) {
-            self.hear_turn(id, &turn);
+        let said = self.activities.facts(id).hear(event, given);
+        if let Some(turn) = &said.turn {
+            self.hear_turn(id, turn);
         }
-        if let Some(told) = facts.conversation() {
-            self.note_conversation(id, told);
+        if let Some(told) = said.conversation {
+            self.note_conversation(id, told, !said.fresh);
         }
-        if !facts.taken().is_empty() {
+        if said.turn.is_some() {
             self.note_spoken(id);
         }
     }
@@ -253,18 +264,46 @@ impl Host {
     /// A call of an agent's CLI may tell the id of its conversation in its metadata.
     pub(crate) fn hear_call(&self, id: &ProcessId, meta: impl Fn(&str) -> Option<String>) {
         let preset = self.activities.facts(id).preset();
-        let member =
-            preset.as_ref().and_then(|preset| preset.resume.as_ref()?.told_by_calls.as_ref());
-        if let Some(told) = member.and_then(|member| meta(member)) {
-            self.note_conversation(id, told);
+        let resume = preset.as_ref().and_then(|preset| preset.resume.as_ref());
+        let member = resume.and_then(|resume| resume.told_by_calls.as_ref());
+        let Some(told) = member.and_then(|member| meta(member)) else { return };
+        let known = self.processes.get(id).and_then(|process| process.agent);
+        if known.is_some_and(|agent| agent.told && agent.conversation == told) {
+            return;
+        }
+        // A helper inside of the CLI calls in the name of its own conversation.
+        if self.live(id).and_then(|live| self.open_conversation(&live)).is_none() {
+            self.note_conversation(id, told, true);
         }
     }
 
-    fn note_conversation(&self, id: &ProcessId, told: String) {
+    /// Looks for the conversation of an agent whose CLI tells it by the files that it has open.
+    pub(crate) fn look_for_conversation(&self, live: &Live) {
+        if let Some(told) = self.open_conversation(live) {
+            self.note_conversation(&live.id, told, true);
+            self.note_spoken(&live.id);
+        }
+    }
+
+    fn open_conversation(&self, live: &Live) -> Option<String> {
+        if live.watch().borrow().is_over() {
+            return None;
+        }
+        let preset = self.activities.facts(&live.id).preset()?;
+        let files = preset.resume.as_ref()?.told_by_files.as_ref()?;
+        open_conversation(live.init()?, files)
+    }
+
+    /// Notes under which id the conversation can be taken up again; one that `goes_on` has turns already.
+    fn note_conversation(&self, id: &ProcessId, told: String, goes_on: bool) {
         let known = self.processes.get(id).and_then(|process| process.agent);
         if known.is_some_and(|agent| !agent.told || agent.conversation != told) {
             self.processes.note(id, |process| {
                 if let Some(agent) = &mut process.agent {
+                    // Another conversation than before: the turns of that one do not count.
+                    if agent.conversation != told && (agent.told || !goes_on) {
+                        agent.spoken = goes_on;
+                    }
                     agent.conversation = told;
                     agent.told = true;
                 }

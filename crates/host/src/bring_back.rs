@@ -26,6 +26,9 @@ impl Host {
             .filter(|(_, live)| live.stopping.load(Ordering::Acquire))
             .map(|(_, live)| live.id.clone())
             .collect();
+        for (_, live) in self.lives() {
+            self.look_for_conversation(&live);
+        }
         let now = now_ms();
         self.processes.note_each(|process| {
             let runs = process.status.is_alive() && !stopping.contains(&process.id);

@@ -19,6 +19,7 @@ mod life;
 pub mod limits;
 pub mod log;
 mod mcp;
+mod open_files;
 pub mod pads;
 mod plane;
 mod ports;

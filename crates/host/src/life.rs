@@ -100,6 +100,7 @@ impl Host {
             running => running?,
         };
         live.stopping.store(true, Ordering::Release);
+        self.look_for_conversation(&live);
         if let Some(pane) = &live.pane {
             pane.stop(signal, GRACE).map_err(|e| unreachable_init(process, e))?;
         }

@@ -157,18 +157,22 @@ pub(crate) fn below(init: i32) -> Vec<i32> {
     let mut found = Vec::new();
     let mut next = vec![init];
     while let Some(pid) = next.pop() {
-        for task in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
-            let Ok(children) = fs::read_to_string(task.path().join("children")) else { continue };
-            let children = children.split_whitespace().filter_map(|child| child.parse().ok());
-            for child in children {
-                if !found.contains(&child) {
-                    found.push(child);
-                    next.push(child);
-                }
+        for child in children(pid) {
+            if !found.contains(&child) {
+                found.push(child);
+                next.push(child);
             }
         }
     }
     found
+}
+
+/// The processes right below one.
+pub(crate) fn children(pid: i32) -> Vec<i32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let told = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    let numbers = |told: String| told.split_whitespace().filter_map(|n| n.parse().ok()).collect();
+    told.flat_map(numbers as fn(String) -> Vec<i32>).collect()
 }
 
 #[cfg(test)]

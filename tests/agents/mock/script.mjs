@@ -10,8 +10,11 @@ export function directed() {
   return (turn) => {
     if (turn.side) return [{ say: turn.schema ? JSON.stringify(instanceOf(turn.schema)) : "run the tests" }];
     try {
-      const legs = legsOf(parse(turn.text));
-      if (legs === null) return [{ say: `echo ${summary(turn.text)}` }];
+      const newest = legsOf(parse(turn.text));
+      const insisting = newest === null && turn.insisting.find(isUnfinished);
+      if (insisting) turn = { ...turn, ...insisting };
+      const legs = newest ?? (insisting && legsOf(parse(turn.text)));
+      if (!legs) return [{ say: `echo ${summary(turn.text)}` }];
       const number = turn.since.length;
       const leg = legs[number] ?? [{ say: "Done." }];
       const place = JSON.stringify([turn.users, turn.text, number]);
@@ -21,6 +24,12 @@ export function directed() {
     }
   };
 }
+
+/** Whether calls of a text's script are still to come. */
+const isUnfinished = ({ text, since }) => {
+  const steps = parse(text);
+  return steps.some(({ word }) => word === "insist") && since.length < legsOf(steps).length - 1;
+};
 
 /** Length in characters and the start of the SHA-256 of a text. */
 export const summary = (text) =>
@@ -99,6 +108,8 @@ function perform(step, turn, failures, place) {
       return [{ wait: number(value, word) }];
     case "hang":
       return [{ wait: 24 * 3600 }];
+    case "insist":
+      return [];
     case "drop":
       return [{ drop: true }];
     case "error": {

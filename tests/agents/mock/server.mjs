@@ -132,12 +132,15 @@ async function perform(steps, api, out, writer) {
  * What a script gets to know of a request:
  *   text      the newest text of the user's, without what the CLI puts around it
  *   users     how many texts of the user's there are in the conversation
+ *   said      the beginnings of those texts, in order
  *   group     the texts since the model last spoke, the newest included
  *   around    what the CLI put there of its own: reminders, contexts
  *   results   every tool result of the conversation, in order: { text, failed }
  *             (`failed` is always false where the API does not say)
  *   since     those that came after the newest text
  *   side      why this is no turn of the conversation, or null
+ *   insisting the older texts with `mock: insist` in them, each with the results since
+ *   instructions  what patterm told the agent first, as far as it came
  *   schema    the JSON schema that the answer has to follow, if any
  */
 function turnOf(api, body, url) {
@@ -154,14 +157,26 @@ function turnOf(api, body, url) {
     side: sideOf({ tools, system, schema, body, text: newest?.user ?? "" }),
     text: newest?.user ?? "",
     users: own.length,
+    said: own.map((item) => item.user.slice(0, SAID)),
     group: own.filter((item) => item.at > spoke).map((item) => item.user),
     around: texts.filter((item) => item.at > spoke && isWrapping(item.user)).map((item) => item.user),
     tools,
     results: results(0),
     since: results(newest?.at ?? 0),
+    insisting: own
+      .slice(0, -1)
+      .filter((item) => item.user.includes("mock: insist"))
+      .map((item) => ({ text: item.user, since: results(item.at) })),
     schema,
+    instructions: JSON.stringify(body).match(INSTRUCTIONS)?.[0] ?? null,
   };
 }
+
+// What patterm tells an agent first, wherever the CLI puts it.
+const INSTRUCTIONS = /You already run inside patterm.*?use patterm's\./;
+
+// Long enough to tell texts from each other, and short enough to write all down again and again.
+const SAID = 200;
 
 /** What claude says around a message that comes while it works is taken off again. */
 const unwrapped = (text) =>

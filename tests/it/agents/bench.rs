@@ -69,6 +69,13 @@ impl Bench {
         self.desk = Desk::at(&self.server.socket);
     }
 
+    /// `patterm kill`, as before a reboot; the next server is there when this returns.
+    pub(super) fn end_everything(&mut self) {
+        self.place.run(&["kill"]);
+        self.server = serve(&self.place);
+        self.desk = Desk::at(&self.server.socket);
+    }
+
     /// Starts the CLI as an agent.
     #[track_caller]
     pub(super) fn spawn(&mut self, instructions: Option<&str>) -> String {

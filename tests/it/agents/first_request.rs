@@ -4,7 +4,7 @@ use patterm_host::tools::Registry;
 use serde_json::Value;
 
 use super::bench::Bench;
-use super::cli::{CLAUDE, Cli};
+use super::cli::{CLAUDE, CODEX, Cli, GEMINI};
 use super::mock::Turn;
 use super::report::row;
 
@@ -55,6 +55,23 @@ pub(super) fn tools(cli: Cli) {
         format!("{} of ours, {bytes} bytes; {} in all, {all}", names.len(), first.tools.len());
     row(cli, "tools in the first request", &found);
     assert_eq!(names, expected, "{found}");
+    // The names by which it knows them stand in what it is told first.
+    let known = |tool: &str| {
+        let prefix = match cli {
+            CLAUDE => "mcp__patterm__",
+            CODEX => "mcp__patterm.",
+            GEMINI => "mcp_patterm_",
+            _ => "patterm_",
+        };
+        format!("{prefix}{tool}")
+    };
+    for tool in ["spawn_agent", "whoami", "help", "wait_for_pattern"] {
+        assert!(first.instructions.contains(&known(tool)), "{tool}: {}", first.instructions);
+        // The mock writes the names in a namespace of codex's like this.
+        let given = known(tool).replace('.', "__");
+        let is_given = first.tools.iter().any(|(name, _)| *name == given);
+        assert!(is_given || cli == CLAUDE, "{given}: {:?}", first.tools);
+    }
     let said = last.results.last().unwrap();
     assert!(said.contains("timers"), "the deferred one was called: {last:?}");
     bench.desk.close(&id);

@@ -33,6 +33,8 @@ pub(super) struct Turn {
     pub(super) api: String,
     /// The newest text of the user's.
     pub(super) text: String,
+    /// How all texts of the user's in this conversation begin, trimmed at their ends.
+    pub(super) said: Vec<String>,
     /// How many texts of the user's the conversation has, and those since the model last spoke.
     users: usize,
     group: Vec<String>,
@@ -42,6 +44,8 @@ pub(super) struct Turn {
     pub(super) ended: Option<(Instant, String)>,
     /// What the tools answered since the text.
     pub(super) results: Vec<String>,
+    /// What patterm told it first, if the CLI passed that on.
+    pub(super) instructions: String,
     /// The tools that the model was given, and the bytes of each definition.
     pub(super) tools: Vec<(String, u64)>,
 }
@@ -152,11 +156,13 @@ fn turn(event: &Value) -> Turn {
     Turn {
         api: text(&event["api"]),
         text: text(&event["text"]),
+        said: list(&event["said"]).iter().map(|said| text(said).trim_end().to_owned()).collect(),
         users: usize::try_from(event["users"].as_u64().unwrap_or_default()).unwrap(),
         group: list(&event["group"]).iter().map(text).collect(),
         calls: list(&event["steps"]).iter().any(|step| !step["call"].is_null()),
         ended: None,
         results: results[before..].iter().map(|result| text(&result["text"])).collect(),
+        instructions: text(&event["instructions"]),
         tools: list(&event["tools"])
             .iter()
             .zip(list(&event["tool_bytes"]))

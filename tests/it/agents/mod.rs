@@ -13,7 +13,9 @@ mod mock;
 mod odd_messages;
 mod recording;
 mod report;
+mod restart;
 mod seen;
+mod six;
 mod starts;
 mod team;
 mod truth;
@@ -23,7 +25,7 @@ macro_rules! truth_of {
     ($module:ident, $cli:expr) => {
         mod $module {
             use super::{
-                cli, dialog_races, first_letters, first_request, odd_messages, starts, truth,
+                cli, dialog_races, first_letters, first_request, odd_messages, restart, starts, truth,
             };
 
             #[test]
@@ -99,6 +101,16 @@ macro_rules! truth_of {
             #[test]
             fn it_rests_after_escape_and_after_errors() {
                 truth::ends_of_turns($cli);
+            }
+
+            #[test]
+            fn a_restart_goes_on_with_the_conversation_whatever_ended_it() {
+                restart::goes_on($cli);
+            }
+
+            #[test]
+            fn a_restart_takes_up_the_conversation_that_the_person_turned_to() {
+                restart::turns_to_another($cli);
             }
 
             #[test]

@@ -16,7 +16,7 @@ use crate::support::Chance;
 const IDLE_PATIENCE: Duration = Duration::from_secs(3);
 
 /// How often something is tried in the short and in the long form.
-fn times(short: usize, in_full: usize) -> usize {
+pub(super) fn times(short: usize, in_full: usize) -> usize {
     if long() { in_full } else { short }
 }
 

@@ -76,6 +76,53 @@ pub(super) fn who_may_use_the_server_in_a_container(engine: &dyn Engine) {
     });
 }
 
+pub(super) fn containers_without_a_label_where_the_settings_admit_them(engine: &dyn Engine) {
+    engine.run("box", PLAIN, &[(LABEL, "alpha")]);
+    engine.run("unlabelled", PLAIN, &[]);
+    engine.run("claiming", CLAIMING, &[]);
+    engine.run("repeating", CLAIMING, &[(LABEL, "alpha")]);
+    let stage = Stage::new(engine).allow_unlabelled();
+    let serving = stage.serve();
+    // A label goes on to count, and what its image says of a container chooses no bot.
+    check(serving.call("beta", "box", "x"), 403, "beta");
+    for bot in ["alpha", "beta"] {
+        check(serving.call(bot, "claiming", "x"), 403, LABEL);
+        check(serving.call(bot, "repeating", "x"), 403, LABEL);
+    }
+    assert_eq!(servers(), 0, "nothing was started");
+    check(serving.call("alpha", "box", "x"), 200, "pid");
+    // Every bot has a server of its own in one without a label.
+    let pid = |bot: &str| {
+        let (status, answer) = serving.call(bot, "unlabelled", "x");
+        assert_eq!(status, 200, "{answer}");
+        answer["result"]["pid"].as_u64().unwrap()
+    };
+    assert_ne!(pid("alpha"), pid("beta"), "they share nothing");
+    assert_eq!(pid("alpha"), pid("alpha"));
+    let listed = serving.connect().get("/servers");
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let listed = listed["servers"].as_array().unwrap().clone();
+    let bots = listed.iter().filter(|server| server["owner"].is_string());
+    let bots: Vec<_> = bots
+        .map(|server| {
+            assert_eq!(server["state"], "running", "{server}");
+            let name = server["name"].as_str().unwrap();
+            let (name, _) = name.split_once(" (").unwrap();
+            (name.to_owned(), server["owner"].as_str().unwrap().to_owned())
+        })
+        .collect();
+    let wanted = [
+        ("bots/alpha/box", "alpha"),
+        ("bots/alpha/unlabelled", "alpha"),
+        ("bots/beta/unlabelled", "beta"),
+    ];
+    assert_eq!(bots, wanted.map(|(name, bot)| (name.to_owned(), bot.to_owned())), "{listed:?}");
+    let metrics = serving.connect().get("/metrics");
+    let line = "patterm_server_running{server=\"bots/beta/unlabelled (";
+    let running = metrics.lines().find(|found| found.starts_with(line));
+    assert!(running.is_some_and(|found| found.ends_with(" 1")), "{metrics}");
+}
+
 pub(super) fn ten_callers_at_once(engine: &dyn Engine) {
     engine.run("box", PLAIN, &[(LABEL, "alpha")]);
     let stage = Stage::new(engine);

@@ -128,6 +128,11 @@ fn who_may_use_the_server_in_a_container() {
 }
 
 #[test]
+fn containers_without_a_label_where_the_settings_admit_them() {
+    all_engines::containers_without_a_label_where_the_settings_admit_them(&Docker::new());
+}
+
+#[test]
 fn ten_callers_at_once() {
     all_engines::ten_callers_at_once(&Docker::new());
 }

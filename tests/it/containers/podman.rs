@@ -141,6 +141,11 @@ fn who_may_use_the_server_in_a_container() {
 }
 
 #[test]
+fn containers_without_a_label_where_the_settings_admit_them() {
+    all_engines::containers_without_a_label_where_the_settings_admit_them(&Podman::new());
+}
+
+#[test]
 fn an_engine_that_dies_and_comes_back() {
     all_engines::an_engine_that_dies_and_comes_back(&mut Podman::new());
 }

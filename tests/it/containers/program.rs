@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use super::docker::Docker;
 use super::engine::{Engine, LABEL, PLAIN, running, until, zombies_below};
 use super::stage::{Client, call, door, mark};
@@ -58,4 +60,46 @@ fn containers_with_our_label_are_as_many_as_there_are_sessions() {
     until("an end is the end of its containers", || {
         docker.labelled("patterm.owner").is_empty().then_some(())
     });
+}
+
+#[test]
+fn the_server_in_a_bots_container_is_listed_with_the_shared_ones() {
+    let docker = Docker::new();
+    docker.run("box", PLAIN, &[]);
+    let place = Place::new();
+    let settings = format!(
+        "[bots]\nengine = 'docker'\nsocket = '{}'\ncommand = ['/app/mcp', '{}']\n\
+         owner_label = '{LABEL}'\nallow_unlabelled = true\n",
+        docker.socket().display(),
+        mark()
+    );
+    let folder = place.path("home").join(".config/patterm");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("config.toml"), settings).unwrap();
+    let output = place.run(&["serve", "--http", "127.0.0.1:0", "--json"]);
+    let server = Spawned { entry: serde_json::from_str(&output).unwrap() };
+    let port = server.entry.http.unwrap().port();
+    let token = |name: &str, servers: &str| {
+        let only = format!("--servers={servers}");
+        let words = ["token", "new", name, &only];
+        let words = if servers.is_empty() { &words[..3] } else { &words[..] };
+        place.run(words).trim().to_owned()
+    };
+    let all = token("all", "");
+    let (status, body) = Client::new(port, &all).post(&door("alpha", "box"), &call(1, "x", ""));
+    assert_eq!((status, body["result"]["pid"].is_u64()), (200, true), "{body}");
+    let listed: Value = serde_json::from_str(&place.run(&["servers", "--json"])).unwrap();
+    let listed = listed["servers"].as_array().or(listed.as_array()).unwrap().clone();
+    let [bot] = listed.as_slice() else { panic!("{listed:?}") };
+    let name = bot["name"].as_str().unwrap();
+    assert!(name.starts_with("bots/alpha/box ("), "{bot}");
+    assert_eq!((&bot["owner"], &bot["state"]), (&"alpha".into(), &"running".into()), "{bot}");
+    assert!(place.run(&["servers"]).contains("bots/alpha/box"));
+    // A token sees the bots that it is for, and no others.
+    let seen = |token: &str| {
+        let text = Client::new(port, token).get("/servers");
+        serde_json::from_str::<Value>(&text).unwrap()["servers"].as_array().unwrap().len()
+    };
+    assert_eq!((seen(&all), seen(&token("one", "bots/alpha"))), (1, 1));
+    assert_eq!((seen(&token("bots", "bots")), seen(&token("other", "bots/beta"))), (1, 0));
 }

@@ -13,7 +13,8 @@ use patterm_gateway::backend::Later;
 use patterm_gateway::backend::container::{self, Containers, Own};
 use patterm_gateway::backend::local::{Spawned, Spawner};
 use patterm_gateway::http::{
-    Asked, Bots, Doors, Gatekeeper, Limits, Own as OwnTools, Principal, Scope, Talk, serve,
+    Asked, BotSessions, Bots, Doors, Gatekeeper, Limits, Own as OwnTools, Principal, Scope, Talk,
+    serve,
 };
 use patterm_gateway::{Bounds, Gateway, Refusal, RefusalKind, Share, Told, Tools, Wanted};
 use patterm_keeper::{Keeper, Program, SpawnError};
@@ -54,6 +55,12 @@ impl Stage {
             "state": place.path("state"), "runtime": place.path("run"),
         });
         Self { place, settings, keeper }
+    }
+
+    /// Admits every bot to containers without a label.
+    pub(super) fn allow_unlabelled(mut self) -> Self {
+        self.settings["allow_unlabelled"] = true.into();
+        self
     }
 
     /// Starts a gateway.
@@ -147,9 +154,20 @@ impl Client {
     }
 
     pub(super) fn post(&mut self, path: &str, body: &Value) -> (u16, Value) {
-        let body = body.to_string();
+        let (status, body) = self.ask("POST", path, &body.to_string());
+        (status, serde_json::from_slice(&body).unwrap_or(Value::Null))
+    }
+
+    /// What stands there; it must be there.
+    pub(super) fn get(&mut self, path: &str) -> String {
+        let (status, body) = self.ask("GET", path, "");
+        assert_eq!(status, 200, "{path}");
+        String::from_utf8(body).unwrap()
+    }
+
+    fn ask(&mut self, method: &str, path: &str, body: &str) -> (u16, Vec<u8>) {
         let head = format!(
-            "POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\
              Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
              Content-Length: {}\r\n\r\n{body}",
             self.token,
@@ -172,8 +190,7 @@ impl Client {
         }
         let mut body = vec![0; length];
         self.stream.read_exact(&mut body).unwrap();
-        let status = status.split(' ').nth(1).unwrap().parse().unwrap();
-        (status, serde_json::from_slice(&body).unwrap_or(Value::Null))
+        (status.split(' ').nth(1).unwrap().parse().unwrap(), body)
     }
 }
 
@@ -230,6 +247,8 @@ async fn be_a_gateway(settings: &Value) {
         place,
         command: serde_json::from_value(settings["command"].clone()).unwrap(),
         owner_label: LABEL.into(),
+        allow_unlabelled: settings["allow_unlabelled"] == true,
+        sessions: BotSessions::default(),
         bounds: Bounds::default(),
     };
     let doors = Doors {

@@ -4,8 +4,17 @@
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
+
+/// There is such a server in this test, which is a process of its own: answers of tools may be any.
+static FAKED: AtomicBool = AtomicBool::new(false);
+
+/// Whether a test speaks for a server.
+pub(super) fn is_faked() -> bool {
+    FAKED.load(Ordering::Relaxed)
+}
 
 /// Listens as a server would. The socket's file goes with this value.
 pub(crate) struct FakeServer {
@@ -15,6 +24,7 @@ pub(crate) struct FakeServer {
 
 impl FakeServer {
     pub(crate) fn at(path: &Path) -> Self {
+        FAKED.store(true, Ordering::Relaxed);
         Self { listener: UnixListener::bind(path).unwrap(), path: path.to_owned() }
     }
 

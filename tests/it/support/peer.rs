@@ -1,5 +1,6 @@
 //! A client that may say anything: over the socket or through the proxy, in either framing.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
@@ -11,8 +12,10 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use super::fake::is_faked;
 use super::place::patterm_binary;
 use super::running::Running;
+use super::schema;
 
 /// A way in and a framing.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,11 +44,14 @@ enum Ends {
     Proxy { child: Child, stdin: Option<ChildStdin>, stdout: Option<ChildStdout> },
 }
 
-/// A client. What it receives must be well framed, in the framing it speaks.
+/// A client. What it receives must be well framed, in the framing it speaks, and every answer of a tool
+/// must fit the schema that the tool declares.
 pub(crate) struct Peer {
     ends: Ends,
     framing: Framing,
     decoder: Decoder,
+    /// The tools that were called and have not answered, by the ids of the requests.
+    called: BTreeMap<String, String>,
 }
 
 impl Peer {
@@ -72,7 +78,7 @@ impl Peer {
     }
 
     fn new(ends: Ends, framing: Framing) -> Self {
-        Self { ends, framing, decoder: Decoder::new(64 << 20) }
+        Self { ends, framing, decoder: Decoder::new(64 << 20), called: BTreeMap::new() }
     }
 
     /// Sends bytes as they are.
@@ -93,6 +99,8 @@ impl Peer {
     /// Sends a request.
     pub(crate) fn ask(&mut self, id: impl Into<Value>, method: &str, params: Value) {
         let id = id.into();
+        let tool = if method == "tools/call" { params["name"].as_str() } else { Some(method) };
+        self.called.extend(tool.map(|tool| (id.to_string(), tool.to_owned())));
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         self.send_body(request.to_string().as_bytes());
     }
@@ -135,7 +143,12 @@ impl Peer {
 
     /// The next message, or `None` at the end of the stream.
     pub(crate) fn try_receive(&mut self) -> Option<Value> {
-        self.try_receive_raw().map(|body| serde_json::from_slice(&body).unwrap())
+        let message: Value = serde_json::from_slice(&self.try_receive_raw()?).unwrap();
+        let called = self.called.remove(&message["id"].to_string());
+        if let Some(tool) = called.filter(|_| !is_faked()) {
+            fits(&tool, &message["result"]);
+        }
+        Some(message)
     }
 
     /// The next message as it stood.
@@ -259,4 +272,16 @@ fn proxy(socket: &Path) -> Command {
     let mut command = Command::new(patterm_binary());
     command.env_clear().arg("mcp-stdio").arg("--socket").arg(socket);
     command
+}
+
+/// Checks the answer of a tool, by its own name or by `tools/call`, and its failure by the latter.
+#[track_caller]
+fn fits(tool: &str, result: &Value) {
+    let misfit = match &result["structuredContent"] {
+        Value::Null if result.is_null() || !result["content"].is_null() => None,
+        Value::Null => schema::misfit(tool, result),
+        failure if result["isError"] == true => schema::listed_misfit(tool, failure),
+        answer => schema::misfit(tool, answer),
+    };
+    assert_eq!(misfit, None, "the answer of {tool} does not fit its own schema: {result}");
 }

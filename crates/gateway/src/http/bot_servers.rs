@@ -1,17 +1,17 @@
 //! The servers inside bots' containers: one for each container, shared by all who call, ended when
 //! nobody does. Whose a container is, is asked of its engine again and again: names and labels change.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex as Quick, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::bots::{Bots, Denied};
+use super::bots::{Bots, DOOR, Denied};
 use crate::backend::container::{Exec, Reach, Target, Trouble, open_in};
 use crate::backend::{Backend, Channel, Later};
-use crate::{Caller, Gateway, Line, Refusal, Share, Tools, Wanted};
+use crate::{Caller, Gateway, Line, Refusal, ServerStatus, Share, Tools, Wanted};
 
 /// So long what an engine said holds, while the server runs that was started by it: a container that
 /// is gone takes it along.
@@ -30,9 +30,64 @@ const NAMES: usize = 1_024;
 #[derive(Clone)]
 struct Found {
     target: Target,
-    /// The server in it.
-    server: String,
     asked: Instant,
+}
+
+/// How the servers in bots' containers stand, for those who look after the project.
+#[derive(Clone, Default)]
+pub struct BotSessions(Arc<Quick<Vec<Serving>>>);
+
+/// The servers behind one door.
+#[derive(Clone)]
+struct Serving {
+    gateway: Gateway,
+    /// Whose each of them is, by its name.
+    bots: Arc<Quick<HashMap<String, String>>>,
+}
+
+/// One of them.
+#[derive(Debug, Clone)]
+pub struct BotSession {
+    /// `bots/BOT/CONTAINER (ID)`.
+    pub name: String,
+    /// Whose it is.
+    pub bot: String,
+    /// How it stands.
+    pub status: ServerStatus,
+}
+
+impl BotSessions {
+    /// Those that were started and did not fall asleep, sorted by name.
+    #[must_use]
+    pub fn status(&self) -> Vec<BotSession> {
+        let mut all: Vec<_> = lock(&self.0).iter().flat_map(Serving::status).collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    }
+
+    /// Has one end, to be started anew by the next call; `false` where there is none.
+    #[must_use]
+    pub fn restart(&self, name: &str) -> bool {
+        let all = lock(&self.0).clone();
+        all.iter().any(|serving| serving.gateway.restart(name))
+    }
+}
+
+impl std::fmt::Debug for BotSessions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("BotSessions")
+    }
+}
+
+impl Serving {
+    fn status(&self) -> Vec<BotSession> {
+        let bots = lock(&self.bots);
+        let session = |(name, _, status): (String, String, ServerStatus)| {
+            let bot = bots.get(&name)?.clone();
+            (status.state != "asleep").then_some(BotSession { name, bot, status })
+        };
+        self.gateway.status().into_iter().filter_map(session).collect()
+    }
 }
 
 /// Who asks the engine for one name; the others wait for its answer.
@@ -43,13 +98,20 @@ pub(super) struct BotServers {
     bots: Bots,
     engine: Arc<dyn Reach>,
     names: Quick<HashMap<String, Asker>>,
-    gateway: Gateway,
+    serving: Serving,
 }
 
 impl BotServers {
     pub(super) fn new(bots: Bots) -> Self {
         let engine = bots.containers.reach(&bots.place);
-        Self { bots, engine, names: Quick::default(), gateway: Gateway::default() }
+        let serving = Serving { gateway: Gateway::default(), bots: Arc::default() };
+        lock(&bots.sessions.0).push(serving.clone());
+        Self { bots, engine, names: Quick::default(), serving }
+    }
+
+    /// How they stand.
+    pub(super) fn status(&self) -> Vec<BotSession> {
+        self.serving.status()
     }
 
     /// The server in a container, if that is the bot's and runs. Who wants to know why a call failed
@@ -64,33 +126,42 @@ impl BotServers {
         let mut known = asker.lock().await;
         let holds = |found: &Found| {
             let age = found.asked.elapsed();
-            !anew && age < HOLDS && (self.gateway.is_awake(&found.server) || age < BEGINS)
+            let server = name_of(bot, container, &found.target);
+            !anew && age < HOLDS && (self.serving.gateway.is_awake(&server) || age < BEGINS)
         };
-        let found = match known.as_ref().filter(|found| holds(found)) {
-            Some(found) => found.clone(),
+        let target = match known.as_ref().filter(|found| holds(found)) {
+            Some(found) => found.target.clone(),
             None => {
                 *known = None;
                 let target = self.engine.find(container.to_owned()).await.inspect_err(|_| {
                     lock(&self.names).remove(container);
                 })?;
                 self.check(bot, container, &target)?;
-                let server = self.server(container, &target)?;
-                let found = Found { target, server, asked: Instant::now() };
-                *known = Some(found.clone());
-                found
+                *known = Some(Found { target: target.clone(), asked: Instant::now() });
+                target
             }
         };
         drop(known);
-        self.check(bot, container, &found.target)?;
-        Ok(found.server)
+        self.check(bot, container, &target)?;
+        self.server(bot, container, &target)
     }
 
     /// Whose it is comes first: who may not use it need not know how it is.
     fn check(&self, bot: &str, container: &str, target: &Target) -> Result<(), Denied> {
         let label = &self.bots.owner_label;
-        if target.labels.get(label).map(String::as_str) != Some(bot) {
-            let (bot, container, label) = (bot.to_owned(), container.to_owned(), label.clone());
-            return Err(Denied::Foreign { bot, container, label });
+        match target.labels.get(label) {
+            Some(owner) if owner == bot => {}
+            // Not one whose label counts for nothing: its image may carry that to choose a bot, and
+            // one whose image is gone may be another bot's.
+            None if self.bots.allow_unlabelled && !target.named.contains(label) => {}
+            None if self.bots.allow_unlabelled => {
+                let (container, label) = (container.to_owned(), label.clone());
+                return Err(Denied::Claiming { container, label });
+            }
+            _ => {
+                let (bot, container, label) = (bot.to_owned(), container.to_owned(), label.clone());
+                return Err(Denied::Foreign { bot, container, label });
+            }
         }
         match target.is_running {
             true => Ok(()),
@@ -101,12 +172,14 @@ impl BotServers {
     /// A caller's line to a server.
     pub(super) fn line(&self, server: &str, caller: &str) -> Result<Line, Refusal> {
         let caller = Caller { caller: caller.to_owned(), session: String::new() };
-        self.gateway.line(server, &caller).map(|(line, _)| line)
+        self.serving.gateway.line(server, &caller).map(|(line, _)| line)
     }
 
     /// Ends all of them.
     pub(super) async fn end(&self) {
-        self.gateway.end().await;
+        self.serving.gateway.end().await;
+        let own = &self.serving.bots;
+        lock(&self.bots.sessions.0).retain(|serving| !Arc::ptr_eq(&serving.bots, own));
     }
 
     fn asker(&self, container: &str) -> Asker {
@@ -118,10 +191,10 @@ impl BotServers {
         names.entry(container.to_owned()).or_default().clone()
     }
 
-    /// The server in a container, under a name that another container never has.
-    fn server(&self, container: &str, target: &Target) -> Result<String, Denied> {
-        let id: String = target.id.chars().take(ID_LETTERS).collect();
-        let name = format!("{container} ({id})");
+    /// The server in a container, under a name that another container never has. Bots that use the
+    /// same container, which has no label, have a server in it each.
+    fn server(&self, bot: &str, container: &str, target: &Target) -> Result<String, Denied> {
+        let name = name_of(bot, container, target);
         let made = || Wanted {
             backend: Arc::new(InFound {
                 engine: self.engine.clone(),
@@ -139,10 +212,22 @@ impl BotServers {
             roots: "[]".to_owned(),
             tools: Tools::default(),
         };
-        let added = self.gateway.add(&name, self.bots.bounds.sessions, made);
+        let Serving { gateway, bots } = &self.serving;
+        let added = gateway.add(&name, self.bots.bounds.sessions, made);
         added.map_err(|refusal| Denied::Limit(refusal.message))?;
+        let mut bots = lock(bots);
+        if bots.len() >= NAMES && !bots.contains_key(&name) {
+            let there: HashSet<_> = gateway.names().into_iter().collect();
+            bots.retain(|name, _| there.contains(name));
+        }
+        bots.insert(name.clone(), bot.to_owned());
         Ok(name)
     }
+}
+
+fn name_of(bot: &str, container: &str, target: &Target) -> String {
+    let id: String = target.id.chars().take(ID_LETTERS).collect();
+    format!("{DOOR}/{bot}/{container} ({id})")
 }
 
 fn lock<T>(quick: &Quick<T>) -> MutexGuard<'_, T> {

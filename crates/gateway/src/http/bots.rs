@@ -12,7 +12,8 @@ use patterm_wire::{ErrorObject, Id, Incoming, Message};
 
 use super::Talk;
 use super::answer::{Refused, empty, json};
-use super::guard::Principal;
+use super::bot_servers::BotSessions;
+use super::guard::{Principal, Scope};
 use super::mcp::read;
 use super::note::{Note, Outcome};
 use super::state::{Shared, status_of};
@@ -20,7 +21,7 @@ use crate::backend::container::{Containers, Place, Trouble};
 use crate::{Bounds, Refusal, RefusalKind};
 
 /// The name of this door among the servers that a token is good for; `bots/NAME` is for one bot.
-const DOOR: &str = "bots";
+pub(super) const DOOR: &str = "bots";
 
 /// Who may use the servers in which containers.
 #[derive(Debug, Clone)]
@@ -33,6 +34,10 @@ pub struct Bots {
     pub command: Vec<String>,
     /// The label that names the bot a container belongs to.
     pub owner_label: String,
+    /// Whether every bot may use containers that do not have that label.
+    pub allow_unlabelled: bool,
+    /// Who wants to know how these servers stand.
+    pub sessions: BotSessions,
     /// Bounds of each server; `sessions` is how many containers are served at the same time.
     pub bounds: Bounds,
 }
@@ -88,7 +93,7 @@ async fn serve(
     let line = line.map_err(|refusal| super::state::refused(&refusal))?;
     let mut talk: Arc<dyn Talk> = Arc::new(line);
     if principal.scope.is_narrow() {
-        talk = shared.scoped(talk, &format!("{DOOR}/{server}"), &principal);
+        talk = shared.scoped(talk, &server, &principal);
     }
     let refusal = match talk.ask(id, method, text).await {
         Ok(answer) => {
@@ -111,11 +116,15 @@ fn refused(denied: Denied) -> Refused {
 
 /// A token that is for some servers must be for this door, or for this bot.
 fn admit(principal: &Principal, bot: &str) -> Result<(), Refused> {
-    let scope = &principal.scope;
-    if scope.has_server(DOOR) || scope.has_server(&format!("{DOOR}/{bot}")) {
+    if is_for(&principal.scope, bot) {
         return Ok(());
     }
     Err(Refused::new(StatusCode::FORBIDDEN, format!("this token is not for the bot `{bot}`")))
+}
+
+/// Whether a token is for a bot.
+pub(super) fn is_for(scope: &Scope, bot: &str) -> bool {
+    scope.has_server(DOOR) || scope.has_server(&format!("{DOOR}/{bot}"))
 }
 
 /// Why a container is not served.
@@ -124,6 +133,12 @@ pub(super) enum Denied {
     /// It belongs to somebody else, or to nobody.
     #[error("the container `{container}` does not belong to `{bot}`: {label} does not say so")]
     Foreign { bot: String, container: String, label: String },
+    /// It has the label, and that counts for nothing: it is its image's, or its image is gone.
+    #[error(
+        "the container `{container}` is not admitted as one without the label {label}: it has that \
+         label, and it was not set for the container itself"
+    )]
+    Claiming { container: String, label: String },
     /// Its engine says no.
     #[error("{0}")]
     Engine(#[from] Trouble),
@@ -135,7 +150,7 @@ pub(super) enum Denied {
 impl Denied {
     pub(super) fn status(&self) -> StatusCode {
         match self {
-            Self::Foreign { .. } => StatusCode::FORBIDDEN,
+            Self::Foreign { .. } | Self::Claiming { .. } => StatusCode::FORBIDDEN,
             Self::Engine(Trouble::Missing(_)) => StatusCode::NOT_FOUND,
             Self::Engine(Trouble::Stopped(_)) => StatusCode::CONFLICT,
             Self::Engine(Trouble::Down(_) | Trouble::Failed(_)) => StatusCode::BAD_GATEWAY,
@@ -222,7 +237,7 @@ mod tests {
     fn a_token_may_be_for_one_bot() {
         let token = |servers: &[&str]| Principal {
             name: "t".into(),
-            scope: super::super::Scope {
+            scope: Scope {
                 servers: Some(servers.iter().map(ToString::to_string).collect()),
                 ..Default::default()
             },

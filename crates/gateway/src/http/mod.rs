@@ -34,6 +34,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backend::Later;
 use crate::{Gateway, Line, Refusal, Told};
+pub use bot_servers::{BotSession, BotSessions};
 pub use bots::Bots;
 pub use guard::{Gatekeeper, Principal, Scope};
 pub use note::{Auditor, Outcome, Record};

@@ -16,14 +16,15 @@ use tokio_util::sync::CancellationToken;
 use super::answer::{Refused, json};
 use super::authority::Bounds;
 use super::bot_servers::BotServers;
-use super::guard::{Principal, token};
+use super::bots::is_for;
+use super::guard::{Principal, Scope, token};
 use super::marked::Marked;
 use super::note::Counts;
 use super::scope::{ReadOnly, Scoped};
 use super::sessions::Session;
 use super::{Doors, Talk};
 use crate::timers::Timers;
-use crate::{Caller, Refusal, RefusalKind, Told};
+use crate::{Caller, Refusal, RefusalKind, ServerStatus, Told};
 
 /// How often sessions are looked through for those that nobody uses.
 const LOOK_PAUSE: Duration = Duration::from_secs(60);
@@ -86,6 +87,17 @@ impl Shared {
         if let Some(bots) = &self.0.bots {
             bots.end().await;
         }
+    }
+
+    /// How the servers stand that a token is good for, those in bots' containers among them: name,
+    /// whose copy it is, and how.
+    fn status(&self, scope: &Scope) -> Vec<(String, String, ServerStatus)> {
+        let mut all = self.0.doors.gateway.status();
+        all.retain(|(server, ..)| scope.has_server(server));
+        let bots = self.0.bots.as_ref().map(BotServers::status).unwrap_or_default();
+        let bots = bots.into_iter().filter(|session| is_for(scope, &session.bot));
+        all.extend(bots.map(|session| (session.name, session.bot, session.status)));
+        all
     }
 
     /// Which arguments stand in headers, too.
@@ -300,11 +312,8 @@ pub(super) async fn servers(
         Err(refused) => return refused.into_response(),
     };
     let all: Vec<_> = shared
-        .doors()
-        .gateway
-        .status()
+        .status(&scope)
         .into_iter()
-        .filter(|(name, ..)| scope.has_server(name))
         .map(|(name, owner, status)| {
             json!({
                 "name": name,
@@ -333,10 +342,9 @@ pub(super) async fn metrics(
         Err(refused) => return refused.into_response(),
     };
     let scope = &principal.scope;
-    let mut all = shared.doors().gateway.status();
-    all.retain(|(server, ..)| scope.has_server(server));
+    let all = shared.status(scope);
     let mut text = String::new();
-    let mut family = |name: &str, kind: &str, of: &dyn Fn(&crate::ServerStatus) -> u64| {
+    let mut family = |name: &str, kind: &str, of: &dyn Fn(&ServerStatus) -> u64| {
         let _ = writeln!(text, "# TYPE patterm_server_{name} {kind}");
         let mut sums: Vec<(&str, u64)> = Vec::new();
         for (server, _, status) in &all {
@@ -346,6 +354,8 @@ pub(super) async fn metrics(
             }
         }
         for (server, sum) in sums {
+            // What bots are called comes from requests.
+            let server = server.replace('\\', r"\\").replace('"', r#"\""#);
             let _ = writeln!(text, "patterm_server_{name}{{server=\"{server}\"}} {sum}");
         }
     };

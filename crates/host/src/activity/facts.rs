@@ -30,6 +30,17 @@ pub(crate) struct Heard {
     pub(crate) at: Instant,
 }
 
+/// What a hook said of the conversation.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Said {
+    /// Its id.
+    pub(crate) conversation: Option<String>,
+    /// It has only begun.
+    pub(crate) fresh: bool,
+    /// The text of a turn that was taken in it.
+    pub(crate) turn: Option<String>,
+}
+
 /// A turn that was handed in.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Submitted {
@@ -52,7 +63,6 @@ struct Inner {
     /// Texts of turns that hooks said were taken.
     taken: VecDeque<(Instant, String)>,
     submitted: Option<Submitted>,
-    conversation: Option<String>,
     /// Since when its prompt is there, and when it was last seen to work.
     prompt_seen: Option<Instant>,
     worked: Option<(Instant, String)>,
@@ -85,26 +95,29 @@ impl Facts {
         self.lock().preset.clone()
     }
 
-    /// A hook of its CLI says something; returns the text of a turn that it told.
-    pub(crate) fn hear(&self, event: &str, given: &Value) -> Option<String> {
+    /// A hook of its CLI says something. Returns what that says of the conversation.
+    pub(crate) fn hear(&self, event: &str, given: &Value) -> Said {
         let mut inner = self.lock();
-        let preset = inner.preset.clone()?;
-        let hook = preset.hooks.get(event)?;
+        let Some(preset) = inner.preset.clone() else { return Said::default() };
+        let Some(hook) = preset.hooks.get(event) else { return Said::default() };
         let at = Instant::now();
+        let mut said = Said::default();
         let text = |pointer: &Option<String>| {
             let found = given.pointer(pointer.as_deref()?)?;
             Some(found.as_str()?.to_owned())
         };
-        let turn = text(&hook.prompt);
-        if let Some(turn) = &turn {
+        said.turn = text(&hook.prompt);
+        if let Some(turn) = &said.turn {
             if inner.taken.len() == TURNS {
                 inner.taken.pop_front();
             }
             inner.taken.push_back((at, turn.clone()));
         }
-        if let Some(conversation) = text(&hook.conversation) {
-            inner.conversation = Some(conversation);
-        }
+        said.conversation = text(&hook.conversation).filter(|id| !id.is_empty());
+        said.fresh = hook.fresh.as_ref().is_some_and(|fresh| {
+            let word = given.pointer(&fresh.at).and_then(Value::as_str);
+            word.is_some_and(|word| fresh.words.iter().any(|known| known == word))
+        });
         if let Some(state) = hook.state {
             let background = hook.background.as_deref().and_then(|at| given.pointer(at));
             let goes_on = background.is_some_and(is_something);
@@ -119,7 +132,7 @@ impl Facts {
         }
         drop(inner);
         self.bell.notify_one();
-        turn
+        said
     }
 
     /// The last word of a hook.
@@ -137,11 +150,6 @@ impl Facts {
     /// All texts that hooks said were taken.
     pub(crate) fn taken(&self) -> Vec<String> {
         self.lock().taken.iter().map(|(_, text)| text.clone()).collect()
-    }
-
-    /// The id of the conversation, where a hook told it.
-    pub(crate) fn conversation(&self) -> Option<String> {
-        self.lock().conversation.clone()
     }
 
     /// A turn was handed in: until something shows of it, or so much time is over, it counts as work.

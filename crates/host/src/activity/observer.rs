@@ -25,6 +25,9 @@ const AGENT_PAUSE: Duration = Duration::from_millis(50);
 /// And at other programs, of which less is to be seen.
 const PROGRAM_PAUSE: Duration = Duration::from_millis(500);
 
+/// How often the files are looked at by which an agent at work tells its conversation.
+const CONVERSATION_PAUSE: Duration = Duration::from_secs(2);
+
 /// A tick of the kernel's clock, as it tells all programs on Linux.
 const TICK: Duration = Duration::from_millis(10);
 
@@ -57,6 +60,8 @@ struct Observer {
     /// When a turn was last handed in, and how many reports there had been.
     submitted: Option<(Instant, u64)>,
     reports: u64,
+    /// When its conversation was last looked for, and in which state it was then.
+    looked_up: Option<(Instant, State)>,
     /// It was seen at a turn.
     spoken: bool,
     /// And at one that has not failed yet: what an earlier server saw fail is not told again.
@@ -110,6 +115,7 @@ pub(crate) async fn observe(host: Arc<Host>, live: Arc<Live>) {
         seen: None,
         submitted: None,
         reports: 0,
+        looked_up: None,
         spoken: false,
         worked: false,
     };
@@ -192,6 +198,7 @@ impl Observer {
         let mut verdict = judge::agent(preset, evidence, steady);
         self.facts.note(&glimpse, &verdict);
         self.note_failure(&verdict);
+        self.look_up(preset, verdict.state, now);
         // Before its prompt was seen it is only starting.
         let started = preset.composer.is_none() || self.facts.prompt_seen().is_some();
         if verdict.state == State::Working && started && !self.spoken {
@@ -212,6 +219,20 @@ impl Observer {
         });
         let waits = [quiet, patience].into_iter().flatten().filter(|wait| !wait.is_zero()).min();
         self.conclude(verdict, waits)
+    }
+
+    /// Looks for the conversation of a CLI that tells it by files: when its state changes, and from time
+    /// to time while it works. Off this thread: there may be many files.
+    fn look_up(&mut self, preset: &Preset, state: State, now: Instant) {
+        let is_told = preset.resume.as_ref().is_some_and(|resume| resume.told_by_files.is_some());
+        let is_due = self.looked_up.is_none_or(|(at, before)| {
+            before != state || (state == State::Working && now - at >= CONVERSATION_PAUSE)
+        });
+        if is_told && is_due {
+            self.looked_up = Some((now, state));
+            let (host, live) = (self.host.clone(), self.live.clone());
+            tokio::task::spawn_blocking(move || host.look_for_conversation(&live));
+        }
     }
 
     /// An agent that rests because its turn failed looks like one that is done: a person is called.

@@ -13,7 +13,7 @@ You already run inside patterm, a terminal in which several agents, dev servers,
 work on one project. These tools are your hands in it. Use them instead of starting patterm again, \
 talking to its socket, or starting another agent's CLI from a shell: an agent started any other way \
 than with patterm's spawn_agent has no identity and belongs to nobody.\n\
-Begin with whoami (who you are, and which tools there are), then help for the topic at hand.\n\
+Begin with `whoami` (who you are, and which tools there are), then `help` for the topic at hand.\n\
 What you spawn is yours to close when you are done with it.\n\
 The answer to a message arrives in your own pane, as a new turn. To wait for it, or for another \
 agent to finish, set an idle timer and end your turn; wait_for_pattern on the other agent would wait \

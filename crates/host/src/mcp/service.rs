@@ -21,7 +21,7 @@ use crate::VERSION;
 use crate::caller::Caller;
 use crate::host::Host;
 use crate::shared::Door;
-use crate::tools::{Call, ErrorKind, ToolError};
+use crate::tools::{Call, ErrorKind, ToolError, named};
 
 /// The tools as an MCP server.
 #[derive(Debug, Clone)]
@@ -145,7 +145,18 @@ impl McpService {
                 me.name, me.id
             ),
         };
-        format!("{INSTRUCTIONS}\n\n{place}")
+        let text = format!("{INSTRUCTIONS}\n\n{place}");
+        let preset = self.host.preset_of(&me);
+        let Some(form) = preset.as_ref().and_then(|preset| preset.tool_name.as_ref()) else {
+            return text;
+        };
+        // Its CLI may have tools whose names end alike; codex has a spawn_agent.
+        let example = form.replace("{{tool}}", "NAME");
+        format!(
+            "{}\nYou know patterm's tools as {example}. A tool of your CLI's own with a similar \
+             name, such as one that starts agents, knows nothing of patterm: use patterm's.",
+            named(&text, form, &self.host.tools)
+        )
     }
 
     /// The answer both as text and as a value, if that is not longer than clients take.

@@ -5,9 +5,11 @@ mod launch;
 mod overlay;
 mod preset;
 mod template;
+mod write_back;
 
 #[cfg(test)]
 pub(crate) use catalogue::BUILT_IN;
 pub(crate) use catalogue::{Catalogue, Known, Origin};
 pub(crate) use launch::{IDENTITY_FILE, Launch, Opening, Surroundings, find_program};
-pub(crate) use preset::{Bar, Composer, Preset, Rule};
+pub(crate) use preset::{Bar, Composer, Preset, Rule, ToldByFiles};
+pub(crate) use write_back::write_back;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::preset::Overlay;
+use super::write_back::{self, Note};
 use crate::state::write_whole;
 
 /// What is made of an overlay: whose files, where they are shown, and what is added.
@@ -16,13 +17,17 @@ use crate::state::write_whole;
 pub(crate) struct Shown {
     /// The user's folder.
     pub(crate) source: PathBuf,
-    /// The folder that shows it.
+    /// The folder that shows it, in a home in the agent's folder.
     pub(crate) folder: PathBuf,
+    agent: PathBuf,
     /// The file with more in it, and what.
     pub(crate) file: String,
     pub(crate) more: Value,
-    /// Files that are shown though they are not there yet: what the CLI writes there is the user's.
+    /// What is shown though it is not there yet: what the CLI writes there is the user's. A name that
+    /// ends with `/` is a folder's.
     pub(crate) also: Vec<String>,
+    /// What is shown of the user's home beside that folder, where it is there.
+    pub(crate) beside: Vec<String>,
 }
 
 impl Shown {
@@ -36,20 +41,30 @@ impl Shown {
         Ok(Self {
             source: home.join(&overlay.of),
             folder: folder.join("home").join(&overlay.of),
+            agent: folder.to_owned(),
             file: overlay.file.clone(),
             more: serde_json::from_str(more)?,
             also: overlay.also.clone(),
+            beside: overlay.beside.clone(),
         })
     }
 
-    /// Makes the folder anew.
+    /// Makes the folder anew. What the CLI wrote into it before goes to the user's folder first.
     pub(crate) fn make(&self) -> io::Result<()> {
-        match std::fs::remove_dir_all(&self.folder) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-            _ => {}
-        }
+        write_back::write_back(&self.agent)?;
+        write_back::write_back_without_note(&self.source, &self.folder, &self.file)?;
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
-        let mut names = self.also.clone();
+        self.show_beside()?;
+        let mut names = Vec::new();
+        for name in &self.also {
+            let (name, is_folder) = name.strip_suffix('/').map_or((&**name, false), |n| (n, true));
+            if is_folder {
+                // A folder cannot be made through a link to nothing.
+                let folder = self.source.join(name);
+                DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            }
+            names.push(name.to_owned());
+        }
         for entry in std::fs::read_dir(&self.source).into_iter().flatten().flatten() {
             names.extend(entry.file_name().into_string());
         }
@@ -62,7 +77,34 @@ impl Shown {
         let mut settings = serde_json::from_str(&without_comments(&own))
             .unwrap_or_else(|_| Value::Object(serde_json::Map::new()));
         add(&mut settings, &self.more);
-        write_whole(&self.folder.join(&self.file), settings.to_string().as_bytes())
+        write_whole(&self.folder.join(&self.file), settings.to_string().as_bytes())?;
+        let note = Note {
+            source: self.source.clone(),
+            folder: self.folder.clone(),
+            file: self.file.clone(),
+            more: self.more.clone(),
+            given: settings,
+        };
+        note.write(&self.agent)
+    }
+
+    /// Shows what the CLI reads in the user's home beside its own folder.
+    fn show_beside(&self) -> io::Result<()> {
+        let homes = self.source.parent().zip(self.folder.parent());
+        let Some((theirs, own)) = homes else { return Ok(()) };
+        for name in &self.beside {
+            let (theirs, own) = (theirs.join(name), own.join(name));
+            match std::fs::symlink_metadata(&own) {
+                Ok(meta) if meta.is_symlink() => std::fs::remove_file(&own)?,
+                // The CLI made it: it stays.
+                Ok(_) => continue,
+                Err(_) => {}
+            }
+            if theirs.exists() {
+                symlink(theirs, own)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -90,7 +132,7 @@ fn add(to: &mut Value, more: &Value) {
 }
 
 /// JSON as people write settings: with comments, which are cut out.
-fn without_comments(text: &str) -> String {
+pub(super) fn without_comments(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     let mut in_string = false;
@@ -131,11 +173,14 @@ mod tests {
         std::fs::write(source.join("settings.json"), settings).unwrap();
         let shown = Shown {
             source: source.clone(),
-            folder: dir.path().join("agent/.cli"),
+            folder: dir.path().join("agent/home/.cli"),
+            agent: dir.path().join("agent"),
             file: "settings.json".into(),
             more: json!({"servers": {"patterm": 2}}),
-            also: vec!["login.json".into()],
+            also: vec!["login.json".into(), "tmp/".into()],
+            beside: vec![".env".into(), ".agents".into()],
         };
+        std::fs::write(dir.path().join("user/.env"), "A=1").unwrap();
         shown.make().unwrap();
         shown.make().unwrap();
         let text = std::fs::read_to_string(shown.folder.join("settings.json")).unwrap();
@@ -146,5 +191,39 @@ mod tests {
         assert_eq!(std::fs::read_to_string(source.join("login.json")).unwrap(), "token");
         std::fs::write(shown.folder.join("history/one"), "").unwrap();
         assert!(source.join("history/one").exists());
+        std::fs::create_dir_all(shown.folder.join("tmp/project/chats")).unwrap();
+        assert!(source.join("tmp/project/chats").is_dir());
+        let home = dir.path().join("agent/home");
+        assert_eq!(std::fs::read_to_string(home.join(".env")).unwrap(), "A=1");
+        assert!(!home.join(".agents").is_symlink(), "it could not be made there");
+    }
+
+    #[test]
+    fn an_overlay_that_is_made_anew_loses_nothing_that_was_written_into_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let shown = Shown {
+            source: dir.path().join("user/.cli"),
+            folder: dir.path().join("agent/home/.cli"),
+            agent: dir.path().join("agent"),
+            file: "settings.json".into(),
+            more: json!({"servers": {"patterm": 2}}),
+            also: Vec::new(),
+            beside: Vec::new(),
+        };
+        // As it was left by a version that wrote no note of it.
+        std::fs::create_dir_all(shown.folder.join("tmp/project")).unwrap();
+        std::fs::write(shown.folder.join("tmp/project/chat"), "said").unwrap();
+        std::fs::write(shown.folder.join("settings.json"), "{}").unwrap();
+        shown.make().unwrap();
+        let chat = shown.source.join("tmp/project/chat");
+        assert_eq!(std::fs::read_to_string(&chat).unwrap(), "said");
+        assert_eq!(std::fs::read_to_string(shown.folder.join("tmp/project/chat")).unwrap(), "said");
+        // And by this one.
+        std::fs::create_dir_all(shown.folder.join("skills/new")).unwrap();
+        std::fs::write(shown.folder.join("settings.json"), "{\"theme\": 1}").unwrap();
+        shown.make().unwrap();
+        assert!(shown.source.join("skills/new").is_dir());
+        let settings = std::fs::read_to_string(shown.source.join("settings.json")).unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&settings).unwrap(), json!({"theme": 1}));
     }
 }

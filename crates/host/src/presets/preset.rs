@@ -29,6 +29,8 @@ pub(crate) struct Preset {
     /// How patterm's own tools are written where the CLI is told not to ask before using them.
     #[serde(default)]
     pub(crate) approved: Approved,
+    /// How its model knows patterm's tools: `{{tool}}` is the name of one.
+    pub(crate) tool_name: Option<String>,
     /// How the first prompt is given. Without it, it is typed in once the CLI is ready.
     pub(crate) prompt: Option<PromptArguments>,
     /// How a conversation is taken up again. Without it, it cannot be.
@@ -73,9 +75,13 @@ pub(crate) struct Overlay {
     pub(crate) file: String,
     /// What it gets.
     pub(crate) json: String,
-    /// Files that the CLI may write for the first time, and that are the user's.
+    /// Files that the CLI may write for the first time, and that are the user's. A name that ends with
+    /// `/` is a folder's, which is made.
     #[serde(default)]
     pub(crate) also: Vec<String>,
+    /// What else of the user's home the CLI reads there.
+    #[serde(default)]
+    pub(crate) beside: Vec<String>,
 }
 
 impl Preset {
@@ -128,9 +134,27 @@ pub(crate) struct Resume {
     pub(crate) again: Vec<String>,
     /// The member of a call's `_meta` by which the CLI tells the id to patterm's tools.
     pub(crate) told_by_calls: Option<String>,
+    /// The files by which the CLI tells the id.
+    pub(crate) told_by_files: Option<ToldByFiles>,
     /// Whether `again` stands before the other arguments, as subcommands do.
     #[serde(default)]
     pub(crate) first: bool,
+}
+
+/// Files that a CLI has open while it has a conversation, with its id in their names.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ToldByFiles {
+    /// The path of the file that has the conversation; its group `id` is the id.
+    #[serde(deserialize_with = "pattern_with_id")]
+    pub(crate) path: Regex,
+    /// The path of a file that is written when the conversation is taken up, and tells the same.
+    #[serde(default, deserialize_with = "optional_pattern_with_id")]
+    pub(crate) taken_up: Option<Regex>,
+    /// JSON pointers into the first line of the file: where one of them finds something, it is no
+    /// conversation of a person's but of a helper's inside of the CLI.
+    #[serde(default)]
+    pub(crate) unless: Vec<String>,
 }
 
 /// How turns are put in.
@@ -263,12 +287,24 @@ pub(crate) struct Hook {
     pub(crate) prompt: Option<String>,
     /// Where the id of the conversation stands.
     pub(crate) conversation: Option<String>,
+    /// What says that nothing was said in that conversation yet.
+    pub(crate) fresh: Option<Fresh>,
     /// Where something stands that goes on although the turn is over.
     pub(crate) background: Option<String>,
     /// The CLI goes on when its hook returns, and would begin without patterm's tools: so it returns
     /// when the CLI has them.
     #[serde(default)]
     pub(crate) waits_for_tools: bool,
+}
+
+/// How a hook says that a conversation begins.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Fresh {
+    /// Where in what it was given, as a JSON pointer.
+    pub(crate) at: String,
+    /// By one of these words.
+    pub(crate) words: Vec<String>,
 }
 
 /// Rows that hold a CLI's prompt, its footer, and a dialog.
@@ -279,6 +315,20 @@ fn bottom_rows() -> usize {
 fn pattern<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Regex, D::Error> {
     let text = String::deserialize(deserializer)?;
     Regex::new(&text).map_err(serde::de::Error::custom)
+}
+
+fn pattern_with_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Regex, D::Error> {
+    let pattern = pattern(deserializer)?;
+    match pattern.capture_names().any(|name| name == Some("id")) {
+        true => Ok(pattern),
+        false => Err(serde::de::Error::custom("the pattern has no group `(?<id>…)`")),
+    }
+}
+
+fn optional_pattern_with_id<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Regex>, D::Error> {
+    pattern_with_id(deserializer).map(Some)
 }
 
 fn optional_pattern<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Regex>, D::Error> {

@@ -28,7 +28,8 @@ static OVERLAY: Shape = Shape::Table(&[
     key("variable", Shape::Text, "The variable that names the folder to the CLI."),
     key("file", Shape::Text, "The file in it that is changed."),
     key("json", Shape::Text, "What is put into that file."),
-    key("also", TEXTS, "Further files that are copied."),
+    key("also", TEXTS, "Files, and folders with a `/` behind them, that the CLI may make there."),
+    key("beside", TEXTS, "What else of the user's home the CLI reads."),
 ]);
 
 pub(super) const APPROVED: Shape = part(&APPROVED_KEYS);
@@ -48,7 +49,14 @@ static RESUME_KEYS: Shape = Shape::Table(&[
     key("begin", TEXTS, "Arguments that begin a conversation with an id of ours."),
     key("again", TEXTS, "Arguments that take it up again."),
     key("told_by_calls", Shape::Text, "Where calls of tools name the conversation."),
+    key("told_by_files", part(&TOLD_BY_FILES), "Open files whose names have the id."),
     key("first", Shape::Flag, "Whether `again` stands before the other arguments."),
+]);
+
+static TOLD_BY_FILES: Shape = Shape::Table(&[
+    key("path", Shape::Pattern, "The path of the conversation's file; its group `id` is the id."),
+    key("taken_up", Shape::Pattern, "The path of a file that is written when it is taken up."),
+    key("unless", TEXTS, "JSON pointers into its first line that a helper's conversation has."),
 ]);
 
 pub(super) const INPUT: Shape = part(&INPUT_KEYS);
@@ -112,6 +120,12 @@ static HOOK_KEYS: Shape = Shape::Table(&[
     key("failed", Shape::Flag, "The turn is over because it failed."),
     key("prompt", Shape::Text, "Where the text of a turn stands, as a JSON pointer."),
     key("conversation", Shape::Text, "Where the id of the conversation stands."),
+    key("fresh", part(&FRESH), "What says that nothing was said in it yet."),
     key("background", Shape::Text, "Where something stands that goes on after the turn."),
     key("waits_for_tools", Shape::Flag, "The CLI goes on when its hook returns."),
+]);
+
+static FRESH: Shape = Shape::Table(&[
+    key("at", Shape::Text, "Where that stands, as a JSON pointer."),
+    key("words", TEXTS, "The words that say so."),
 ]);

@@ -77,6 +77,9 @@ pub fn describe(file: &ProjectFile) -> String {
     }
     if let Some(bots) = &file.bots {
         let _ = writeln!(text, "containers of bots, by the label {}", visible(&bots.owner_label));
+        if bots.allow_unlabelled {
+            text.push_str("  admits       every bot to containers without that label\n");
+        }
         let _ = writeln!(text, "  run by       {}", engine(&bots.engine));
         let _ = writeln!(text, "  runs         {}", command_line(&bots.command));
     }

@@ -83,6 +83,11 @@ pub(super) const BOTS: Shape = Shape::Table(&[
         Shape::Text,
         "The label that names a container's bot; `patterm.bot` by default.",
     ),
+    key(
+        "allow_unlabelled",
+        Shape::Flag,
+        "Whether every bot may use containers without that label; false by default.",
+    ),
     key("fifo_dir", Shape::Text, "Where containerd's pipes lie; a private folder by default."),
 ]);
 

@@ -131,6 +131,8 @@ pub struct BotsDefinition {
     pub command: Vec<String>,
     /// The label that names a container's bot.
     pub owner_label: String,
+    /// Whether every bot may use containers that do not have that label.
+    pub allow_unlabelled: bool,
     /// Where containerd's pipes lie.
     pub fifo_dir: Option<PathBuf>,
 }
@@ -201,6 +203,8 @@ pub(super) struct WrittenBots {
     namespace: Option<String>,
     command: Vec<String>,
     owner_label: Option<String>,
+    #[serde(default)]
+    allow_unlabelled: bool,
     fifo_dir: Option<PathBuf>,
 }
 
@@ -393,6 +397,7 @@ pub(super) fn bots(written: WrittenBots) -> BotsDefinition {
         },
         command: written.command,
         owner_label: written.owner_label.unwrap_or_else(|| "patterm.bot".into()),
+        allow_unlabelled: written.allow_unlabelled,
         fifo_dir: written.fifo_dir,
     }
 }

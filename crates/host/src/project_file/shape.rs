@@ -150,6 +150,11 @@ static AGENT: Shape = Shape::Table(&[
     key("env", Shape::Strings, "Environment variables."),
     key("inject", INJECT, "How patterm's tools and the agent's identity are given to it."),
     key("approved", APPROVED, "How patterm's own tools are named where the CLI need not ask."),
+    key(
+        "tool_name",
+        Shape::Text,
+        "What its model calls a tool of patterm's; `{{tool}}` is its name.",
+    ),
     key("prompt", PROMPT, "How the first prompt is given as an argument."),
     key("resume", RESUME, "How a conversation is taken up again."),
     key("input", INPUT, "How turns are put in."),

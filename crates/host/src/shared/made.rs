@@ -74,9 +74,15 @@ impl Host {
         };
         let mut place = container::Place::from(&written.engine);
         place.fifo_dir = written.fifo_dir;
-        let (command, owner_label) = (written.command, written.owner_label);
-        let bounds = Bounds { idle: Some(BOT_IDLE), ..Bounds::default() };
-        Some(Bots { containers, place, command, owner_label, bounds })
+        Some(Bots {
+            containers,
+            place,
+            command: written.command,
+            owner_label: written.owner_label,
+            allow_unlabelled: written.allow_unlabelled,
+            sessions: self.shared.bot_sessions.clone(),
+            bounds: Bounds { idle: Some(BOT_IDLE), ..Bounds::default() },
+        })
     }
 
     fn bots_written(&self) -> Option<BotsDefinition> {

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use patterm_gateway::backend::container::Containers;
+use patterm_gateway::http::BotSessions;
 use patterm_gateway::{Caller, Catalogue, Gateway, ServerStatus};
 use patterm_wire::servers::Server;
 use tokio::runtime::Handle;
@@ -35,6 +36,8 @@ pub(crate) struct Shared {
     named: Mutex<Named>,
     /// Containers of ours, once there may be any.
     containers: OnceLock<Containers>,
+    /// The servers in bots' containers, which run behind the HTTP door.
+    bot_sessions: BotSessions,
 }
 
 /// What is named.
@@ -62,8 +65,17 @@ impl Shared {
         let known = Arc::new(KnownServers::load(state.file(known::FILE), handle.clone()));
         let gateway = Gateway::remembering(known.clone());
         let catalogue = Catalogue::new(gateway.clone());
-        let (named, containers) = Default::default();
-        Ok(Self { gateway, catalogue, known, runtime: handle, end, named, containers })
+        let (named, containers, bot_sessions) = Default::default();
+        Ok(Self {
+            gateway,
+            catalogue,
+            known,
+            runtime: handle,
+            end,
+            named,
+            containers,
+            bot_sessions,
+        })
     }
 
     /// The gateway itself; what it does, it does on this runtime.
@@ -109,6 +121,10 @@ impl Shared {
             .into_iter()
             .map(|(name, owner, s)| self.seen(name, owner, s))
             .collect();
+        all.extend(self.bot_sessions.status().into_iter().map(|session| Server {
+            place: "the container of a bot".into(),
+            ..self.seen(session.name, session.bot, session.status)
+        }));
         // Not in the loop's own line, where the lock would be held through all of it.
         let faults = self.named().faults.clone();
         for (name, fault) in faults {
@@ -141,7 +157,7 @@ impl Shared {
     /// Has a server end, to be started anew by the next call; `false` where there is none.
     pub(crate) fn restart(&self, name: &str) -> bool {
         let _runtime = self.runtime.enter();
-        let there = self.gateway.restart(name);
+        let there = self.gateway.restart(name) || self.bot_sessions.restart(name);
         self.catalogue.forget(|server| server == name);
         self.ask_for_tools();
         there

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::{ErrorKind, ToolError};
+use super::named::named;
 use super::tool::{Call, Effect, Loading, Tool};
 use super::topics;
 
@@ -45,11 +46,21 @@ impl Tool for Help {
             tools.help(topic).or_else(|| topics::text(topic, tools))
         };
         match text {
-            Some(text) => Ok(Answer { topic: topic.to_owned(), text }),
+            Some(text) => Ok(Answer { topic: topic.to_owned(), text: as_known(&call, text) }),
             None => Err(ToolError::new(
                 ErrorKind::NotFound,
                 format!("there is no topic `{topic}`; the topics are {}", topics::all(tools)),
             )),
         }
+    }
+}
+
+/// A text with the names by which the caller's model knows the tools.
+fn as_known(call: &Call, text: String) -> String {
+    let me = call.caller.process().and_then(|id| call.host.processes.get(id));
+    let preset = me.and_then(|me| call.host.preset_of(&me));
+    match preset.as_ref().and_then(|preset| preset.tool_name.as_ref()) {
+        Some(form) => named(&text, form, &call.host.tools),
+        None => text,
     }
 }

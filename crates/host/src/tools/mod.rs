@@ -15,6 +15,7 @@ mod list_processes;
 mod message_cancel;
 mod message_status;
 mod messages;
+mod named;
 mod paging;
 mod pattern;
 mod process;
@@ -60,6 +61,7 @@ mod whoami;
 
 pub use error::{ErrorKind, ToolError};
 pub(crate) use messages::{last_messages, message_source};
+pub(crate) use named::named;
 pub(crate) use process::{not_owner, output_problem};
 pub use progress::Progress;
 pub use registry::Registry;

@@ -1,6 +1,6 @@
 //! containerd, through its own tool: the tool's streams are the server's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -58,6 +58,7 @@ impl Containerd {
         }
         let info = self.ctr.info(name).await?;
         let mut labels = info.labels.unwrap_or_default();
+        let mut named: BTreeSet<_> = labels.keys().cloned().collect();
         if !info.image.is_empty() {
             // Without its image nobody can say whose labels these are.
             let configs = self.ctr.configs(&info.image).await.inspect_err(|trouble| {
@@ -66,7 +67,9 @@ impl Containerd {
             match configs {
                 Ok(configs) => {
                     for config in configs {
-                        labels = set_by_creator(labels, &config.labels.unwrap_or_default());
+                        let carried = config.labels.unwrap_or_default();
+                        named.extend(carried.keys().cloned());
+                        labels = set_by_creator(labels, &carried);
                     }
                 }
                 Err(down @ Trouble::Down(_)) => return Err(down),
@@ -74,7 +77,7 @@ impl Containerd {
             }
         }
         let is_running = self.ctr.first_process(&info.id).await?.is_some();
-        Ok(Target { id: info.id, is_running, labels })
+        Ok(Target { id: info.id, is_running, labels, named })
     }
 
     /// Starts a command in a container.

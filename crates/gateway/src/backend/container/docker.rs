@@ -1,6 +1,6 @@
 //! Docker and Podman, by the API that both have: containers looked up, listed and removed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
 use bollard::errors::Error;
@@ -57,6 +57,7 @@ impl Docker {
         let image = found.image.unwrap_or_default();
         let labels: BTreeMap<_, _> =
             found.config.and_then(|config| config.labels).unwrap_or_default().into_iter().collect();
+        let named: BTreeSet<_> = labels.keys().cloned().collect();
         // Without its image nobody can say whose labels these are.
         let labels = match client.inspect_image(&image).await {
             Ok(image) => {
@@ -74,6 +75,7 @@ impl Docker {
                 .state
                 .is_some_and(|state| state.running == Some(true) && state.paused != Some(true)),
             labels,
+            named,
         })
     }
 

@@ -1,6 +1,6 @@
 //! What an engine says of a container, and why it may not be used.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::refusal::{Refusal, RefusalKind};
 
@@ -16,6 +16,8 @@ pub struct Target {
     pub is_running: bool,
     /// The labels that whoever created it has set; what its image carries is not among them.
     pub labels: BTreeMap<String, String>,
+    /// The names of all labels that it or its image has.
+    pub named: BTreeSet<String>,
 }
 
 /// Why an engine did not do what it was asked.

@@ -1,0 +1,204 @@
+//! Agents that are started again: the model sees the conversation that it saw before, whatever ended
+//! the agent and whatever the person did meanwhile.
+
+use patterm_wire::bring_back::METHOD;
+use patterm_wire::view::FromView;
+use serde_json::{Value, json};
+
+use super::bench::{Bench, type_by_hand};
+use super::cli::{CODEX, Cli, GEMINI, OPENCODE};
+use super::mock::Turn;
+use super::report::row;
+use super::truth::times;
+use crate::processes::desk::{id_of, long};
+
+/// Restarts an agent that goes on with its conversation, and waits until it rests.
+#[track_caller]
+fn restart(bench: &mut Bench, id: &str) {
+    let answer = bench.desk.ok("restart_process", json!({"process_id": id}));
+    assert_eq!(answer.get("began_anew"), None, "{answer}\n{}", bench.story());
+    bench.until_state(id, "idle");
+}
+
+/// Restarts an agent to which nothing was said, and waits until it rests.
+#[track_caller]
+fn begins_anew(bench: &mut Bench, id: &str) {
+    let answer = bench.desk.ok("restart_process", json!({"process_id": id}));
+    let why = answer["began_anew"].as_str().unwrap_or_default();
+    assert!(why.contains("nothing was said"), "{answer}");
+    bench.until_state(id, "idle");
+}
+
+/// opencode takes more than ten seconds of a CPU to start: the short form starts it less often.
+fn is_brief(cli: Cli) -> bool {
+    cli == OPENCODE && !long()
+}
+
+/// Says something and waits until the model has answered; returns its turn.
+#[track_caller]
+fn say(bench: &mut Bench, id: &str, text: &str) -> Turn {
+    bench.send(id, text);
+    let turn = bench.until_said(&format!("[external] {text}"));
+    bench.until_state(id, "idle");
+    turn
+}
+
+/// Says something, and the model must have seen exactly this before it.
+#[track_caller]
+fn say_after(bench: &mut Bench, id: &str, text: &str, before: &mut Vec<String>) {
+    before.push(format!("[external] {text}"));
+    let mut turn = say(bench, id, text);
+    // claude writes down that the person cleared the conversation before this one.
+    turn.said.retain(|said| !said.starts_with("<command-name>"));
+    assert_eq!(&turn.said, before, "{}", bench.story());
+}
+
+/// Lets a person type a command of the CLI's own.
+fn command(bench: &mut Bench, id: &str, command: &str) {
+    let mut view = bench.view(id);
+    type_by_hand(&mut view, "", command);
+    // No hand is faster, and some CLIs show a letter that they only suggest.
+    bench.stays_away(id, "never shown", 0.5);
+    view.say(&FromView::Input(b"\r".to_vec()));
+}
+
+/// One conversation through every kind of end. Before the first of them the agent has not called a tool,
+/// and its CLI was never in this home.
+pub(super) fn goes_on(cli: Cli) {
+    let mut bench = Bench::new(cli);
+    if cli == GEMINI {
+        assert!(!bench.place.path("home/.gemini/tmp").exists(), "it was never here");
+    }
+    let id = bench.spawn_ready();
+    let mut said = vec!["mock: say ready".to_owned()];
+    let rounds = times(1, 3);
+    for round in 0..rounds {
+        if !is_brief(cli) {
+            // Twice: the second time nothing was said since the first.
+            restart(&mut bench, &id);
+            restart(&mut bench, &id);
+            say_after(&mut bench, &id, &format!("after a restart {round}"), &mut said);
+        }
+        bench.kill_server();
+        if !is_brief(cli) {
+            restart(&mut bench, &id);
+            say_after(&mut bench, &id, &format!("after kill -9 {round}"), &mut said);
+        }
+        // In the middle of a turn.
+        let cut = format!("mock: say partly ;; wait 600 ;; say never {round}");
+        bench.send(&id, &cut);
+        bench.until_turn("the turn that is cut", |turn| turn.text == format!("[external] {cut}"));
+        bench.until_state(&id, "working");
+        restart(&mut bench, &id);
+        let turn = say(&mut bench, &id, &format!("after a cut {round}"));
+        let before: Vec<_> = turn.said.iter().take(said.len()).cloned().collect();
+        assert_eq!(before, said, "{:?}\n{}", turn.said, bench.story());
+        said = turn.said;
+        bench.end_everything();
+        let back = bench.desk.ok(METHOD, json!({}));
+        assert_eq!(back["processes"][0]["how"], "resumed", "{back}\n{}", bench.story());
+        bench.until_state(&id, "idle");
+        say_after(&mut bench, &id, &format!("after a reboot {round}"), &mut said);
+    }
+    let restarts = if is_brief(cli) { 2 } else { 5 * rounds };
+    row(cli, "conversation after restarts", &format!("{restarts} of {restarts} the same"));
+}
+
+/// A conversation that the person left for a new one, and an agent to which nothing was ever said.
+pub(super) fn turns_to_another(cli: Cli) {
+    let mut bench = Bench::new(cli);
+    let silent = bench.spawn(None);
+    bench.until_state(&silent, "idle");
+    let mut said = Vec::new();
+    if !is_brief(cli) {
+        begins_anew(&mut bench, &silent);
+        say_after(&mut bench, &silent, "the first words", &mut said);
+        // Beside it, in the same folder, another one.
+        let other = bench.spawn_ready();
+        let mut others = vec!["mock: say ready".to_owned()];
+        restart(&mut bench, &silent);
+        restart(&mut bench, &other);
+        say_after(&mut bench, &other, "to the other", &mut others);
+    }
+    say_after(&mut bench, &silent, "to the first", &mut said);
+    // The person begins anew inside of the CLI.
+    let clear = if cli == CODEX || cli == OPENCODE { "/new" } else { "/clear" };
+    let begin_anew = |bench: &mut Bench, last: &str| {
+        command(bench, &silent, clear);
+        bench.until("an empty conversation", |bench| {
+            let screen = bench.desk.rows(&silent).join("\n");
+            (!screen.contains(last)).then_some(()).ok_or(screen)
+        });
+        bench.until_state(&silent, "idle");
+    };
+    begin_anew(&mut bench, "to the first");
+    let mut new = Vec::new();
+    say_after(&mut bench, &silent, "in a new conversation", &mut new);
+    restart(&mut bench, &silent);
+    say_after(&mut bench, &silent, "in the new one again", &mut new);
+    row(cli, "conversation of the person's", "the one turned to last");
+    // And once more, and says nothing in it: there is nothing to take up again, which codex and
+    // opencode do not tell, so that they go on with the one before.
+    if is_brief(cli) {
+        return;
+    }
+    begin_anew(&mut bench, "in the new one again");
+    if cli == CODEX || cli == OPENCODE {
+        restart(&mut bench, &silent);
+        say_after(&mut bench, &silent, "in the same", &mut new);
+    } else {
+        let file = bench.place.state().file("processes.json");
+        bench.until("the new conversation is known", |_| {
+            let kept = std::fs::read_to_string(&file).unwrap();
+            kept.contains("\"spoken\": false").then_some(()).ok_or(kept)
+        });
+        begins_anew(&mut bench, &silent);
+        say_after(&mut bench, &silent, "in the newest", &mut Vec::new());
+    }
+}
+
+/// Codex's own helpers have conversations too, and call tools in the name of those.
+#[test]
+fn a_codex_with_a_helper_of_its_own_goes_on_with_its_own_conversation() {
+    let mut bench = Bench::new(CODEX);
+    let first = concat!(
+        r#"mock: call multi_agent_v1__spawn_agent {"agent_type": "default", "message": "#,
+        r#""mock: call whoami {} ;; say the helper called"} ;; wait 3 ;; say it has a helper"#
+    );
+    let id = bench.spawn(Some(first));
+    bench.until_said(first);
+    bench.until_turn("the helper's call", |turn| {
+        turn.text == "mock: call whoami {} ;; say the helper called" && turn.is_final()
+    });
+    bench.until_state(&id, "idle");
+    restart(&mut bench, &id);
+    let mut said = vec![first.to_owned()];
+    say_after(&mut bench, &id, "to the one above", &mut said);
+}
+
+/// What a CLI wrote into its overlay and not through it is the user's.
+#[test]
+fn what_gemini_writes_into_its_home_is_in_the_users_after_it_was_closed() {
+    let mut bench = Bench::new(GEMINI);
+    let id = bench.spawn_ready();
+    let home = bench.place.path("home/.gemini");
+    let agents = bench.place.state().file("agents");
+    let overlay = agents.join(&id).join("home/.gemini");
+    assert!(overlay.join("tmp").is_symlink(), "its conversations are the user's at once");
+    assert!(home.join("tmp").is_dir());
+    std::fs::create_dir(overlay.join("made-by-the-cli")).unwrap();
+    let settings = overlay.join("settings.json");
+    let mut changed: Value =
+        serde_json::from_str(&std::fs::read_to_string(&settings).unwrap()).unwrap();
+    changed["ui"]["theme"] = "ANSI".into();
+    std::fs::write(&settings, changed.to_string()).unwrap();
+    bench.desk.close(&id);
+    assert!(home.join("made-by-the-cli").is_dir());
+    let text = std::fs::read_to_string(home.join("settings.json")).unwrap();
+    let own: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(own["ui"]["theme"], "ANSI");
+    assert!(own.get("mcpServers").is_none() && own.get("hooks").is_none(), "not ours: {own}");
+    assert!(!agents.join(&id).exists());
+    let again = json!({"agent": "gemini"});
+    assert_eq!(id_of(&bench.desk.ok("spawn_agent", again)), "p2");
+}
