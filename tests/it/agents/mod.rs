@@ -6,10 +6,14 @@ mod bench;
 mod cli;
 pub(crate) mod fake;
 mod first_request;
+mod limits;
+mod menus;
 mod mock;
+mod quoted;
 mod recording;
 mod report;
 mod seen;
+mod shapes;
 mod team;
 mod truth;
 
@@ -17,7 +21,7 @@ mod truth;
 macro_rules! truth_of {
     ($module:ident, $cli:expr) => {
         mod $module {
-            use super::{cli, first_request, truth};
+            use super::{cli, first_request, limits, menus, quoted, shapes, truth};
 
             #[test]
             fn messages_of_all_sizes_arrive_whole_and_once() {
@@ -66,7 +70,22 @@ macro_rules! truth_of {
 
             #[test]
             fn idle_timers_do_not_fire_while_it_works() {
-                truth::idle($cli);
+                shapes::idle_timers($cli);
+            }
+
+            #[test]
+            fn screens_that_are_only_quoted_say_nothing_of_its_state() {
+                quoted::screens($cli);
+            }
+
+            #[test]
+            fn it_is_limited_at_a_usage_limit_until_its_next_turn() {
+                limits::usage($cli);
+            }
+
+            #[test]
+            fn it_is_blocked_while_a_menu_or_another_mode_is_open() {
+                menus::over_the_prompt($cli);
             }
 
             #[test]

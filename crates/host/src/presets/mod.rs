@@ -10,4 +10,4 @@ mod template;
 pub(crate) use catalogue::BUILT_IN;
 pub(crate) use catalogue::{Catalogue, Known, Origin};
 pub(crate) use launch::{IDENTITY_FILE, Launch, Opening, Surroundings, find_program};
-pub(crate) use preset::{Bar, Composer, Preset, Rule};
+pub(crate) use preset::{Bar, Composer, Limit, Preset, Rule};
