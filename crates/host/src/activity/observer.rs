@@ -64,6 +64,8 @@ struct Observer {
     spoken: bool,
     /// And at one that has not failed yet: what an earlier server saw fail is not told again.
     worked: bool,
+    /// Whether it was last seen at a limit; `None` before the first look.
+    limited: Option<bool>,
 }
 
 /// What the processes of a life were last seen to do.
@@ -116,6 +118,7 @@ pub(crate) async fn observe(host: Arc<Host>, live: Arc<Live>) {
         reports: 0,
         spoken: false,
         worked: false,
+        limited: None,
     };
     observer.run(process.kind, preset).await;
 }
@@ -241,19 +244,37 @@ impl Observer {
     /// An agent that rests because its turn failed looks like one that is done: a person is called.
     fn note_failure(&mut self, verdict: &Verdict) {
         let failed = verdict.state == State::Idle && verdict.reason.starts_with(judge::FAILED);
-        let limited = verdict.state == State::Limited;
-        if (failed || limited) && std::mem::take(&mut self.worked) {
-            let reason = match (limited, &verdict.limited_until) {
-                (true, Some(until)) => format!("limited until {until}: {}", verdict.reason),
-                (true, None) => format!("limited: {}", verdict.reason),
-                (false, _) => verdict.reason.clone(),
-            };
+        if failed && std::mem::take(&mut self.worked) {
             self.host.processes.note(&self.live.id, |process| {
-                let by = process.id.to_string();
+                let (reason, by) = (verdict.reason.clone(), process.id.to_string());
                 process.attention.get_or_insert(Attention { reason, by, at: now_ms() });
             });
         }
         self.worked |= verdict.state == State::Working;
+        self.note_limit(verdict);
+    }
+
+    /// An agent that comes to a limit calls a person once, with words that say more than that its turn
+    /// failed.
+    fn note_limit(&mut self, verdict: &Verdict) {
+        let limited = verdict.state == State::Limited;
+        // One that was at its limit when this server began has called already.
+        if self.limited.replace(limited) != Some(false) || !limited {
+            return;
+        }
+        self.worked = false;
+        let reason = match &verdict.limited_until {
+            Some(until) => format!("limited until {until}: {}", verdict.reason),
+            None => format!("limited: {}", verdict.reason),
+        };
+        self.host.processes.note(&self.live.id, |process| {
+            let by = process.id.to_string();
+            let is_failure =
+                |old: &Attention| old.by == by && old.reason.starts_with(judge::FAILED);
+            if process.attention.as_ref().is_none_or(is_failure) {
+                process.attention = Some(Attention { reason, by, at: now_ms() });
+            }
+        });
     }
 
     async fn look_at_program(&mut self, kind: Kind) -> Told {
