@@ -1,5 +1,10 @@
-//! From evidence to a verdict, in this order: the process ended, a blocker is seen, a hook's word,
-//! title or progress, footer, quiet output. What says nothing is unknown, which is never idle.
+//! From evidence to a verdict, in this order: the process ended, a hook tells of a limit, a limit or a
+//! blocker is seen, a hook's word, the program's own report, title or progress, footer, quiet output.
+//! What says nothing is unknown, which is never idle.
+//!
+//! What users and models wrote stands on the same screen. Rules look only where that cannot stand: at the
+//! rows below the prompt box, at what stands in its place, at rows that begin with a mark which nothing
+//! that was said can have there.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

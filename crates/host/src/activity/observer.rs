@@ -221,26 +221,6 @@ impl Observer {
         self.conclude(verdict, waits)
     }
 
-    /// How long rules have held that must hold for some time, and when the next of them has.
-    fn note_held(
-        &mut self,
-        preset: &Preset,
-        glimpse: &Glimpse,
-        now: Instant,
-    ) -> (judge::Held, Option<Duration>) {
-        let before = std::mem::take(&mut self.held);
-        let mut again = None;
-        let mut held = judge::Held::new();
-        for (name, needed) in judge::holding(preset, glimpse) {
-            let since = before.get(name).copied().unwrap_or(now);
-            self.held.insert(name.to_owned(), since);
-            held.insert(name.to_owned(), now - since);
-            let left = needed.saturating_sub(now - since);
-            again = [again, Some(left)].into_iter().flatten().filter(|left| !left.is_zero()).min();
-        }
-        (held, again)
-    }
-
     /// An agent that rests because its turn failed looks like one that is done: a person is called.
     fn note_failure(&mut self, verdict: &Verdict) {
         let failed = verdict.state == State::Idle && verdict.reason.starts_with(judge::FAILED);
@@ -275,6 +255,26 @@ impl Observer {
                 process.attention = Some(Attention { reason, by, at: now_ms() });
             }
         });
+    }
+
+    /// How long rules have held that must hold for some time, and when the next of them has.
+    fn note_held(
+        &mut self,
+        preset: &Preset,
+        glimpse: &Glimpse,
+        now: Instant,
+    ) -> (judge::Held, Option<Duration>) {
+        let before = std::mem::take(&mut self.held);
+        let mut again = None;
+        let mut held = judge::Held::new();
+        for (name, needed) in judge::holding(preset, glimpse) {
+            let since = before.get(name).copied().unwrap_or(now);
+            self.held.insert(name.to_owned(), since);
+            held.insert(name.to_owned(), now - since);
+            let left = needed.saturating_sub(now - since);
+            again = [again, Some(left)].into_iter().flatten().filter(|left| !left.is_zero()).min();
+        }
+        (held, again)
     }
 
     async fn look_at_program(&mut self, kind: Kind) -> Told {
