@@ -74,11 +74,12 @@ fn ask(entry: &Entry) -> Option<Vec<Value>> {
 }
 
 fn asking(process: &Value) -> Option<Asking> {
-    let blocked = process["activity"]["state"] == "blocked";
-    let reason = match process["attention"]["reason"].as_str() {
-        Some(reason) => reason.to_owned(),
-        None if blocked => text(&process["activity"]["reason"]),
-        None => return None,
+    let activity = &process["activity"];
+    let reason = match (process["attention"]["reason"].as_str(), activity["state"].as_str()) {
+        (Some(reason), _) => reason.to_owned(),
+        (None, Some("blocked")) => text(&activity["reason"]),
+        (None, Some("limited")) => format!("limited: {}", text(&activity["reason"])),
+        (None, _) => return None,
     };
     let [process_id, name] = ["process_id", "name"].map(|field| text(&process[field]));
     Some(Asking { process_id, name, reason })
@@ -161,6 +162,8 @@ mod tests {
         assert_eq!(asks(json!({"attention": {"reason": "look"}})).as_deref(), Some("look"));
         let blocked = json!({"activity": {"state": "blocked", "reason": "a dialog"}});
         assert_eq!(asks(blocked).as_deref(), Some("a dialog"));
+        let limited = json!({"activity": {"state": "limited", "reason": "used up"}});
+        assert_eq!(asks(limited).as_deref(), Some("limited: used up"));
         assert_eq!(asks(json!({"activity": {"state": "idle"}})), None);
     }
 }

@@ -61,8 +61,13 @@ impl Host {
         self.admit_agent(new.parent_id.as_ref())?;
         let label = new.name.clone().unwrap_or_else(|| new.preset.clone());
         let conversation = fresh_uuid()?;
-        let agent =
-            AgentEntry { preset: new.preset.clone(), conversation, told: false, spoken: false };
+        let agent = AgentEntry {
+            preset: new.preset.clone(),
+            conversation,
+            told: false,
+            spoken: false,
+            anew: false,
+        };
         let process =
             self.processes.add_with(&label, Kind::Agent, new.parent_id.clone(), |entry| {
                 entry.agent = Some(agent);
@@ -170,7 +175,8 @@ impl Host {
             // One that somebody else has started meanwhile has a conversation.
             if let Some(agent) = entry.agent.as_mut().filter(|_| !entry.status.is_alive()) {
                 let preset = std::mem::take(&mut agent.preset);
-                *agent = AgentEntry { preset, conversation, told: false, spoken: false };
+                let anew = agent.spoken;
+                *agent = AgentEntry { preset, conversation, told: false, spoken: false, anew };
             }
         })?;
         self.reopen(&process, preset, program, Opening::Fresh { prompt: None })
@@ -183,8 +189,12 @@ impl Host {
         program: &Path,
         opening: Opening<'_>,
     ) -> Result<(), ToolError> {
+        let goes_on = matches!(opening, Opening::Again);
         let launch = self.prepare_agent(process, preset, program, opening)?;
         self.update(&process.id, |entry| {
+            if let Some(agent) = entry.agent.as_mut().filter(|_| goes_on) {
+                agent.anew = false;
+            }
             if let Some(recipe) = &mut entry.recipe {
                 recipe.argv = launch.argv;
                 recipe.env = launch.env;

@@ -170,6 +170,9 @@ pub struct SeenProcess {
     pub status: SeenStatus,
     /// Whether it does something.
     pub activity: SeenActivity,
+    /// It waits for the end of a limit: until when, or nothing where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited: Option<String>,
     /// Why that is said.
     pub reason: String,
     /// Its exit code.

@@ -22,6 +22,9 @@ function textsOf(content) {
   return (content ?? []).filter((part) => typeof part.text === "string").map((part) => part.text);
 }
 
+/** A limit of so many seconds, as a provider says it: for a moment (`rate`), or used up (`usage`). */
+const until = (seconds) => Math.floor(Date.now() / 1000) + seconds;
+
 const anthropic = {
   name: "anthropic-messages",
   path: /\/v1\/messages$/,
@@ -44,6 +47,20 @@ const anthropic = {
   error: (status) => {
     const types = { 400: "invalid_request_error", 401: "authentication_error", 429: "rate_limit_error", 529: "overloaded_error" };
     return { type: "error", error: { type: types[status] ?? "api_error", message: `mock error ${status}` } };
+  },
+  limit: (kind, seconds) => {
+    const message =
+      kind === "rate"
+        ? "This request would exceed the rate limit for your organization of 50 requests per minute."
+        : `You have reached your specified API usage limits. You will regain access on ${new Date(until(seconds) * 1000).toISOString()}.`;
+    const unified = { status: "rejected", reset: until(seconds), "representative-claim": "five_hour", "5h-status": "rejected", "5h-reset": until(seconds) };
+    const named = Object.entries(unified).map(([name, value]) => [`anthropic-ratelimit-unified-${name}`, String(value)]);
+    const usage = kind === "usage" ? { ...Object.fromEntries(named), "x-should-retry": "false" } : {};
+    return {
+      status: 429,
+      headers: { "retry-after": String(seconds), ...usage },
+      body: { type: "error", error: { type: "rate_limit_error", message } },
+    };
   },
   writer(out, { id, model, stream }) {
     const usage = { input_tokens: 1, output_tokens: 1 };
@@ -105,6 +122,14 @@ const openaiError = (status) => {
   return { error: { message: `mock error ${status}`, type, code: type } };
 };
 
+const openaiLimit = (kind, seconds) => {
+  const error =
+    kind === "rate"
+      ? { message: `Rate limit reached for mock-model. Please try again in ${seconds}s.`, type: "requests", code: "rate_limit_exceeded" }
+      : { message: "The usage limit has been reached", type: "usage_limit_reached", plan_type: "plus", resets_at: until(seconds), resets_in_seconds: seconds };
+  return { status: 429, headers: { "retry-after": String(seconds) }, body: { error } };
+};
+
 const responses = {
   name: "openai-responses",
   path: /\/v1\/responses$/,
@@ -133,6 +158,7 @@ const responses = {
     }),
   }),
   error: openaiError,
+  limit: openaiLimit,
   writer(out, { id, model, stream }) {
     const created = { id: `resp_${id}`, object: "response", model, status: "in_progress", output: [] };
     const output = [];
@@ -228,6 +254,7 @@ const chat = {
     }),
   }),
   error: openaiError,
+  limit: openaiLimit,
   writer(out, { id, model, stream }) {
     const head = { id: `chatcmpl_${id}`, created: 0, model };
     const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
@@ -291,6 +318,16 @@ const gemini = {
   error: (status) => {
     const names = { 400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE" };
     return { error: { code: status, message: `mock error ${status}`, status: names[status] ?? "INTERNAL" } };
+  },
+  limit: (kind, seconds) => {
+    const quota = kind === "rate" ? "GenerateRequestsPerMinutePerProjectPerModel" : "GenerateRequestsPerDayPerProjectPerModel";
+    const type = (name) => `type.googleapis.com/google.rpc.${name}`;
+    const details = [
+      { "@type": type("QuotaFailure"), violations: [{ quotaMetric: "generate_content_requests", quotaId: quota, quotaValue: "250" }] },
+      { "@type": type("RetryInfo"), retryDelay: `${seconds}s` },
+    ];
+    const message = `You exceeded your current quota, please check your plan. Please retry in ${seconds}s.`;
+    return { status: 429, headers: {}, body: { error: { code: 429, message, status: "RESOURCE_EXHAUSTED", details } } };
   },
   writer(out, { id, model, stream }) {
     const parts = [];

@@ -97,6 +97,11 @@ function legsOf(steps) {
 
 function perform(step, turn, failures, place) {
   const { word, value } = step;
+  const fails = (times = "always") => {
+    const count = failures.get(place) ?? 0;
+    failures.set(place, count + 1);
+    return times === "always" || count < number(times, word);
+  };
   switch (word) {
     case "say":
       return [{ say: unescape(fill(value, turn.since)) }];
@@ -113,10 +118,12 @@ function perform(step, turn, failures, place) {
     case "drop":
       return [{ drop: true }];
     case "error": {
-      const [status, times = "always"] = value.split(/\s+/);
-      const count = failures.get(place) ?? 0;
-      failures.set(place, count + 1);
-      return times === "always" || count < number(times, word) ? [{ error: number(status, word) }] : [];
+      const [status, times] = value.split(/\s+/);
+      return fails(times) ? [{ error: number(status, word) }] : [];
+    }
+    case "limit": {
+      const [kind, seconds, times] = value.split(/\s+/);
+      return fails(times) ? [{ limit: kind, seconds: number(seconds ?? "", word) }] : [];
     }
     case "call":
       return called(turn, step.tool, fill(step.args, turn.since));

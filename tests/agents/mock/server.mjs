@@ -7,6 +7,7 @@
 //   { wait: seconds }         a pause; before the first byte if it comes first
 //   { call: tool, args }      call one of the turn's tools; ends the answer
 //   { error: status }         an HTTP error if nothing was sent yet, else a torn stream
+//   { limit: kind, seconds }  the provider's words for a rate limit or for used up usage
 //   { drop: true }            the connection is cut
 // The answer ends in order after the last step.
 //
@@ -119,6 +120,11 @@ async function perform(steps, api, out, writer) {
       out.json(step.error, api.error(step.error));
       return `error ${step.error}`;
     }
+    if (step.limit) {
+      const { status, headers, body } = api.limit(step.limit, step.seconds);
+      out.json(status, body, headers);
+      return `limit ${step.limit}`;
+    }
     if (step.call) {
       writer.call(step.call, step.args);
       break;
@@ -210,8 +216,8 @@ const sideAnswers = [
   [/^\/(api\/hello)?$/, {}],
 ];
 
-function json(response, status, value) {
-  response.writeHead(status, { "content-type": "application/json" });
+function json(response, status, value, headers = {}) {
+  response.writeHead(status, { "content-type": "application/json", ...headers });
   response.end(JSON.stringify(value));
 }
 
@@ -232,9 +238,9 @@ class Output {
     });
   }
 
-  json(status, value) {
+  json(status, value, headers) {
     this.begun = true;
-    json(this.#response, status, value);
+    json(this.#response, status, value, headers);
   }
 
   /** An event; one with a `type` also is named so. */

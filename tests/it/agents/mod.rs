@@ -9,12 +9,16 @@ pub(crate) mod fake;
 mod first_letters;
 mod first_request;
 mod left_standing;
+mod limits;
+mod menus;
 mod mock;
 mod odd_messages;
+mod quoted;
 mod recording;
 mod report;
 mod restart;
 mod seen;
+mod shapes;
 mod six;
 mod starts;
 mod team;
@@ -25,7 +29,8 @@ macro_rules! truth_of {
     ($module:ident, $cli:expr) => {
         mod $module {
             use super::{
-                cli, dialog_races, first_letters, first_request, odd_messages, restart, starts, truth,
+                cli, dialog_races, first_letters, first_request, limits, menus, odd_messages, quoted,
+                restart, shapes, starts, truth,
             };
 
             #[test]
@@ -95,7 +100,22 @@ macro_rules! truth_of {
 
             #[test]
             fn idle_timers_do_not_fire_while_it_works() {
-                truth::idle($cli);
+                shapes::idle_timers($cli);
+            }
+
+            #[test]
+            fn screens_that_are_only_quoted_say_nothing_of_its_state() {
+                quoted::screens($cli);
+            }
+
+            #[test]
+            fn it_is_limited_at_a_usage_limit_until_its_next_turn() {
+                limits::usage($cli);
+            }
+
+            #[test]
+            fn it_is_blocked_while_a_menu_or_another_mode_is_open() {
+                menus::over_the_prompt($cli);
             }
 
             #[test]

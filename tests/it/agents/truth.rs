@@ -1,7 +1,7 @@
 //! The rows of the table: each is tried with one CLI, and what patterm told is held against what
 //! came to the model.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use patterm_wire::view::FromView;
 use serde_json::json;
@@ -11,9 +11,6 @@ use super::cli::{CLAUDE, Cli};
 use super::report::row;
 use crate::processes::desk::long;
 use crate::support::Chance;
-
-/// How long after a turn its idle timer may fire.
-const IDLE_PATIENCE: Duration = Duration::from_secs(3);
 
 /// How often something is tried in the short and in the long form.
 pub(super) fn times(short: usize, in_full: usize) -> usize {
@@ -305,55 +302,6 @@ fn check_first_prompt(bench: &mut Bench, prompt: &str) {
     bench.until_state(&id, "idle");
     assert_eq!(count(bench), 1, "{}", bench.story());
     bench.desk.close(&id);
-}
-
-/// Turns with pauses inside, retries and calls of tools.
-const TURNS: [&str; 8] = [
-    "mock: say quick",
-    "mock: wait 4 ;; say after a pause",
-    "mock: say first ;; wait 6 ;; say second",
-    "mock: slow 6 5",
-    "mock: call whoami {} ;; wait 4 ;; say done",
-    "mock: think hmm ;; wait 4 ;; say done",
-    "mock: error 500 2 ;; say recovered",
-    "mock: say a ;; wait 3 ;; call list_processes {} ;; wait 3 ;; say b",
-];
-
-/// Idle timers: none fires while the model has not said its last word, and each soon after.
-pub(super) fn idle(cli: Cli) {
-    let mut bench = Bench::new(cli);
-    let id = bench.spawn_ready();
-    let cat = bench.desk.run(&["cat"]);
-    let turns = times(8, 50);
-    let mut slowest = Duration::ZERO;
-    let (mut early, mut late) = (Vec::new(), Vec::new());
-    for number in 0..turns {
-        let said = format!("{}\nturn {number}", TURNS[number % TURNS.len()]);
-        let body = format!("fired {number}.");
-        let timer = json!({"watched": [id], "body": body, "owner_process_id": cat});
-        bench.desk.ok("timer_fire_when_idle_any", timer);
-        bench.send(&id, &said);
-        let turn = bench.until_said(&format!("[external] {said}"));
-        let over = turn.ended.unwrap().0;
-        if bench.desk.rows(&cat).iter().any(|row| row.contains(&body)) {
-            early.push(format!("{said}: {}", bench.desk.rows(&cat).join(" / ")));
-            continue;
-        }
-        bench.desk.wait(&cat, &format!("fired {number}\\."));
-        let after = Instant::now() - over;
-        slowest = slowest.max(after);
-        if after > IDLE_PATIENCE {
-            late.push(format!("{said}: {after:?}"));
-        }
-    }
-    let found = format!(
-        "{turns} turns: {} early, {} late, slowest {:.1} s after the end",
-        early.len(),
-        late.len(),
-        slowest.as_secs_f64()
-    );
-    row(cli, "idle timers", &found);
-    assert!(early.is_empty() && late.is_empty(), "early: {early:?}\nlate: {late:?}");
 }
 
 /// A turn that a person ends, and one that the model's server refuses.

@@ -9,10 +9,10 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::glimpse::Glimpse;
-use super::judge::HookWord;
+use super::judge::{HookWord, LimitWord, named_end};
 use super::tracker::Pending;
 use super::verdict::{State, Verdict};
-use crate::presets::Preset;
+use crate::presets::{Limit, Preset};
 
 /// Turns that hooks told of and that may still be asked for: a few seconds' worth.
 const TURNS: usize = 16;
@@ -121,13 +121,14 @@ impl Facts {
         if let Some(state) = hook.state {
             let background = hook.background.as_deref().and_then(|at| given.pointer(at));
             let goes_on = background.is_some_and(is_something);
-            let word = match goes_on {
-                true => HookWord {
-                    event: format!("{event}, with work in the background"),
-                    state: State::Working,
-                },
-                false => HookWord { event: event.to_owned(), state },
+            let limit = hook.limit.as_ref().and_then(|limit| limited(limit, given));
+            let (event, state) = match (goes_on, &limit) {
+                (true, _) => (format!("{event}, with work in the background"), State::Working),
+                (false, Some(_)) => (event.to_owned(), State::Limited),
+                (false, None) => (event.to_owned(), state),
             };
+            let word =
+                HookWord { event, state, background: goes_on, limit: limit.filter(|_| !goes_on) };
             inner.heard = Some(Heard { word, at });
         }
         drop(inner);
@@ -231,6 +232,25 @@ impl Facts {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Bytes of a CLI's words for a limit that are kept: a line or two.
+const LIMIT_BYTES: usize = 400;
+
+/// What a hook says of a limit, where it says that there is one.
+fn limited(limit: &Limit, given: &Value) -> Option<LimitWord> {
+    let text_at = |pointer: &str| given.pointer(pointer).and_then(Value::as_str);
+    if let (Some(kind), Some(is)) = (&limit.kind, &limit.is)
+        && !text_at(kind).is_some_and(|kind| is.is_match(kind))
+    {
+        return None;
+    }
+    let all = text_at(&limit.text).unwrap_or_default();
+    let all = all.split_whitespace().collect::<Vec<_>>().join(" ");
+    let fits = (0..=LIMIT_BYTES.min(all.len())).rev().find(|at| all.is_char_boundary(*at));
+    let text = all[..fits.unwrap_or(0)].to_owned();
+    let until = limit.until.as_ref().and_then(|until| named_end(until, &text));
+    Some(LimitWord { text, until })
 }
 
 /// Whether a value names anything that goes on.

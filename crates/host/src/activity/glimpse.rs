@@ -21,6 +21,8 @@ pub(crate) struct Glimpse {
     pub(crate) bottom: Vec<String>,
     /// What stands in the prompt box; `None` where no prompt box is seen.
     pub(crate) composer: Option<String>,
+    /// How many of those rows belong to the prompt box or stand below it.
+    pub(crate) live: usize,
     /// The program takes pastes as such.
     pub(crate) bracketed_paste: bool,
     /// A full-screen program is shown.
@@ -32,9 +34,12 @@ impl Glimpse {
     pub(crate) fn of(screen: &Screen, preset: Option<&Preset>) -> Self {
         let modes = screen.modes();
         let composer = preset.and_then(|preset| preset.composer.as_ref());
-        let mut bottom = screen.rows();
-        bottom.retain(|row| !row.trim().is_empty());
-        bottom.reverse();
+        let rows = screen.rows();
+        let is_shown = |row: &&String| !row.trim().is_empty();
+        let bottom = rows.iter().rev().filter(is_shown).cloned().collect();
+        let prompt = composer.and_then(|composer| rows_of(composer, screen));
+        let live = prompt
+            .map_or(0, |prompt| rows.iter().skip(prompt.start.into()).filter(is_shown).count());
         Self {
             title: screen.title().to_owned(),
             report: screen.report().to_owned(),
@@ -42,6 +47,7 @@ impl Glimpse {
             busy: screen.progress().map(|progress| progress != Progress::Off),
             bottom,
             composer: composer.and_then(|composer| read(composer, screen)),
+            live,
             bracketed_paste: modes.bracketed_paste,
             alternate_screen: modes.alternate_screen,
         }
@@ -51,10 +57,7 @@ impl Glimpse {
 /// What stands in the prompt box. Faint text is what the CLI itself shows there, a placeholder or a
 /// suggestion, and does not count. Rows are joined by line ends.
 fn read(composer: &Composer, screen: &Screen) -> Option<String> {
-    let rows = match composer.bar {
-        Some(bar) => barred_rows(composer, bar, screen)?,
-        None => rows_from_mark(composer, screen)?,
-    };
+    let rows = rows_of(composer, screen)?;
     let cursor = screen.cursor();
     if composer.has_cursor && !(cursor.visible && rows.contains(&cursor.row)) {
         return None;
@@ -69,6 +72,14 @@ fn read(composer: &Composer, screen: &Screen) -> Option<String> {
     match &composer.placeholder {
         Some(placeholder) if placeholder.is_match(&text) => Some(String::new()),
         _ => Some(text),
+    }
+}
+
+/// The rows of the prompt box.
+fn rows_of(composer: &Composer, screen: &Screen) -> Option<Range<u16>> {
+    match composer.bar {
+        Some(bar) => barred_rows(composer, bar, screen),
+        None => rows_from_mark(composer, screen),
     }
 }
 

@@ -1,6 +1,12 @@
-//! From evidence to a verdict, in this order: the process ended, a blocker is seen, a hook's word,
-//! title or progress, footer, quiet output. What says nothing is unknown, which is never idle.
+//! From evidence to a verdict, in this order: the process ended, a hook tells of a limit, a limit or a
+//! blocker is seen, a hook's word, the program's own report, title or progress, footer, quiet output.
+//! What says nothing is unknown, which is never idle.
+//!
+//! What users and models wrote stands on the same screen. Rules look only where that cannot stand: at the
+//! rows below the prompt box, at what stands in its place, at rows that begin with a mark which nothing
+//! that was said can have there.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::glimpse::Glimpse;
@@ -9,7 +15,12 @@ use crate::presets::{Preset, Rule};
 
 /// A hook that says otherwise than the screen is believed for this long: hooks are not told of
 /// everything (Escape ends a turn without one), and screens lag behind.
-pub(crate) const HOOK_PATIENCE: Duration = Duration::from_secs(2);
+const HOOK_PATIENCE: Duration = Duration::from_secs(2);
+
+/// The same for a hook that says that something goes on in the background. Its end begins a turn, of which
+/// hooks tell; one that a person ends by hand is only seen to be gone from the footer, which other
+/// words may cover for some seconds.
+const BACKGROUND_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The last word of a hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +28,26 @@ pub(crate) struct HookWord {
     /// The name of the event.
     pub(crate) event: String,
     pub(crate) state: State,
+    /// Something goes on although the turn is over.
+    pub(crate) background: bool,
+    /// What it says of a limit.
+    pub(crate) limit: Option<LimitWord>,
+}
+
+impl HookWord {
+    /// How long it is believed against what the screen says.
+    pub(crate) fn patience(&self) -> Duration {
+        if self.background { BACKGROUND_PATIENCE } else { HOOK_PATIENCE }
+    }
+}
+
+/// What a hook says of a limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LimitWord {
+    /// The CLI's words for it.
+    pub(crate) text: String,
+    /// When it ends, as the CLI says it.
+    pub(crate) until: Option<String>,
 }
 
 /// What is known of an agent at a moment.
@@ -29,38 +60,120 @@ pub(crate) struct Evidence<'a> {
     pub(crate) printed: bool,
     /// A hook's word, and how long ago.
     pub(crate) hook: Option<(&'a HookWord, Duration)>,
+    /// How long rules have held that must hold for some time; `None` where they count at once.
+    pub(crate) held: Option<&'a Held>,
 }
 
-/// What a screen says by itself: a blocker first, then the program's own report, its title, its
-/// footer.
+/// How long rules have held, by their names.
+pub(crate) type Held = BTreeMap<String, Duration>;
+
+/// The rules that hold now, of those that must hold for some time.
+pub(crate) fn holding<'a>(
+    preset: &'a Preset,
+    glimpse: &'a Glimpse,
+) -> impl Iterator<Item = (&'a str, Duration)> {
+    let evidence = Evidence::of(glimpse);
+    let slow = preset.rules.iter().filter(|(_, rule)| !rule.for_ms.is_zero());
+    let holds = slow.filter(move |(name, rule)| matched(name, rule, evidence).is_some());
+    holds.map(|(name, rule)| (name.as_str(), rule.for_ms))
+}
+
+impl<'a> Evidence<'a> {
+    /// A screen at this moment, of which nothing else is known.
+    fn of(glimpse: &'a Glimpse) -> Self {
+        Self { glimpse, quiet: Duration::ZERO, printed: false, hook: None, held: None }
+    }
+}
+
+/// What a screen says by itself: a limit and a blocker first, then the program's own report, its
+/// title, its footer.
 pub(crate) fn seen(preset: &Preset, evidence: Evidence<'_>) -> Option<Verdict> {
-    let by_rules = |tier: fn(&Rule) -> bool| strongest(preset, tier, evidence);
-    let blocked = by_rules(|rule| rule.state == State::Blocked);
-    let shown = || {
-        let title = by_rules(|rule| rule.title.is_some() || rule.progress.is_some());
-        title.or_else(|| by_rules(|_| true))
+    let report = reported(&evidence.glimpse.report);
+    let by_rules = |tier: fn(&Rule) -> bool| {
+        strongest(preset, |rule| tier(rule) && !(rule.is_by_title() && report.is_some()), evidence)
     };
-    let reported = || match reported(&evidence.glimpse.report)? {
+    let asked = by_rules(|rule| matches!(rule.state, State::Limited | State::Blocked));
+    let by_text = || by_rules(|rule| !rule.is_by_title());
+    let shown = || match by_rules(Rule::is_by_title) {
+        // A title may forget the background, too.
+        Some(rest) if rest.state == State::Idle => {
+            Some(by_text().filter(|text| text.state == State::Working).unwrap_or(rest))
+        }
+        title => title.or_else(by_text),
+    };
+    let reported = || match report.clone()? {
         // Idle is said only where nothing says otherwise: a report may forget the background.
         rest if rest.state == State::Idle => {
             Some(shown().filter(|shown| shown.state == State::Working).unwrap_or(rest))
         }
         other => Some(other),
     };
-    blocked.or_else(reported).or_else(shown)
+    asked.or_else(reported).or_else(shown)
+}
+
+/// Whether a screen shows a dialog or a menu: a text that is put in would answer it, whatever else is
+/// said of the agent.
+pub(crate) fn asks_now(preset: &Preset, glimpse: &Glimpse) -> Option<Verdict> {
+    let evidence = Evidence::of(glimpse);
+    let report = reported(&glimpse.report);
+    let rule =
+        |rule: &Rule| rule.state == State::Blocked && !(rule.is_by_title() && report.is_some());
+    let blocked = |verdict: &Verdict| verdict.state == State::Blocked;
+    strongest(preset, rule, evidence).or_else(|| report.clone().filter(blocked))
 }
 
 /// What a program says of its own state (OSC 7501).
 pub(crate) fn reported(report: &str) -> Option<Verdict> {
-    let state = report.split(':').find_map(|field| field.strip_prefix("state="))?;
-    let state = match state {
+    let field = |name: &str| {
+        let mut fields = report.split(':').filter_map(|field| field.split_once('='));
+        fields.find(|(key, _)| *key == name).map(|(_, value)| value)
+    };
+    let state = match field("state")? {
         "working" => State::Working,
         "blocked" => State::Blocked,
         "idle" | "done" | "error" => State::Idle,
         _ => return None,
     };
-    let failed = if report.contains("state=error") { FAILED } else { "" };
-    Some(Verdict::new(state, format!("{failed}it reports `{report}`")))
+    let failed = if field("state") == Some("error") { FAILED } else { "" };
+    let plain: Vec<_> = report.split(':').filter(|field| !field.starts_with("msg=")).collect();
+    let words = field("msg").and_then(report_words).map(|words| format!(" ({words})"));
+    let words = words.unwrap_or_default();
+    Some(Verdict::new(state, format!("{failed}it reports `{}`{words}", plain.join(":"))))
+}
+
+/// Characters of a report's message that a reason shows: as much as a row of a terminal has.
+const REPORT_CHARS: usize = 120;
+
+/// The words of a report's message, which come as base64: those of a program, so without control
+/// characters and not many. `None` where it is no text.
+fn report_words(msg: &str) -> Option<String> {
+    let text = String::from_utf8(base64(msg)?).ok()?;
+    let text = plain(&text.replace(char::is_control, " "));
+    let words: String = text.chars().take(REPORT_CHARS).collect();
+    (!words.is_empty()).then_some(words)
+}
+
+/// What base64 stands for, in the usual alphabet or in that for URLs.
+fn base64(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let (mut held, mut bits) = (0_u32, 0);
+    for letter in text.trim_end_matches('=').bytes() {
+        let value = match letter {
+            b'A'..=b'Z' => letter - b'A',
+            b'a'..=b'z' => letter - b'a' + 26,
+            b'0'..=b'9' => letter - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => return None,
+        };
+        held = (held << 6) | u32::from(value);
+        bits += 6;
+        if bits >= 8 {
+            bits -= 8;
+            bytes.push(u8::try_from((held >> bits) & 0xff).ok()?);
+        }
+    }
+    Some(bytes)
 }
 
 /// How the reason of a rest begins that came of a failure: of the model's server, of the login.
@@ -72,16 +185,22 @@ pub(crate) fn reports_an_end(report: &str) -> bool {
 }
 
 /// Of rules that are worth the same, the one that is less ready to call it over counts.
-fn strongest(preset: &Preset, tier: fn(&Rule) -> bool, evidence: Evidence<'_>) -> Option<Verdict> {
-    [State::Blocked, State::Working, State::Unknown, State::Idle].iter().find_map(|state| {
+fn strongest(
+    preset: &Preset,
+    tier: impl Fn(&Rule) -> bool,
+    evidence: Evidence<'_>,
+) -> Option<Verdict> {
+    let states = [State::Limited, State::Blocked, State::Working, State::Unknown, State::Idle];
+    states.iter().find_map(|state| {
         let rules = preset.rules.iter().filter(|(_, rule)| tier(rule) && rule.state == *state);
         rules.filter_map(|(name, rule)| matched(name, rule, evidence)).next()
     })
 }
 
 /// What a screen says at this moment, of which nothing else is known.
+#[cfg(test)]
 pub(crate) fn seen_now(preset: &Preset, glimpse: &Glimpse) -> Option<Verdict> {
-    seen(preset, Evidence { glimpse, quiet: Duration::ZERO, printed: false, hook: None })
+    seen(preset, Evidence::of(glimpse))
 }
 
 /// What an agent does. `steady` is how long its screen has said the same.
@@ -92,11 +211,21 @@ pub(crate) fn agent(preset: &Preset, evidence: Evidence<'_>, steady: Duration) -
     };
     let failed = preset.hooks.get(&hook.event).is_some_and(|hook| hook.failed);
     let failed = if failed { FAILED } else { "" };
-    let word = || Verdict::new(hook.state, format!("{failed}hook {}", hook.event));
+    let word = || match &hook.limit {
+        Some(limit) => {
+            Verdict::limited(format!("hook {}: {}", hook.event, limit.text), limit.until.clone())
+        }
+        None => Verdict::new(hook.state, format!("{failed}hook {}", hook.event)),
+    };
     let Some(seen) = seen else { return word() };
-    let contradicted = age >= HOOK_PATIENCE && steady >= HOOK_PATIENCE;
+    let contradicted = age.min(steady) >= hook.patience();
+    let reports_work =
+        || reported(&evidence.glimpse.report).is_some_and(|report| report.state == State::Working);
     match (hook.state, seen.state) {
-        (_, State::Blocked) => seen,
+        // A screen at a limit looks like one at rest, or like one at work that tries again later.
+        (State::Limited, State::Working) if contradicted && reports_work() => seen,
+        (State::Limited, _) => word(),
+        (_, State::Limited | State::Blocked) => seen,
         (a, b) if a == b => word(),
         // Idle is said only where nothing says otherwise.
         (State::Idle, _) => seen,
@@ -127,22 +256,49 @@ fn plain(row: &str) -> String {
 
 /// Whether a rule holds; the reason names it and shows what it matched.
 fn matched(name: &str, rule: &Rule, evidence: Evidence<'_>) -> Option<Verdict> {
+    let glimpse = evidence.glimpse;
     let mut shown = Vec::new();
+    let mut until = None;
+    if rule.no_prompt && glimpse.composer.is_some() {
+        return None;
+    }
+    let held = |held: &Held| held.get(name).is_some_and(|time| *time >= rule.for_ms);
+    if !rule.for_ms.is_zero() && !evidence.held.is_none_or(held) {
+        return None;
+    }
+    if let Some(report) = &rule.report
+        && !report.is_match(&glimpse.report)
+    {
+        return None;
+    }
     if let Some(title) = &rule.title {
-        if !title.is_match(&evidence.glimpse.title) {
+        if !title.is_match(&glimpse.title) {
             return None;
         }
-        shown.push(format!("title `{}`", plain(&evidence.glimpse.title)));
+        shown.push(format!("title `{}`", plain(&glimpse.title)));
     }
     if let Some(busy) = rule.progress {
-        if evidence.glimpse.busy != Some(busy) {
+        if glimpse.busy != Some(busy) {
             return None;
         }
         shown.push(format!("progress {}", if busy { "busy" } else { "off" }));
     }
-    let rows = || evidence.glimpse.bottom.iter().take(rule.rows);
+    if let Some(lowest) = &rule.lowest {
+        let row = glimpse.bottom.first().filter(|row| lowest.is_match(row))?;
+        // What a dialog asks says more than how it ends.
+        if rule.bottom.is_none() {
+            shown.push(format!("`{}`", plain(row)));
+        }
+    }
+    if let Some(unless) = &rule.unless_lowest
+        && glimpse.bottom.first().is_some_and(|row| unless.is_match(row))
+    {
+        return None;
+    }
+    let rows = || glimpse.bottom.iter().take(rule.rows);
     if let Some(bottom) = &rule.bottom {
         let row = rows().find(|row| bottom.is_match(row))?;
+        until = rule.until.as_ref().and_then(|until| rows().find_map(|row| named_end(until, row)));
         shown.push(format!("`{}`", plain(row)));
     }
     if let Some(unless) = &rule.unless
@@ -150,7 +306,40 @@ fn matched(name: &str, rule: &Rule, evidence: Evidence<'_>) -> Option<Verdict> {
     {
         return None;
     }
-    (!shown.is_empty()).then(|| Verdict::new(rule.state, format!("{name}: {}", shown.join(", "))))
+    if let Some(above) = &rule.above {
+        let text = said_above(rule, glimpse)?;
+        let found = above.find(&text)?;
+        until = rule.until.as_ref().and_then(|until| named_end(until, &text));
+        shown.push(format!("`{}`", plain(found.as_str())));
+    }
+    if shown.is_empty() && (rule.no_prompt || rule.report.is_some()) {
+        shown.push(format!("`{}`", plain(glimpse.bottom.first()?)));
+    }
+    if shown.is_empty() {
+        return None;
+    }
+    let says = rule.says.as_ref().map(|says| format!("{says}: ")).unwrap_or_default();
+    let reason = format!("{name}: {says}{}", shown.join(", "));
+    Some(match rule.state {
+        State::Limited => Verdict::limited(reason, until),
+        state => Verdict::new(state, reason),
+    })
+}
+
+/// What stands above the prompt box since the last turn began.
+fn said_above(rule: &Rule, glimpse: &Glimpse) -> Option<String> {
+    glimpse.composer.as_ref()?;
+    let begins = |row: &&String| rule.since.as_ref().is_some_and(|since| since.is_match(row));
+    let rows = glimpse.bottom.iter().skip(glimpse.live).take_while(|row| !begins(row));
+    let mut rows: Vec<_> = rows.map(|row| row.trim_end()).collect();
+    rows.reverse();
+    Some(rows.join("\n"))
+}
+
+/// What the group `until` of a pattern finds: when a limit ends.
+pub(super) fn named_end(pattern: &regex::Regex, text: &str) -> Option<String> {
+    let end = pattern.captures(text)?.name("until")?;
+    Some(plain(end.as_str())).filter(|end| !end.is_empty())
 }
 
 #[cfg(test)]
@@ -177,9 +366,14 @@ mod tests {
         steady: Duration,
         expected: State,
     ) {
-        let word = hook.map(|(state, _)| HookWord { event: "Event".into(), state });
+        let word = hook.map(|(state, _)| HookWord {
+            event: "Event".into(),
+            state,
+            background: false,
+            limit: None,
+        });
         let hook = word.as_ref().zip(hook.map(|(_, age)| age));
-        let evidence = Evidence { glimpse, quiet: LONG, printed: true, hook };
+        let evidence = Evidence { glimpse, quiet: LONG, printed: true, hook, held: None };
         let verdict = agent(&claude(), evidence, steady);
         assert_eq!(verdict.state, expected, "{verdict:?}");
         assert!(!verdict.reason.is_empty());
@@ -211,6 +405,76 @@ mod tests {
     }
 
     #[test]
+    fn work_in_the_background_is_believed_while_the_footer_or_the_hook_says_it() {
+        let report = "state=done:app=claude-code";
+        let footer = "  ⏵⏵ auto mode on · 1 shell · ← for agents · ↓ to manage";
+        let prompt = ["─".repeat(40), "❯\u{a0}".into()];
+        let with = |footer: &str| glimpse("Claude Code", report, &[footer, &prompt[0], &prompt[1]]);
+        let (runs, over) = (with(footer), with("  ⏵⏵ auto mode on (shift+tab to cycle)"));
+        let verdict = |glimpse: &Glimpse, age| {
+            let event = "Stop, with work in the background".into();
+            let word = HookWord { event, state: State::Working, background: true, limit: None };
+            let hook = Some((&word, age));
+            let evidence = Evidence { glimpse, quiet: LONG, printed: true, hook, held: None };
+            agent(&claude(), evidence, age).state
+        };
+        assert_eq!(verdict(&runs, LONG), State::Working, "the report `done` is wrong about it");
+        assert_eq!(verdict(&over, HOOK_PATIENCE), State::Working, "other words cover the footer");
+        assert_eq!(verdict(&over, LONG), State::Idle, "a person ended it, and no hook told");
+    }
+
+    #[test]
+    fn what_a_person_typed_is_no_footer() {
+        let border = "─".repeat(40);
+        let rows = ["  ⏵⏵ auto mode on", &border, "❯\u{a0}start · 1 shell · in it"];
+        check(&glimpse("", "state=done:app=claude-code", &rows), None, LONG, State::Idle);
+    }
+
+    #[test]
+    fn the_words_of_a_title_do_not_count_where_the_program_reports_its_state() {
+        let title = "◐ a title that a model chose";
+        check(&glimpse(title, "", &[]), None, LONG, State::Working);
+        check(&glimpse(title, "state=done:app=claude-code", &[]), None, LONG, State::Idle);
+    }
+
+    #[test]
+    fn a_limit_that_a_hook_tells_holds_until_a_turn_is_reported() {
+        let limit = LimitWord { text: "used up".into(), until: Some("3pm".into()) };
+        let event = "StopFailure".to_owned();
+        let word = HookWord { event, state: State::Limited, background: false, limit: Some(limit) };
+        let told = |report: &str| {
+            let glimpse = glimpse("", report, &[]);
+            let hook = Some((&word, LONG));
+            let evidence =
+                Evidence { glimpse: &glimpse, quiet: LONG, printed: true, hook, held: None };
+            agent(&claude(), evidence, LONG)
+        };
+        let limited = told("state=error:app=claude-code");
+        assert_eq!(
+            (limited.state, limited.limited_until.as_deref()),
+            (State::Limited, Some("3pm"))
+        );
+        assert!(limited.reason.contains("used up"), "{limited:?}");
+        assert_eq!(told("state=working:app=claude-code").state, State::Working);
+    }
+
+    #[test]
+    fn the_message_of_a_report_is_shown_as_words() {
+        let reason = |report: &str| reported(report).unwrap().reason;
+        assert_eq!(
+            reason("state=blocked:kind=permission:msg=YXBwcm92ZSBCYXNoOiB0b3VjaCBtYWRl"),
+            "it reports `state=blocked:kind=permission` (approve Bash: touch made)"
+        );
+        // Control characters, no base64, no text, nothing.
+        assert_eq!(reason("state=done:msg=YQobWzMxbWI="), "it reports `state=done` (a [31mb)");
+        for msg in ["%%%", "gICA", ""] {
+            assert_eq!(reason(&format!("state=done:msg={msg}")), "it reports `state=done`");
+        }
+        let long = reason(&format!("state=done:msg={}", "YWFh".repeat(1_000)));
+        assert!(long.len() < 200, "{long}");
+    }
+
+    #[test]
     fn a_hook_is_believed_until_the_screen_has_long_said_otherwise() {
         let rest = glimpse("✳ x", "", &[]);
         check(&rest, Some((State::Working, SHORT)), LONG, State::Working);
@@ -235,9 +499,15 @@ mod tests {
     fn a_turn_that_failed_is_told_from_one_that_is_done() {
         let rest = glimpse("✳ x", "", &[]);
         let reason = |event: &str| {
-            let word = HookWord { event: event.into(), state: State::Idle };
+            let word = HookWord {
+                event: event.into(),
+                state: State::Idle,
+                background: false,
+                limit: None,
+            };
             let hook = Some((&word, SHORT));
-            let evidence = Evidence { glimpse: &rest, quiet: LONG, printed: true, hook };
+            let evidence =
+                Evidence { glimpse: &rest, quiet: LONG, printed: true, hook, held: None };
             agent(&claude(), evidence, SHORT).reason
         };
         assert_eq!(reason("StopFailure"), "its last turn failed: hook StopFailure");
@@ -251,7 +521,7 @@ mod tests {
         let generic = Catalogue::read(None).presets.remove("generic").unwrap().preset.unwrap();
         let glimpse = glimpse("x", "", &["text"]);
         let state = |quiet, printed| {
-            let evidence = Evidence { glimpse: &glimpse, quiet, printed, hook: None };
+            let evidence = Evidence { glimpse: &glimpse, quiet, printed, hook: None, held: None };
             agent(&generic, evidence, LONG).state
         };
         assert_eq!(state(SHORT, true), State::Working);

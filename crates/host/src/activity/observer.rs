@@ -1,6 +1,7 @@
 //! Who looks at processes: one task for each life, that looks when something is printed, when a
 //! hook speaks, and when time itself decides. A process at which nothing happens costs nothing.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,6 +58,8 @@ struct Observer {
     looks: u32,
     /// What its screen says, and since when.
     seen: Option<(State, Instant)>,
+    /// Since when rules hold that must hold for some time.
+    held: BTreeMap<String, Instant>,
     /// When a turn was last handed in, and how many reports there had been.
     submitted: Option<(Instant, u64)>,
     reports: u64,
@@ -66,6 +69,8 @@ struct Observer {
     spoken: bool,
     /// And at one that has not failed yet: what an earlier server saw fail is not told again.
     worked: bool,
+    /// Whether it was last seen at a limit; `None` before the first look.
+    limited: Option<bool>,
 }
 
 /// What the processes of a life were last seen to do.
@@ -113,11 +118,13 @@ pub(crate) async fn observe(host: Arc<Host>, live: Arc<Live>) {
         load: Load::default(),
         looks: 0,
         seen: None,
+        held: BTreeMap::new(),
         submitted: None,
         reports: 0,
         looked_up: None,
         spoken: false,
         worked: false,
+        limited: None,
     };
     observer.run(process.kind, preset).await;
 }
@@ -175,11 +182,13 @@ impl Observer {
         let glimpse = Glimpse::of(&self.live.screen(), Some(preset));
         let now = Instant::now();
         let heard = self.facts.heard();
+        let (held, until_held) = self.note_held(preset, &glimpse, now);
         let evidence = Evidence {
             glimpse: &glimpse,
             quiet: now - self.printed.unwrap_or(self.began),
             printed: self.printed.is_some(),
             hook: heard.as_ref().map(|heard| (&heard.word, now - heard.at)),
+            held: Some(&held),
         };
         self.reports = glimpse.reports;
         if let Some((at, reports)) = self.submitted {
@@ -212,12 +221,10 @@ impl Observer {
         }
         // What depends on time alone is looked at again when that time has come.
         let quiet = preset.input.quiet_ms.and_then(|quiet| quiet.checked_sub(evidence.quiet));
-        let patience = evidence.hook.map(|(_, age)| {
-            judge::HOOK_PATIENCE
-                .saturating_sub(age)
-                .max(judge::HOOK_PATIENCE.saturating_sub(steady))
-        });
-        let waits = [quiet, patience].into_iter().flatten().filter(|wait| !wait.is_zero()).min();
+        let patience =
+            evidence.hook.map(|(word, age)| word.patience().saturating_sub(age.min(steady)));
+        let waits = [quiet, patience, until_held];
+        let waits = waits.into_iter().flatten().filter(|wait| !wait.is_zero()).min();
         self.conclude(verdict, waits)
     }
 
@@ -245,6 +252,50 @@ impl Observer {
             });
         }
         self.worked |= verdict.state == State::Working;
+        self.note_limit(verdict);
+    }
+
+    /// An agent that comes to a limit calls a person once, with words that say more than that its turn
+    /// failed.
+    fn note_limit(&mut self, verdict: &Verdict) {
+        let limited = verdict.state == State::Limited;
+        // One that was at its limit when this server began has called already.
+        if self.limited.replace(limited) != Some(false) || !limited {
+            return;
+        }
+        self.worked = false;
+        let reason = match &verdict.limited_until {
+            Some(until) => format!("limited until {until}: {}", verdict.reason),
+            None => format!("limited: {}", verdict.reason),
+        };
+        self.host.processes.note(&self.live.id, |process| {
+            let by = process.id.to_string();
+            let is_failure =
+                |old: &Attention| old.by == by && old.reason.starts_with(judge::FAILED);
+            if process.attention.as_ref().is_none_or(is_failure) {
+                process.attention = Some(Attention { reason, by, at: now_ms() });
+            }
+        });
+    }
+
+    /// How long rules have held that must hold for some time, and when the next of them has.
+    fn note_held(
+        &mut self,
+        preset: &Preset,
+        glimpse: &Glimpse,
+        now: Instant,
+    ) -> (judge::Held, Option<Duration>) {
+        let before = std::mem::take(&mut self.held);
+        let mut again = None;
+        let mut held = judge::Held::new();
+        for (name, needed) in judge::holding(preset, glimpse) {
+            let since = before.get(name).copied().unwrap_or(now);
+            self.held.insert(name.to_owned(), since);
+            held.insert(name.to_owned(), now - since);
+            let left = needed.saturating_sub(now - since);
+            again = [again, Some(left)].into_iter().flatten().filter(|left| !left.is_zero()).min();
+        }
+        (held, again)
     }
 
     async fn look_at_program(&mut self, kind: Kind) -> Told {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use patterm_screen::{Screen, Size};
 
 use super::Glimpse;
-use super::judge::seen_now;
+use super::judge::{asks_now, seen_now};
 use crate::presets::{Catalogue, Preset};
 
 /// The table of what is expected, one recording a line.
@@ -62,4 +62,56 @@ fn every_recorded_screen_is_read_as_it_was() {
     }
     let new: Vec<_> = found.lines().filter(|line| !EXPECTED.lines().any(|l| l == *line)).collect();
     assert!(found == EXPECTED, "not in the table:\n{}", new.join("\n"));
+}
+
+/// One recorded session of a CLI, in a pane of a size that its name says, and its stops: where in it,
+/// what was to be seen there, and the state that follows from that.
+fn check_session(name: &str) -> Vec<String> {
+    let folder = sessions();
+    let (cli, size) = name.split_once('-').unwrap();
+    let (columns, rows) = size.split_once('x').unwrap();
+    let preset = preset(cli);
+    let bytes = std::fs::read(folder.join(format!("{name}.bytes"))).unwrap();
+    let stops = std::fs::read_to_string(folder.join(format!("{name}.txt"))).unwrap();
+    let mut screen = Screen::new(Size::new(rows.parse().unwrap(), columns.parse().unwrap()));
+    let (mut wrong, mut from) = (Vec::new(), 0);
+    for stop in stops.lines() {
+        let [to, what, expected] = stop.split(' ').collect::<Vec<_>>().try_into().unwrap();
+        let to = to.parse().unwrap();
+        screen.feed(&bytes[from..to]);
+        from = to;
+        let glimpse = Glimpse::of(&screen, Some(&preset));
+        let verdict = seen_now(&preset, &glimpse);
+        // Where the screen says nothing, hooks do.
+        let state =
+            verdict.as_ref().map_or("idle".into(), |v| format!("{:?}", v.state).to_lowercase());
+        let asks = asks_now(&preset, &glimpse).is_some();
+        let is_dialog = expected == "blocked" || what == "limit" && cli == "gemini";
+        if state != expected || asks != is_dialog {
+            wrong.push(format!(
+                "{name} {what}: {verdict:?}, asks {asks}\n{}",
+                screen.rows().join("\n")
+            ));
+        }
+        if expected == "limited" && cli == "codex" {
+            let until = verdict.and_then(|verdict| verdict.limited_until);
+            assert!(until.is_some_and(|until| until.ends_with(" PM")), "{name} {what}");
+        }
+    }
+    wrong
+}
+
+fn sessions() -> PathBuf {
+    recordings().join("../sessions")
+}
+
+#[test]
+fn quoted_screens_match_no_rule_and_dialogs_menus_and_limits_do_at_all_sizes() {
+    let files = std::fs::read_dir(sessions()).unwrap().flatten();
+    let names = files
+        .filter_map(|file| Some(file.file_name().to_str()?.strip_suffix(".bytes")?.to_owned()));
+    let names: Vec<_> = names.collect();
+    assert_eq!(names.len(), 12, "four CLIs in three sizes: {names:?}");
+    let wrong: Vec<_> = names.iter().flat_map(|name| check_session(name)).collect();
+    assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n"));
 }

@@ -49,7 +49,7 @@ impl Tracker {
 
     /// Takes the newest verdict. `over` says that it ended: nothing has to be confirmed then.
     pub(crate) fn take(&mut self, now: Moment, verdict: Verdict, over: bool) -> Told {
-        if matches!(verdict.state, State::Working | State::Blocked) || over {
+        if matches!(verdict.state, State::Working | State::Blocked | State::Limited) || over {
             self.pending = None;
         }
         if verdict.state != State::Idle {

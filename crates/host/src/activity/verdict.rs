@@ -13,6 +13,8 @@ pub(crate) enum State {
     Idle,
     /// It waits for a person: a permission, a login.
     Blocked,
+    /// Its usage is used up, or its rate is limited: it does nothing until that ends.
+    Limited,
     /// Nothing tells. Never taken for idle.
     Unknown,
 }
@@ -20,15 +22,23 @@ pub(crate) enum State {
 /// A state, and why that is said.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Verdict {
-    /// `working`, `idle`, `blocked` or `unknown`.
+    /// `working`, `idle`, `blocked`, `limited` or `unknown`.
     pub(crate) state: State,
     /// The rule, and the line or title it was concluded from.
     pub(crate) reason: String,
+    /// When the limit ends, as its CLI says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) limited_until: Option<String>,
 }
 
 impl Verdict {
     pub(crate) fn new(state: State, reason: impl Into<String>) -> Self {
-        Self { state, reason: reason.into() }
+        Self { state, reason: reason.into(), limited_until: None }
+    }
+
+    /// A limit that ends then, where that is known.
+    pub(crate) fn limited(reason: impl Into<String>, until: Option<String>) -> Self {
+        Self { limited_until: until, ..Self::new(State::Limited, reason) }
     }
 }
 

@@ -12,7 +12,7 @@ use super::gate::{self, Before, Shut};
 use super::put_in::Outcome;
 use super::receipt::{Receipt, ReceiptState};
 use super::record::{Delivery, Stage};
-use crate::activity::{Facts, Glimpse, State, awaits_instructions};
+use crate::activity::{Facts, Glimpse, State, asks_now, awaits_instructions};
 use crate::host::Host;
 use crate::plane::{Keyboard, Live};
 use crate::presets::Preset;
@@ -272,6 +272,10 @@ impl Target {
         let now = Instant::now();
         let glimpse = self.glimpse();
         let mut standing = self.host.activities.get(&self.live.id);
+        // A dialog that asks what to do at a limit is one.
+        if let Some(asks) = self.preset.as_ref().and_then(|preset| asks_now(preset, &glimpse)) {
+            standing.verdict = asks;
+        }
         let shows_its_prompt = self.preset.as_ref().is_some_and(|preset| preset.composer.is_some());
         let is_ready = shows_its_prompt || self.facts.rests();
         if is_ready && awaits_instructions(&standing.verdict) {
@@ -305,8 +309,7 @@ impl Target {
         let standing = self.host.activities.get(&self.live.id);
         let observed = Some(standing.verdict).filter(|verdict| verdict.state == State::Blocked);
         let preset = self.preset.as_ref()?;
-        let seen = crate::activity::seen_now(preset, glimpse);
-        let blocked = seen.filter(|verdict| verdict.state == State::Blocked).or(observed);
+        let blocked = asks_now(preset, glimpse).or(observed);
         blocked.map(|verdict| verdict.reason)
     }
 }

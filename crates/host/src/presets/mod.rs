@@ -11,5 +11,5 @@ mod write_back;
 pub(crate) use catalogue::BUILT_IN;
 pub(crate) use catalogue::{Catalogue, Known, Origin};
 pub(crate) use launch::{IDENTITY_FILE, Launch, Opening, Surroundings, find_program};
-pub(crate) use preset::{Bar, Composer, Preset, Rule, ToldByFiles};
+pub(crate) use preset::{Bar, Composer, Limit, Preset, Rule, ToldByFiles};
 pub(crate) use write_back::write_back;

@@ -270,8 +270,61 @@ pub(crate) struct Rule {
     /// And none of those rows matches this.
     #[serde(default, deserialize_with = "optional_pattern")]
     pub(crate) unless: Option<Regex>,
+    /// The lowest row that is not blank matches: a dialog stands in the place of the prompt box, below
+    /// everything that was said.
+    #[serde(default, deserialize_with = "optional_pattern")]
+    pub(crate) lowest: Option<Regex>,
+    /// And that row does not match this.
+    #[serde(default, deserialize_with = "optional_pattern")]
+    pub(crate) unless_lowest: Option<Regex>,
+    /// No prompt box is seen: whatever covers it is the CLI's own.
+    #[serde(default)]
+    pub(crate) no_prompt: bool,
+    /// What stands between the prompt box and the last row above it that matches `since` matches,
+    /// as lines.
+    #[serde(default, deserialize_with = "optional_pattern")]
+    pub(crate) above: Option<Regex>,
+    /// The row where the last turn begins, for `above`; without it, all rows above count.
+    #[serde(default, deserialize_with = "optional_pattern")]
+    pub(crate) since: Option<Regex>,
+    /// What the program says of its own state (OSC 7501) matches.
+    #[serde(default, deserialize_with = "optional_pattern")]
+    pub(crate) report: Option<Regex>,
+    /// What in the rows that it looks at says when a limit ends: the group `until`.
+    #[serde(default, deserialize_with = "optional_pattern")]
+    pub(crate) until: Option<Regex>,
+    /// It must have held for this long before it counts: a screen that is being drawn may lack its
+    /// prompt box for a moment. Before a key is pressed it counts at once.
+    #[serde(default, deserialize_with = "milliseconds")]
+    pub(crate) for_ms: Duration,
+    /// What that means, in words that the reason shows.
+    pub(crate) says: Option<String>,
     /// The program says by OSC 9;4 that it is busy, or that it is not.
     pub(crate) progress: Option<bool>,
+}
+
+impl Rule {
+    /// Whether it depends on the title or on OSC 9;4. A program that reports its state (OSC 7501)
+    /// keeps no mark of it there, and a model may have chosen the words of its title.
+    pub(crate) fn is_by_title(&self) -> bool {
+        self.title.is_some() || self.progress.is_some()
+    }
+}
+
+/// How a hook says that usage is used up or that a rate is limited.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Limit {
+    /// Where in what it was given the kind of the failure stands, as a JSON pointer, and which kinds
+    /// are limits. Without them, the hook always tells of one.
+    pub(crate) kind: Option<String>,
+    #[serde(default, deserialize_with = "optional_pattern")]
+    pub(crate) is: Option<Regex>,
+    /// Where the CLI's words for it stand.
+    pub(crate) text: String,
+    /// What in those words says when it ends: the group `until`.
+    #[serde(default, deserialize_with = "optional_pattern")]
+    pub(crate) until: Option<Regex>,
 }
 
 /// What a hook says.
@@ -291,6 +344,8 @@ pub(crate) struct Hook {
     pub(crate) fresh: Option<Fresh>,
     /// Where something stands that goes on although the turn is over.
     pub(crate) background: Option<String>,
+    /// How it says that the turn ended at a limit.
+    pub(crate) limit: Option<Limit>,
     /// The CLI goes on when its hook returns, and would begin without patterm's tools: so it returns
     /// when the CLI has them.
     #[serde(default)]

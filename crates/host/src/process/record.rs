@@ -129,6 +129,9 @@ pub struct AgentEntry {
     /// It took a turn. CLIs keep no conversation in which nothing was said.
     #[serde(default = "yes")]
     pub spoken: bool,
+    /// Its present life began without the conversation that it had before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub anew: bool,
 }
 
 /// What is assumed of entries that were written before it was noted.

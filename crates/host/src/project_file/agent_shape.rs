@@ -8,7 +8,7 @@ const TEXTS: Shape = Shape::List { of: &Shape::Text, least: 0 };
 /// Times as the presets read them.
 const MILLISECONDS: Shape = Shape::Whole { least: 0, most: u32::MAX as i64 };
 
-const STATES: Shape = Shape::Choice(&["working", "idle", "blocked", "unknown"]);
+const STATES: Shape = Shape::Choice(&["working", "idle", "blocked", "limited", "unknown"]);
 
 const fn part(of: &'static Shape) -> Shape {
     Shape::Either(&Shape::Off, of)
@@ -106,6 +106,15 @@ static RULE_KEYS: Shape = Shape::Table(&[
     key("bottom", Shape::Pattern, "One of the lowest rows matches."),
     key("rows", Shape::Whole { least: 0, most: u16::MAX as i64 }, "How many rows are the lowest."),
     key("unless", Shape::Pattern, "And none of those rows matches this."),
+    key("lowest", Shape::Pattern, "The lowest row that is not blank matches."),
+    key("unless_lowest", Shape::Pattern, "And that row does not match this."),
+    key("no_prompt", Shape::Flag, "No prompt box is seen."),
+    key("above", Shape::Pattern, "What stands right above the prompt box matches, as lines."),
+    key("since", Shape::Pattern, "The row from which on that counts."),
+    key("report", Shape::Pattern, "What it says of its own state (OSC 7501) matches."),
+    key("until", Shape::Pattern, "What says when a limit ends: the group `until`."),
+    key("for_ms", MILLISECONDS, "How long it must have held."),
+    key("says", Shape::Text, "What that means, in words."),
     key("progress", Shape::Flag, "It says by OSC 9;4 that it is busy, or that it is not."),
 ]);
 
@@ -115,6 +124,13 @@ static ALL_HOOKS: Shape = Shape::Named(&HOOK);
 
 static HOOK: Shape = part(&HOOK_KEYS);
 
+static LIMIT: Shape = Shape::Table(&[
+    key("kind", Shape::Text, "Where the kind of the failure stands, as a JSON pointer."),
+    key("is", Shape::Pattern, "The kinds that are limits."),
+    key("text", Shape::Text, "Where the CLI's words for it stand."),
+    key("until", Shape::Pattern, "What in them says when it ends: the group `until`."),
+]);
+
 static HOOK_KEYS: Shape = Shape::Table(&[
     key("state", STATES, "The state that follows."),
     key("failed", Shape::Flag, "The turn is over because it failed."),
@@ -122,6 +138,7 @@ static HOOK_KEYS: Shape = Shape::Table(&[
     key("conversation", Shape::Text, "Where the id of the conversation stands."),
     key("fresh", part(&FRESH), "What says that nothing was said in it yet."),
     key("background", Shape::Text, "Where something stands that goes on after the turn."),
+    key("limit", part(&LIMIT), "How it says that the turn ended at a limit."),
     key("waits_for_tools", Shape::Flag, "The CLI goes on when its hook returns."),
 ]);
 

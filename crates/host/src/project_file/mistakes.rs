@@ -86,7 +86,7 @@ fn every_mistake_is_told_with_its_place_and_what_to_do() {
         ),
         (
             "[agents.x.rules.mine]\nstate = \"bussy\"",
-            "2:9: `agents.x.rules.mine.state` takes \"working\", \"idle\", \"blocked\", \"unknown\", not \"bussy\"",
+            "2:9: `agents.x.rules.mine.state` takes \"working\", \"idle\", \"blocked\", \"limited\", \"unknown\", not \"bussy\"",
         ),
         (
             "[agents.x.rules.mine]\nbottom = \"[\"",

@@ -341,7 +341,7 @@ fn seen_file(standing: &Standing) -> SeenFile {
 }
 
 fn seen_process(process: &Process, host: &Host) -> SeenProcess {
-    let verdict = host.activities.get(&process.id).verdict;
+    let verdict = host.told_activity(&process.id);
     let unread = host.live(&process.id).is_some_and(|live| {
         let from = live.views().unseen_from();
         from.is_some_and(|from| live.watch().borrow().parsed > from)
@@ -368,8 +368,11 @@ fn seen_process(process: &Process, host: &Host) -> SeenProcess {
             State::Working => SeenActivity::Working,
             State::Idle => SeenActivity::Idle,
             State::Blocked => SeenActivity::Blocked,
-            State::Unknown => SeenActivity::Unknown,
+            // Clients before 0.1.1 know no limits; to them it is a state that nothing tells.
+            State::Limited | State::Unknown => SeenActivity::Unknown,
         },
+        limited: (verdict.state == State::Limited)
+            .then(|| verdict.limited_until.clone().unwrap_or_default()),
         reason: verdict.reason,
         code: process.exit.and_then(|exit| exit.code),
         signal: process.exit.and_then(|exit| exit.signal),

@@ -120,6 +120,10 @@ impl words::Around for Nothing {
     fn awaits_text(&self, _: &ProcessId) -> bool {
         false
     }
+
+    fn limited_until(&self, _: &ProcessId) -> Option<String> {
+        None
+    }
 }
 
 fn after(ms: u64) -> NewTimer {

@@ -15,7 +15,7 @@ use crate::delivery::{NewDelivery, Receipt, ReceiptState, Source};
 use crate::host::{Host, Parts};
 use crate::keeping::Keeping;
 use crate::limits::Limits;
-use crate::process::{Kind, ProcessId, Status};
+use crate::process::{AgentEntry, Kind, ProcessId, Status};
 use crate::project::Project;
 use crate::shutdown::Shutdown;
 use crate::state::StateDir;
@@ -240,6 +240,63 @@ fn rests_are_seen_as_they_come() {
         world.quiet().await;
         assert_eq!(world.texts().len(), 2, "each fires once");
     });
+}
+
+#[test]
+fn an_agent_at_a_limit_is_not_idle_and_the_text_says_until_when() {
+    run(async {
+        let mut world = World::new();
+        world.drive();
+        world.stands(2, State::Working, false);
+        let watched = vec![(ProcessId::new(2), "two".into()), (ProcessId::new(3), "three".into())];
+        world.set("any", idle(Mode::Any, &[2]));
+        let max_wait_ms = Some(5_000);
+        world.set("all", Wish::Idle { mode: Mode::All, exits: false, watched, max_wait_ms });
+        for (process, until) in [(2, Some("3 PM".to_owned())), (3, None)] {
+            let verdict = Verdict::limited("as the test says", until);
+            world.host.activities.set(&ProcessId::new(process), verdict, false);
+        }
+        world.quiet().await;
+        assert!(world.texts().is_empty(), "limited is not idle");
+        world.pass(5_001);
+        let says = "two (p2) is limited until 3 PM; three (p3) is limited: its CLI does not say \
+            until when";
+        let text = format!("[system] timer t2: 5 seconds have passed without that: {says}.\nall");
+        assert_eq!(world.handed_in(1).await, [text]);
+        world.stands(2, State::Idle, true);
+        assert_eq!(world.handed_in(2).await.len(), 2, "it rests after its next turn");
+    });
+}
+
+#[test]
+fn a_timer_whose_agent_was_restarted_without_its_conversation_says_so() {
+    run(async {
+        let mut world = World::new();
+        world.drive();
+        world.stands(2, State::Working, false);
+        world.set("any", idle(Mode::Any, &[2]));
+        world.host.processes.note(&ProcessId::new(2), |process| {
+            let (preset, conversation) = ("codex".to_owned(), "new".to_owned());
+            let agent = AgentEntry { preset, conversation, told: false, spoken: false, anew: true };
+            (process.agent, process.started_at) = (Some(agent), Some(u64::MAX));
+        });
+        world.stands(2, State::Idle, true);
+        let text = "[system] timer t1: two (p2) is idle, was restarted meanwhile and began anew: \
+            its conversation and its turn are lost.\nany";
+        assert_eq!(world.handed_in(1).await, [text]);
+    });
+}
+
+#[test]
+fn a_lead_at_rest_is_told_with_the_agents_that_still_work_below_it() {
+    let world = World::new();
+    world.host.processes.note(&ProcessId::new(2), |p| p.parent_id = Some(ProcessId::new(1)));
+    world.stands(1, State::Idle, true);
+    world.stands(2, State::Working, false);
+    let told = world.host.told_activity(&ProcessId::new(1));
+    assert_eq!(told.reason, "as the test says; below it work two (p2)");
+    world.stands(2, State::Idle, true);
+    assert_eq!(world.host.told_activity(&ProcessId::new(1)).reason, "as the test says");
 }
 
 #[test]

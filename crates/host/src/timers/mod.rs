@@ -22,3 +22,4 @@ pub(crate) use limits::{BODY_BYTES, MOST_SECONDS, WATCHED};
 pub(crate) use record::{Mode, Timer, TimerId, Wake};
 pub(crate) use sight::Sight;
 pub(crate) use store::Timers;
+pub(crate) use words::limited;

@@ -179,6 +179,12 @@ impl Timer {
         dark.map(|watched| watched.id.clone()).collect()
     }
 
+    /// The watched processes that wait for the end of a limit.
+    pub(crate) fn watched_at_a_limit(&self) -> Vec<ProcessId> {
+        let limited = self.watched().iter().filter(|watched| watched.look() == Look::Limited);
+        limited.map(|watched| watched.id.clone()).collect()
+    }
+
     /// The watched processes that it need not wait for (`true`) or waits for (`false`).
     pub(crate) fn watched_that_rest(&self, rest: bool) -> Vec<ProcessId> {
         let Wake::Idle { mode, exits, watched, .. } = &self.wake else { return Vec::new() };

@@ -1,8 +1,9 @@
 //! What a timer sees of a process that it watches.
 
-use crate::activity::{Standing, State};
+use super::limits::NAMED;
+use crate::activity::{Standing, State, Verdict};
 use crate::host::Host;
-use crate::process::{Process, ProcessId, Status};
+use crate::process::{Kind, Process, ProcessId, Status};
 
 /// How a watched process looks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -10,6 +11,8 @@ pub(crate) enum Look {
     Working,
     /// It waits for a person, which is no rest.
     Blocked,
+    /// It waits for the end of a limit, which is none either.
+    Limited,
     /// Nothing tells; never taken for idle.
     #[default]
     Unknown,
@@ -33,9 +36,9 @@ impl Look {
         matches!(self, Self::Exited | Self::Closed)
     }
 
-    /// Whether it does something, or is about to once a person answered.
+    /// Whether it does something, or is about to once a person answered or a limit ended.
     pub(super) fn is_busy(self) -> bool {
-        matches!(self, Self::Working | Self::Blocked)
+        matches!(self, Self::Working | Self::Blocked | Self::Limited)
     }
 }
 
@@ -59,6 +62,7 @@ impl Sight {
             (.., State::Idle) => Look::Pausing,
             (.., State::Working) => Look::Working,
             (.., State::Blocked) => Look::Blocked,
+            (.., State::Limited) => Look::Limited,
             (.., State::Unknown) => Look::Unknown,
         };
         Self { look, rests: standing.rests, counted: standing.settled }
@@ -69,8 +73,8 @@ impl Sight {
         self.look.is_idle()
     }
 
-    /// Whether it does something, or is about to once a person answered.
-    pub(super) fn is_busy(self) -> bool {
+    /// Whether it does something, or is about to once a person answered or a limit ended.
+    pub(crate) fn is_busy(self) -> bool {
         self.look.is_busy()
     }
 
@@ -82,5 +86,32 @@ impl Sight {
             return Self::default();
         }
         Self::new(process.map(|process| process.status), &host.activities.get(id))
+    }
+}
+
+impl Host {
+    /// The agents below a process that do not rest.
+    pub(super) fn busy_agents_below(&self, id: &ProcessId) -> Vec<Process> {
+        let below = self.processes.below(id).into_iter();
+        let agents = below.filter(|process| process.kind == Kind::Agent);
+        agents.filter(|agent| Sight::of(self, &agent.id).is_busy()).collect()
+    }
+
+    /// What is told of a process's activity: one at rest whose agents still work is not done.
+    pub(crate) fn told_activity(&self, id: &ProcessId) -> Verdict {
+        let mut verdict = self.activities.get(id).verdict;
+        if verdict.state != State::Idle {
+            return verdict;
+        }
+        let busy = self.busy_agents_below(id);
+        let mut names: Vec<_> =
+            busy.iter().take(NAMED).map(|agent| format!("{} ({})", agent.name, agent.id)).collect();
+        if busy.len() > NAMED {
+            names.push(format!("{} more", busy.len() - NAMED));
+        }
+        if !names.is_empty() {
+            verdict.reason += &format!("; below it work {}", names.join(", "));
+        }
+        verdict
     }
 }

@@ -13,7 +13,7 @@ use super::sight::Sight;
 use super::words;
 use crate::delivery::{Deliveries, NewDelivery, Source};
 use crate::host::Host;
-use crate::process::{Kind, Process, ProcessId, Processes};
+use crate::process::{Process, ProcessId, Processes};
 use crate::state::{self, StateDir, StateError};
 use crate::tools::ToolError;
 
@@ -218,13 +218,15 @@ impl words::Around for Host {
     }
 
     fn busy_below(&self, id: &ProcessId) -> Vec<Process> {
-        let below = self.processes.below(id).into_iter();
-        let agents = below.filter(|process| process.kind == Kind::Agent);
-        agents.filter(|agent| Sight::of(self, &agent.id).is_busy()).collect()
+        self.busy_agents_below(id)
     }
 
     fn awaits_text(&self, id: &ProcessId) -> bool {
         self.deliveries.has_open(id)
+    }
+
+    fn limited_until(&self, id: &ProcessId) -> Option<String> {
+        self.activities.get(id).verdict.limited_until
     }
 }
 

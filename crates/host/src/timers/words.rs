@@ -16,6 +16,9 @@ pub(super) trait Around {
 
     /// Whether a text is on its way to a process.
     fn awaits_text(&self, id: &ProcessId) -> bool;
+
+    /// When the limit of a process ends, where its CLI says it.
+    fn limited_until(&self, id: &ProcessId) -> Option<String>;
 }
 
 /// The text of a firing: the body alone, or after one line that says why. That line is for agents: a
@@ -39,7 +42,7 @@ fn heading(timer: &Timer) -> String {
 }
 
 fn reason(timer: &Timer, why: Why, around: &impl Around) -> String {
-    let tell = |watched: &Watched| tell(watched, around);
+    let tell = |watched: &Watched| tell(watched, timer.set_at, around);
     match (&timer.wake, why) {
         (Wake::Idle { exits: true, watched, .. }, Why::Rest) => {
             format!("all ended: {}.", list(watched.iter().map(tell).collect()))
@@ -78,8 +81,16 @@ fn passed(timer: &Timer) -> String {
     }
 }
 
-/// A watched process and how it is.
-fn tell(watched: &Watched, around: &impl Around) -> String {
+/// How an agent at a limit is.
+pub(crate) fn limited(until: Option<&str>) -> String {
+    match until {
+        Some(until) => format!("is limited until {}", one_line(until)),
+        None => "is limited: its CLI does not say until when".to_owned(),
+    }
+}
+
+/// A watched process and how it is, for a timer that was set then.
+fn tell(watched: &Watched, set_at: u64, around: &impl Around) -> String {
     let process = around.find(&watched.id);
     let name = one_line(process.as_ref().map_or(&watched.name, |process| &process.name));
     let how = match watched.look() {
@@ -94,8 +105,14 @@ fn tell(watched: &Watched, around: &impl Around) -> String {
         Look::Working if watched.has_rested() => "was idle and works again".to_owned(),
         Look::Working => "works".to_owned(),
         Look::Blocked => "waits for a person".to_owned(),
+        Look::Limited => limited(around.limited_until(&watched.id).as_deref()),
         Look::Unknown => "is in an unknown state".to_owned(),
     };
+    let lost = match process.as_ref().is_some_and(|process| began_anew_since(process, set_at)) {
+        true => ", was restarted meanwhile and began anew: its conversation and its turn are lost",
+        false => "",
+    };
+    let how = format!("{how}{lost}");
     let below: Vec<_> = around
         .busy_below(&watched.id)
         .iter()
@@ -107,6 +124,12 @@ fn tell(watched: &Watched, around: &impl Around) -> String {
         }
         _ => format!("{name} ({}) {how}", watched.id),
     }
+}
+
+/// Whether an agent runs that was restarted since then, without its conversation.
+fn began_anew_since(process: &Process, set_at: u64) -> bool {
+    let anew = process.agent.as_ref().is_some_and(|agent| agent.anew);
+    anew && process.status.is_alive() && process.started_at.is_some_and(|at| at >= set_at)
 }
 
 fn has_failed(process: Option<&Process>) -> bool {

@@ -10,7 +10,7 @@ use super::process::find;
 use super::timer::{body, label, milliseconds, owner, remaining_seconds, setter};
 use super::tool::Call;
 use crate::process::{Kind, ProcessId};
-use crate::timers::{Mode, NewTimer, Timer, TimerId, WATCHED, Wish};
+use crate::timers::{Mode, NewTimer, Timer, TimerId, WATCHED, Wish, limited};
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
@@ -99,8 +99,14 @@ fn note(mode: Mode, timer: &Timer, call: &Call) -> String {
              again and rests"
         }
     };
+    let limited: Vec<_> =
+        timer.watched_at_a_limit().iter().map(|id| at_a_limit(id, call)).collect();
+    let note = match limited.is_empty() {
+        true => note.to_owned(),
+        false => format!("{}; it is not idle before that is over. {note}", limited.join(", ")),
+    };
     if dark.is_empty() {
-        return note.to_owned();
+        return note;
     }
     let when = match timer.has_max_wait() {
         true => "only after max_wait_seconds",
@@ -111,6 +117,11 @@ fn note(mode: Mode, timer: &Timer, call: &Call) -> String {
         "{note}. It cannot be seen whether {dark} works: unless that ends, or waits for input, this \
          timer may fire {when}"
     )
+}
+
+fn at_a_limit(id: &ProcessId, call: &Call) -> String {
+    let until = call.host.activities.get(id).verdict.limited_until;
+    format!("{id} {}", limited(until.as_deref()))
 }
 
 /// The processes to watch, each once, by id and name.

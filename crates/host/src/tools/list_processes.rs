@@ -28,7 +28,7 @@ impl Tool for ListProcesses {
     const DESCRIPTION: &'static str = "Lists agents, commands and terminals with id, name, kind, \
         parent, status, activity, exit and ports. Ended ones stay until closed.";
     const HELP: &'static str = "parent_id says who started a process; one without it is at the \
-        top. `activity` is working, idle, blocked (it waits for a person) or unknown, with the \
+        top. `activity` is working, idle, blocked (it waits for a person), limited (its usage is used up) or unknown, with the \
         reason.";
     const EFFECT: Effect = Effect::Reads;
     const LOADING: Loading = Loading::Always;

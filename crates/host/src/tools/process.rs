@@ -203,7 +203,7 @@ impl Summary {
             attention: process.attention.clone(),
             parent_id: process.parent_id.clone(),
             status: process.status,
-            activity: host.activities.get(&process.id).verdict,
+            activity: host.told_activity(&process.id),
             exit: process.exit,
             output_problem: output_problem(process, host),
             can_be_brought_back: host.is_offered(process),

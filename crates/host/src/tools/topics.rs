@@ -48,7 +48,7 @@ TURN; what comes next begins with your text. `timer_set` does so after some seco
 count, so it may fire at once. `timer_fire_when_idle_any` does so when one of them becomes idle; \
 those idle already do not count. `timer_fire_on_exit` does so when all of them have ended, which is the \
 one for builds and tests: a program that prints nothing is not idle unless it is seen to wait for input. Their text comes after a [system] line that says who is idle, \
-exited or closed. An agent that waits for a person is blocked, not idle: give max_wait_seconds \
+exited or closed. An agent that waits for a person is blocked and one at a usage limit is limited, not idle: give max_wait_seconds \
 where that may happen. You cannot watch yourself. `timer_wait` is the older form of `timer_set`. \
 `timer_list`, `timer_cancel`, `timer_pause` and `timer_resume` are for timers that you own or set. \
 A timer fires once and is gone; set the same idle timer twice and it is still one. Timers survive a \

@@ -85,7 +85,8 @@ impl Tool for WaitForAgents {
         timer_fire_when_idle_all instead and ends its turn.";
     const HELP: &'static str = "A timeout is an answer, not an error: call it again. A process \
         that exited or was closed counts as idle. An agent is not idle while a message waits for \
-        it or right after it got one. Waiting for `blocked` also ends when all of them have \
+        it or right after it got one, nor at a limit: then activity says until when. Waiting \
+        for `blocked` also ends when all of them have \
         ended. To read what they said, use get_process_output.";
     const EFFECT: Effect = Effect::Reads;
     const LOADING: Loading = Loading::OnSearch("wait until agents are idle, finished or blocked");
@@ -183,7 +184,7 @@ impl AgentAnswer {
     fn of(host: &Host, id: &ProcessId, name: &str) -> Self {
         let process = host.processes.get(id);
         let activity = match &process {
-            Some(_) => host.activities.get(id).verdict,
+            Some(_) => host.told_activity(id),
             None => Verdict::new(State::Idle, "it was closed"),
         };
         Self {

@@ -32,6 +32,7 @@ pub(super) fn state<'t>(
 ) -> (&'static str, String, &'t Style) {
     let (sign, word, style) = match (process.status, process.activity) {
         (SeenStatus::Starting, _) => ("◌", "starting", &theme.dim),
+        (SeenStatus::Running, _) if process.limited.is_some() => ("◇", "limited", &theme.blocked),
         (SeenStatus::Running, SeenActivity::Working) => ("●", "working", &theme.working),
         (SeenStatus::Running, SeenActivity::Idle) => ("○", "idle", &theme.idle),
         (SeenStatus::Running, SeenActivity::Blocked) => ("◆", "blocked", &theme.blocked),
@@ -50,5 +51,26 @@ fn exited<'t>(process: &SeenProcess, theme: &'t Theme) -> (&'static str, String,
         (Some(code), _) => ("✗", format!("exit {code}"), &theme.failed),
         (None, Some(signal)) => ("✗", format!("signal {signal}"), &theme.failed),
         (None, None) => ("·", "exited".to_owned(), &theme.dim),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_at_a_limit_is_neither_idle_nor_working() {
+        let theme = Theme::default();
+        let limited = |limited: Option<&str>| {
+            let process = SeenProcess {
+                status: SeenStatus::Running,
+                limited: limited.map(str::to_owned),
+                ..SeenProcess::default()
+            };
+            let (sign, word, _) = state(&process, &theme);
+            (sign, word)
+        };
+        assert_eq!(limited(Some("3pm")), ("◇", "limited".to_owned()));
+        assert_eq!(limited(None), ("●", "running".to_owned()));
     }
 }

@@ -115,7 +115,9 @@ fn reason_lines(model: &Model) -> Vec<String> {
         (None, Some(why), _) => format!("! {why}"),
         (None, None, SeenKind::Agent) => {
             let (_, word, _) = look::state(process, model.theme());
-            format!("{word}: {}", process.reason)
+            let until = process.limited.as_ref().filter(|until| !until.is_empty());
+            let until = until.map(|until| format!(" until {until}")).unwrap_or_default();
+            format!("{word}{until}: {}", process.reason)
         }
         (None, None, _) => return Vec::new(),
     };

@@ -16,7 +16,19 @@ export const Patterm = async () => {
   const helpers = new Set(); // sessions of sub-agents: nobody types into them
   const busy = new Set(); // sessions at work; a sub-agent is a session of its own
   const asked = new Set(); // questions without an answer
-  const state = () => tell(asked.size ? "asks" : busy.size ? "works" : "rests", {});
+  const limits = new Map(); // sessions that wait for the end of a limit, and what is said of it
+  const state = () => {
+    if (asked.size) tell("asks", {});
+    else if (limits.size) tell("limited", { said: [...limits.values()].at(-1) });
+    else tell(busy.size ? "works" : "rests", {});
+  };
+  // A wait that is longer than this is no work; shorter ones it bridges by itself.
+  const LONG_WAIT_MS = 60_000;
+  const LIMIT = /limit|quota|credit|too many requests|429/i;
+  const limitOf = ({ type, message, next }) =>
+    type === "retry" && LIMIT.test(message) && next - Date.now() > LONG_WAIT_MS
+      ? `${message}; it tries again at ${new Date(next).toISOString()}`
+      : undefined;
   return {
     event: async ({ event: { type, properties } }) => {
       const { info, sessionID, status, id, requestID } = properties ?? {};
@@ -25,9 +37,13 @@ export const Patterm = async () => {
         else tell("session", { id: info.id });
       }
       if (type === "session.status") {
-        if (status?.type === "idle" ? !busy.delete(sessionID) : busy.has(sessionID)) return;
-        if (status?.type !== "idle") busy.add(sessionID);
-        state();
+        const known = [busy.has(sessionID), limits.get(sessionID)];
+        const limit = status ? limitOf(status) : undefined;
+        if (status?.type === "idle") busy.delete(sessionID);
+        else busy.add(sessionID);
+        if (limit) limits.set(sessionID, limit);
+        else limits.delete(sessionID);
+        if (known[0] !== busy.has(sessionID) || known[1] !== limit) state();
       }
       if (type === "permission.asked" || type === "question.asked") {
         asked.add(id);

@@ -1,0 +1,60 @@
+//! Usage limits: an agent at one is `limited`, not idle, and a person is called.
+
+use serde_json::json;
+
+use super::bench::Bench;
+use super::cli::{CLAUDE, CODEX, Cli, GEMINI, OPENCODE};
+use super::report::row;
+use crate::processes::desk::long;
+
+/// A usage limit that ends in an hour, and a turn after it.
+pub(super) fn usage(cli: Cli) {
+    let mut bench = Bench::new(cli);
+    let id = bench.spawn_ready();
+    let cat = bench.desk.run(&["cat"]);
+    let times = if long() { 5 } else { 1 };
+    let mut shown = String::new();
+    for time in 0..times {
+        let body = format!("rest {time}.");
+        let timer = json!({"watched": [id], "body": body, "owner_process_id": cat});
+        bench.desk.ok("timer_fire_when_idle_any", timer);
+        bench.send(&id, &format!("mock: limit usage 3600\nnumber {time}"));
+        let activity = bench.until_state(&id, "limited");
+        let until = activity["limited_until"].as_str().unwrap_or_default().to_owned();
+        // With a key of its own, gemini is not told when the day of its quota ends.
+        assert_eq!(until.is_empty(), cli == GEMINI, "{activity}");
+        let attention = bench.desk.status(&id)["attention"]["reason"].take();
+        let reason = attention.as_str().unwrap_or_default().to_owned();
+        assert!(reason.starts_with("limited"), "{attention}\n{}", bench.story());
+        bench.stays_away(&cat, &body, 2.0);
+        let all = json!({"watched": [id], "body": "all.", "owner_process_id": cat});
+        let armed = bench.desk.ok("timer_fire_when_idle_all", all);
+        let note = armed["note"].as_str().unwrap().to_owned();
+        assert!(note.contains("is limited") && note.contains(&until), "{note}");
+        bench.desk.ok("timer_cancel", json!({"timer_id": armed["timer_id"]}));
+        let wait = json!({"process_ids": [id], "timeout_seconds": 0.1});
+        let waited = bench.desk.ok("wait_for_agents", wait);
+        assert_eq!(waited["waiting_on"][0]["activity"]["state"], "limited", "{waited}");
+        // It asks whether to try again, or it waits within its turn.
+        match cli {
+            GEMINI => bench.key(&id, "2"),
+            OPENCODE => (0..cli.escapes).for_each(|_| bench.key(&id, "escape")),
+            CLAUDE | CODEX => {}
+            other => panic!("{other:?}"),
+        }
+        let message = format!("mock: say better now\nnumber {time}");
+        let receipt = bench.send(&id, &message);
+        let done = bench.until_done(receipt.message);
+        assert_eq!(done.state, "delivered", "{done:?}\n{}", bench.story());
+        bench.until_said(&format!("[external] {message}"));
+        bench.until_state(&id, "idle");
+        bench.desk.wait(&cat, &body.replace('.', "\\."));
+        shown = match until.is_empty() {
+            true => "no end shown".to_owned(),
+            false => format!("until {until}"),
+        };
+    }
+    let found =
+        format!("{times} of {times} limited ({shown}), no idle timer fired, next turn works");
+    row(cli, "usage limits", &found);
+}

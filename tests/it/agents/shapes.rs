@@ -1,0 +1,189 @@
+//! Turns of many shapes: idle timers fire when one is over, and not before.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::bench::Bench;
+use super::cli::{CLAUDE, CODEX, Cli};
+use super::quoted::{all_screens, said};
+use super::report::row;
+use crate::processes::desk::long;
+
+/// A timer that fires later than this after a turn is counted as late. How late one is depends on what else
+/// runs on the machine, so that alone fails nothing.
+const IDLE_PATIENCE: Duration = Duration::from_secs(3);
+
+/// A timer that has not fired by then never will.
+const MISSED: f64 = 30.0;
+
+/// What a model does in a turn.
+struct Shape {
+    said: String,
+    /// How often the model has its last word: work in the background that ends begins a turn of its own.
+    finals: usize,
+    /// A file that the last of the work makes, where that goes on after the model's last word.
+    makes: Option<&'static str>,
+}
+
+fn plain(said: &str) -> Shape {
+    Shape { said: said.to_owned(), finals: 1, makes: None }
+}
+
+/// Work in the background, as far as a CLI has it, else a tool that takes its time.
+fn background(cli: Cli) -> Shape {
+    match cli {
+        CLAUDE => Shape {
+            said: "mock: call Bash {\"command\": \"sleep 8; touch made\", \"description\": \"Wait\", \
+                   \"run_in_background\": true} ;; say it runs"
+                .to_owned(),
+            finals: 2,
+            makes: Some("made"),
+        },
+        CODEX => Shape {
+            said: "mock: call exec_command {\"cmd\": \"sleep 8; touch made\", \"yield_time_ms\": 500} ;; \
+                   say it runs"
+                .to_owned(),
+            finals: 1,
+            makes: Some("made"),
+        },
+        _ => slow_tool(8),
+    }
+}
+
+fn slow_tool(seconds: u64) -> Shape {
+    plain(&format!(
+        "mock: call timer_list {{}} ;; call wait_for_agents {{\"process_ids\": [\"CAT\"], \"until\": \
+         \"exited\", \"timeout_seconds\": {seconds}}} ;; say it was slow"
+    ))
+}
+
+/// All shapes, those of the short form first.
+fn shapes(cli: Cli) -> Vec<Shape> {
+    let imitating = format!("{} ;; wait 8 ;; say done", said(&all_screens()));
+    let mut shapes = vec![
+        plain("mock: say first ;; wait 8 ;; say second"),
+        background(cli),
+        plain("mock: error 500 2 ;; say recovered"),
+    ];
+    if !long() {
+        return shapes;
+    }
+    shapes.push(slow_tool(15));
+    shapes.push(plain(&imitating));
+    shapes.extend(
+        [
+            "mock: say quick",
+            "mock: wait 8 ;; say after a pause",
+            "mock: wait 20 ;; say after a long pause",
+            "mock: say first ;; wait 15 ;; say second",
+            "mock: slow 6 12",
+            "mock: call whoami {} ;; wait 10 ;; say done",
+            "mock: think hmm ;; wait 8 ;; say done",
+            "mock: error 529 2 ;; say recovered",
+            "mock: limit rate 3 2 ;; say after the limit",
+            "mock: say the last word ;; wait 8",
+            "mock: say a ;; wait 8 ;; call list_processes {} ;; wait 8 ;; say b",
+        ]
+        .map(plain),
+    );
+    shapes
+}
+
+/// What became of the timers of all turns.
+#[derive(Default)]
+struct Counts {
+    early: Vec<String>,
+    late: usize,
+    missed: Vec<String>,
+    slowest: Duration,
+}
+
+/// Each shape, watched by a timer on any and by one on all.
+pub(super) fn idle_timers(cli: Cli) {
+    let mut bench = Bench::new(cli);
+    let id = bench.spawn_ready();
+    let cat = bench.desk.run(&["cat"]);
+    let shapes = shapes(cli);
+    let mut counts = Counts::default();
+    for (number, shape) in shapes.iter().enumerate() {
+        let bodies = ["any", "all"].map(|mode| format!("{mode} {number}."));
+        for (mode, body) in ["any", "all"].iter().zip(&bodies) {
+            let timer = json!({"watched": [id], "body": body, "owner_process_id": cat});
+            // `all` would fire at once while it still rests.
+            if *mode == "any" {
+                bench.desk.ok("timer_fire_when_idle_any", timer);
+            } else {
+                let said = format!("{}\nturn {number}", shape.said.replace("CAT", &cat));
+                bench.send(&id, &said);
+                bench.until_turn("the turn", |turn| turn.text == format!("[external] {said}"));
+                bench.desk.ok("timer_fire_when_idle_all", timer);
+            }
+        }
+        watch(&mut bench, &cat, shape, number, &bodies, &mut counts);
+    }
+    let Counts { early, late, missed, slowest } = counts;
+    let found = format!(
+        "{} turns, any and all: {} early, {late} late, {} missed, slowest {:.1} s after the end",
+        shapes.len(),
+        early.len(),
+        missed.len(),
+        slowest.as_secs_f64()
+    );
+    row(cli, "idle timers", &found);
+    assert!(early.is_empty() && missed.is_empty(), "early: {early:?}\nmissed: {missed:?}");
+}
+
+/// Waits until a turn is over, and until its timers have fired.
+fn watch(
+    bench: &mut Bench,
+    cat: &str,
+    shape: &Shape,
+    number: usize,
+    bodies: &[String; 2],
+    counts: &mut Counts,
+) {
+    let said = format!("[external] {}\nturn {number}", shape.said.replace("CAT", cat));
+    let made = shape.makes.map(|name| bench.place.path(&format!("project/{name}")));
+    let mut early: Vec<&String> = Vec::new();
+    let over = bench.until(&format!("the end of {said}"), |bench| {
+        // In this order: what has fired now and is not over then has fired too early.
+        let rows = bench.desk.rows(cat);
+        let end = end_of(bench, &said, shape.finals).filter(|_| is_made(made.as_ref()));
+        let fired = bodies.iter().filter(|body| rows.iter().any(|row| row.contains(*body)));
+        let new: Vec<_> = fired.filter(|body| end.is_none() && !early.contains(body)).collect();
+        early.extend(new);
+        end.ok_or_else(|| format!("fired: {early:?}"))
+    });
+    // What works in the background makes its file after the model's last word.
+    let over = if made.is_some() { Instant::now() } else { over };
+    made.iter().for_each(|made| std::fs::remove_file(made).unwrap());
+    for body in bodies {
+        if early.contains(&body) {
+            counts.early.push(format!("{body} {}\n{}", shape.said, bench.story()));
+            continue;
+        }
+        let pattern = body.replace('.', "\\.");
+        let wait = json!({"process_id": cat, "pattern": pattern, "timeout_seconds": MISSED});
+        if bench.desk.ok("wait_for_pattern", wait)["matched"] != true {
+            counts.missed.push(format!("{body} {}\n{}", shape.said, bench.story()));
+            continue;
+        }
+        let after = over.elapsed();
+        counts.slowest = counts.slowest.max(after);
+        counts.late += usize::from(after > IDLE_PATIENCE);
+    }
+}
+
+fn is_made(file: Option<&PathBuf>) -> bool {
+    file.is_none_or(|file| file.exists())
+}
+
+/// When the model had its last word to a text.
+fn end_of(bench: &Bench, said: &str, finals: usize) -> Option<Instant> {
+    let turns = bench.mock.turns().into_iter();
+    let of_it = turns.filter(|turn| turn.api == bench.cli.api && turn.text == said);
+    let mut ends = of_it.filter(|turn| turn.is_final()).filter_map(|turn| Some(turn.ended?.0));
+    ends.nth(finals - 1)
+}
