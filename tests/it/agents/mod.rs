@@ -29,8 +29,8 @@ macro_rules! truth_of {
     ($module:ident, $cli:expr) => {
         mod $module {
             use super::{
-                cli, dialog_races, first_letters, first_request, limits, menus, odd_messages, quoted,
-                restart, shapes, starts, truth,
+                cli, dialog_races, first_letters, first_request, limits, menus, odd_messages,
+                quoted, restart, shapes, starts, truth,
             };
 
             #[test]
