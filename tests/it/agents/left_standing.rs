@@ -91,6 +91,20 @@ fn what_a_question_swallowed_is_put_in_again_after_its_answer() {
     assert_eq!(fake.turns(), ["[external] are you there?"]);
 }
 
+/// A CLI that works, and asks in the place of its prompt, has not taken what stands there.
+#[test]
+fn what_a_question_covers_is_entered_after_its_answer_and_not_called_delivered_before() {
+    let mut fake = Fake::new();
+    let id = fake.spawn_ready();
+    let message = fake.send(&id, "this is covered").message;
+    fake.until_state(&id, "blocked");
+    fake.until_receipt(message, "queued", "Enter was pressed as a person was asked something");
+    assert_eq!(fake.turns(), Vec::<String>::new());
+    fake.desk.ok("send_input", json!({"process_id": id, "kind": "text", "text": "y"}));
+    fake.until_receipt(message, "delivered", "");
+    assert_eq!(fake.turns(), ["[external] this is covered"]);
+}
+
 /// A prompt of blanks looks empty; a text behind them would have them before it.
 #[test]
 fn a_draft_of_blanks_is_left_alone() {
