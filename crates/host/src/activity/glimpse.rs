@@ -87,8 +87,6 @@ fn rows_of(composer: &Composer, screen: &Screen) -> Option<Range<u16>> {
 fn rows_from_mark(composer: &Composer, screen: &Screen) -> Option<Range<u16>> {
     let rows = screen.size().rows;
     let first = (0..rows).rev().find(|row| composer.begin.is_match(&screen.row(*row)))?;
-    // The last one: what stands in the box may look like its end.
-    let end = (first + 1..rows).rev().find(|row| composer.end.is_match(&screen.row(*row)))?;
     // A message of the conversation may have the same mark. What stands between it and the end, or
     // below, is no part of a prompt box then.
     let goes_on = |row: u16| {
@@ -99,8 +97,11 @@ fn rows_from_mark(composer: &Composer, screen: &Screen) -> Option<Range<u16>> {
     let covers = |row: u16| {
         composer.covered.as_ref().is_some_and(|covered| covered.is_match(&screen.row(row)))
     };
-    let is_old = !(first + 1..end).all(goes_on) || (end + 1..rows).any(covers);
-    (!is_old).then_some(first..end)
+    // The last one that the box reaches: what stands in the box may look like its end, and a CLI may
+    // leave a piece of an earlier picture below it.
+    let reach = (first + 1..rows).find(|row| !goes_on(*row)).map_or(rows, |row| row + 1);
+    let end = (first + 1..reach).rev().find(|row| composer.end.is_match(&screen.row(*row)))?;
+    (!(end + 1..rows).any(covers)).then_some(first..end)
 }
 
 /// The rows of a prompt box that has a bar at its left.
@@ -191,5 +192,15 @@ mod tests {
         let gemini =
             ["▄▄▄▄", " > old", "▀▀▀▀", "✦ its answer", "▄▄▄▄", " > a draft", "▀▀▀▀", " /tmp"];
         check("gemini", &gemini, Some("a draft"));
+    }
+
+    #[test]
+    fn what_is_left_of_an_earlier_picture_below_the_prompt_box_is_no_part_of_it() {
+        let footer = [" workspace (/directory)      sandbox", " /tmp/p             no sandbox", ""];
+        let mut gemini = vec!["▄▄▄▄", " > a draft", "   of two", "▀▀▀▀"];
+        gemini.extend(footer);
+        gemini.push("▀▀▀▀");
+        gemini.extend(footer);
+        check("gemini", &gemini, Some("a draft\nof two"));
     }
 }
