@@ -287,6 +287,15 @@ impl Host {
         }
     }
 
+    /// Whether a process must be killed where others are asked to end: an agent that would delete its
+    /// conversation.
+    pub(crate) fn must_be_killed(&self, id: &ProcessId) -> bool {
+        let facts = self.activities.facts(id);
+        let resume = facts.preset().and_then(|preset| preset.resume.clone());
+        let has_taken_a_turn = || !facts.taken().is_empty() || facts.worked().is_some();
+        resume.is_some_and(|resume| resume.kill_unused) && !has_taken_a_turn()
+    }
+
     /// Looks for the conversation of an agent whose CLI tells it by the files that it has open.
     pub(crate) fn look_for_conversation(&self, live: &Live) {
         if let Some(told) = self.open_conversation(live) {

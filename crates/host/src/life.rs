@@ -9,6 +9,7 @@ use std::time::Duration;
 use patterm_keeper::log::{Log, Reader};
 use patterm_keeper::{Pane, Program, SpawnError, SpawnFault};
 use patterm_screen::{Screen, Size};
+use rustix::process::Signal;
 use tokio::sync::mpsc;
 
 use crate::activity;
@@ -101,6 +102,7 @@ impl Host {
         };
         live.stopping.store(true, Ordering::Release);
         self.look_for_conversation(&live);
+        let signal = if self.must_be_killed(&live.id) { Signal::KILL.as_raw() } else { signal };
         if let Some(pane) = &live.pane {
             pane.stop(signal, GRACE).map_err(|e| unreachable_init(process, e))?;
         }

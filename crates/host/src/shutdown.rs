@@ -127,7 +127,8 @@ impl Host {
         waiting.retain(|_, live| live.pane.is_some() && !live.watch().borrow().empty);
         let mut ends = JoinSet::new();
         for (name, live) in &waiting {
-            let asked = live.pane.as_ref().map(|pane| match grace.is_zero() {
+            let at_once = grace.is_zero() || self.must_be_killed(&live.id);
+            let asked = live.pane.as_ref().map(|pane| match at_once {
                 true => pane.kill(),
                 false => pane.end(grace),
             });

@@ -17,7 +17,15 @@ use crate::processes::desk::{id_of, long};
 fn restart(bench: &mut Bench, id: &str) {
     let answer = bench.desk.ok("restart_process", json!({"process_id": id}));
     assert_eq!(answer.get("began_anew"), None, "{answer}\n{}", bench.story());
+    until_it_rests(bench, id);
+}
+
+/// Waits until an agent rests; one that ended does not.
+#[track_caller]
+fn until_it_rests(bench: &mut Bench, id: &str) {
     bench.until_state(id, "idle");
+    let status = bench.desk.status(id);
+    assert_eq!(status["status"], "running", "{status}\n{}", bench.story());
 }
 
 /// Restarts an agent to which nothing was said, and waits until it rests.
@@ -26,7 +34,7 @@ fn begins_anew(bench: &mut Bench, id: &str) {
     let answer = bench.desk.ok("restart_process", json!({"process_id": id}));
     let why = answer["began_anew"].as_str().unwrap_or_default();
     assert!(why.contains("nothing was said"), "{answer}");
-    bench.until_state(id, "idle");
+    until_it_rests(bench, id);
 }
 
 /// opencode takes more than ten seconds of a CPU to start: the short form starts it less often.

@@ -200,7 +200,7 @@ pub(super) fn draft(cli: Cli) {
 /// The first prompt, again and again.
 pub(super) fn first_prompts(cli: Cli) {
     let mut bench = Bench::new(cli);
-    let trials = times(3, 20);
+    let trials = times(2, 20);
     for trial in 0..trials {
         let prompt = format!("begin {trial}\nwith two lines");
         check_first_prompt(&mut bench, &prompt);
@@ -212,13 +212,14 @@ pub(super) fn first_prompts(cli: Cli) {
 /// First prompts that look like something else.
 pub(super) fn odd_first_prompts(cli: Cli) {
     let mut bench = Bench::new(cli);
-    let odd = [
-        "--version is no option",
-        "/frobnicate it",
+    let all = [
         "!touch made",
-        "@nobody is no file",
+        "--version is no option",
         "quotes ' \" ` $HOME \\ in\n\nseveral lines\n    indented: größer – 日本語 – 👩‍🚀",
+        "/frobnicate it",
+        "@nobody is no file",
     ];
+    let odd = &all[..times(3, all.len())];
     for prompt in odd {
         check_first_prompt(&mut bench, prompt);
     }

@@ -139,6 +139,10 @@ pub(crate) struct Resume {
     /// Whether `again` stands before the other arguments, as subcommands do.
     #[serde(default)]
     pub(crate) first: bool,
+    /// Asked to end while it loads a conversation, the CLI deletes that conversation: so it is killed
+    /// as long as it has taken no turn.
+    #[serde(default)]
+    pub(crate) kill_unused: bool,
 }
 
 /// Files that a CLI has open while it has a conversation, with its id in their names.

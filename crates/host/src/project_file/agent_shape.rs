@@ -51,6 +51,11 @@ static RESUME_KEYS: Shape = Shape::Table(&[
     key("told_by_calls", Shape::Text, "Where calls of tools name the conversation."),
     key("told_by_files", part(&TOLD_BY_FILES), "Open files whose names have the id."),
     key("first", Shape::Flag, "Whether `again` stands before the other arguments."),
+    key(
+        "kill_unused",
+        Shape::Flag,
+        "Whether it is killed, not asked to end, before its first turn.",
+    ),
 ]);
 
 static TOLD_BY_FILES: Shape = Shape::Table(&[
