@@ -1,7 +1,7 @@
 //! The rows of the table: each is tried with one CLI, and what patterm told is held against what
 //! came to the model.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use patterm_wire::view::FromView;
 use serde_json::json;
@@ -266,10 +266,12 @@ pub(super) fn shared_tool(cli: Cli) {
         _ => r#"mock: call all__slow {"milliseconds": 7} ;; say heard"#,
     };
     let id = bench.spawn(Some(prompt));
-    let mut asked = false;
+    let mut answered: Option<Instant> = None;
     let turn = bench.until("the shared tool's answer", |bench| {
-        if !asked && bench.activity(&id)["state"] == "blocked" {
-            asked = true;
+        // A dialog that has only just come may not take keys yet.
+        let again = answered.is_none_or(|at| at.elapsed() >= Duration::from_secs(5));
+        if again && bench.activity(&id)["state"] == "blocked" {
+            answered = Some(Instant::now());
             bench.key(&id, cli.yes);
         }
         let turns = bench.mock.turns();
@@ -281,7 +283,7 @@ pub(super) fn shared_tool(cli: Cli) {
     assert!(known, "{turn:?}\n{}", bench.story());
     let servers = bench.desk.ok("patterm/servers", json!({}));
     assert_eq!(servers["servers"][0]["state"], "running", "{servers}");
-    let how = if asked { "after a person's yes" } else { "unasked" };
+    let how = if answered.is_some() { "after a person's yes" } else { "unasked" };
     row(cli, "a shared server's tool", how);
     bench.desk.close(&id);
 }

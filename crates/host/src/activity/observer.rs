@@ -208,9 +208,11 @@ impl Observer {
         self.facts.note(&glimpse, &verdict);
         self.note_failure(&verdict);
         self.look_up(preset, verdict.state, now);
-        // Before its prompt was seen it is only starting.
+        // Before its prompt was seen it is only starting. A CLI that tells its conversation by files may
+        // show work beside its prompt while it starts: there the file says that there was a turn.
         let started = preset.composer.is_none() || self.facts.prompt_seen().is_some();
-        if verdict.state == State::Working && started && !self.spoken {
+        let by_file = preset.resume.as_ref().is_some_and(|resume| resume.told_by_files.is_some());
+        if verdict.state == State::Working && started && !by_file && !self.spoken {
             self.spoken = true;
             self.host.note_spoken(&self.live.id);
         }
