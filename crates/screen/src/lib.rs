@@ -45,7 +45,7 @@ mod wrap;
 pub use history::{History, Line};
 pub use keys::Key;
 pub use modes::{Modes, Mouse, MouseEncoding};
-pub use notice::{Mark, Notice, Progress};
+pub use notice::{Mark, Notice, Progress, base64};
 pub use paste::{paste, type_text};
 pub use screen::Screen;
 pub use size::{Cursor, CursorShape, Size};

@@ -167,8 +167,9 @@ fn number(text: &[u8]) -> Option<i32> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Decodes base64, padded or not; nothing if it is none.
-fn base64(text: &[u8]) -> Option<Vec<u8>> {
+/// Decodes base64 in the usual alphabet or in that for URLs, padded or not; `None` if it is none.
+#[must_use]
+pub fn base64(text: &[u8]) -> Option<Vec<u8>> {
     let text = text.trim_ascii_end();
     let text = text.strip_suffix(b"==").or(text.strip_suffix(b"=")).unwrap_or(text);
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 2);

@@ -9,6 +9,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use patterm_screen::base64;
+
 use super::glimpse::Glimpse;
 use super::verdict::{State, Verdict};
 use crate::presets::{Preset, Rule};
@@ -147,33 +149,10 @@ const REPORT_CHARS: usize = 120;
 /// The words of a report's message, which come as base64: those of a program, so without control
 /// characters and not many. `None` where it is no text.
 fn report_words(msg: &str) -> Option<String> {
-    let text = String::from_utf8(base64(msg)?).ok()?;
+    let text = String::from_utf8(base64(msg.as_bytes())?).ok()?;
     let text = plain(&text.replace(char::is_control, " "));
     let words: String = text.chars().take(REPORT_CHARS).collect();
     (!words.is_empty()).then_some(words)
-}
-
-/// What base64 stands for, in the usual alphabet or in that for URLs.
-fn base64(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let (mut held, mut bits) = (0_u32, 0);
-    for letter in text.trim_end_matches('=').bytes() {
-        let value = match letter {
-            b'A'..=b'Z' => letter - b'A',
-            b'a'..=b'z' => letter - b'a' + 26,
-            b'0'..=b'9' => letter - b'0' + 52,
-            b'+' | b'-' => 62,
-            b'/' | b'_' => 63,
-            _ => return None,
-        };
-        held = (held << 6) | u32::from(value);
-        bits += 6;
-        if bits >= 8 {
-            bits -= 8;
-            bytes.push(u8::try_from((held >> bits) & 0xff).ok()?);
-        }
-    }
-    Some(bytes)
 }
 
 /// How the reason of a rest begins that came of a failure: of the model's server, of the login.
