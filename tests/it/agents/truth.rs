@@ -200,7 +200,7 @@ pub(super) fn draft(cli: Cli) {
 /// The first prompt, again and again.
 pub(super) fn first_prompts(cli: Cli) {
     let mut bench = Bench::new(cli);
-    let trials = times(2, 20);
+    let trials = times(3, 20);
     for trial in 0..trials {
         let prompt = format!("begin {trial}\nwith two lines");
         check_first_prompt(&mut bench, &prompt);
@@ -212,14 +212,13 @@ pub(super) fn first_prompts(cli: Cli) {
 /// First prompts that look like something else.
 pub(super) fn odd_first_prompts(cli: Cli) {
     let mut bench = Bench::new(cli);
-    let all = [
+    let odd = [
         "!touch made",
         "--version is no option",
         "quotes ' \" ` $HOME \\ in\n\nseveral lines\n    indented: größer – 日本語 – 👩‍🚀",
         "/frobnicate it",
         "@nobody is no file",
     ];
-    let odd = &all[..times(3, all.len())];
     for prompt in odd {
         check_first_prompt(&mut bench, prompt);
     }
@@ -238,7 +237,7 @@ pub(super) fn odd_first_prompts(cli: Cli) {
 /// An agent has patterm's tools, and its own identity, from its very first turn.
 pub(super) fn tools_at_once(cli: Cli) {
     let mut bench = Bench::new(cli);
-    let trials = times(2, 20);
+    let trials = times(3, 20);
     for trial in 0..trials {
         let prompt = format!("mock: call whoami {{}} ;; say known\ntrial {trial}");
         let id = bench.spawn(Some(&prompt));
