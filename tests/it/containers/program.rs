@@ -12,6 +12,15 @@ use crate::support::{Place, Spawned};
 /// How soon nothing may be left after it was killed.
 const SWEPT: Duration = Duration::from_secs(10);
 
+/// Starts a server with an HTTP endpoint and these user settings.
+fn serve_with(place: &Place, settings: &str) -> Spawned {
+    let folder = place.path("home").join(".config/patterm");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("config.toml"), settings).unwrap();
+    let output = place.run(&["serve", "--http", "127.0.0.1:0", "--json"]);
+    Spawned { entry: serde_json::from_str(&output).unwrap() }
+}
+
 #[test]
 fn containers_with_our_label_are_as_many_as_there_are_sessions() {
     let docker = Docker::new();
@@ -25,11 +34,7 @@ fn containers_with_our_label_are_as_many_as_there_are_sessions() {
          [bots]\n{engine}command = ['/app/mcp', '{}']\nowner_label = '{LABEL}'\n",
         mark()
     );
-    let folder = place.path("home").join(".config/patterm");
-    std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("config.toml"), settings).unwrap();
-    let output = place.run(&["serve", "--http", "127.0.0.1:0", "--json"]);
-    let server = Spawned { entry: serde_json::from_str(&output).unwrap() };
+    let server = serve_with(&place, &settings);
     let address = server.entry.http.unwrap();
     // Somebody is there to start the server again.
     place.run(&["run", "--", "cat"]);
@@ -73,11 +78,7 @@ fn the_server_in_a_bots_container_is_listed_with_the_shared_ones() {
         docker.socket().display(),
         mark()
     );
-    let folder = place.path("home").join(".config/patterm");
-    std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("config.toml"), settings).unwrap();
-    let output = place.run(&["serve", "--http", "127.0.0.1:0", "--json"]);
-    let server = Spawned { entry: serde_json::from_str(&output).unwrap() };
+    let server = serve_with(&place, &settings);
     let port = server.entry.http.unwrap().port();
     let token = |name: &str, servers: &str| {
         let only = format!("--servers={servers}");

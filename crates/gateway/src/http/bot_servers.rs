@@ -65,7 +65,7 @@ impl BotSessions {
         all
     }
 
-    /// Has one end, to be started anew by the next call; `false` where there is none.
+    /// Ends one; the next call starts it again. Returns `false` if there is none of that name.
     #[must_use]
     pub fn restart(&self, name: &str) -> bool {
         let all = lock(&self.0).clone();

@@ -23,7 +23,7 @@ const SELECTED: usize = 1024;
 /// `POLLIN` and `EPOLLIN`.
 const READABLE: u64 = 1;
 
-/// The device that stands for the controlling terminal of each process that opens it: `/dev/tty`.
+/// `/dev/tty`, which is the controlling terminal of the process that opens it.
 const OWN_TERMINAL: (u32, u32) = (5, 0);
 
 /// All processes of a pane at a moment.

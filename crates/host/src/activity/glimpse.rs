@@ -87,8 +87,8 @@ fn rows_of(composer: &Composer, screen: &Screen) -> Option<Range<u16>> {
 fn rows_from_mark(composer: &Composer, screen: &Screen) -> Option<Range<u16>> {
     let rows = screen.size().rows;
     let first = (0..rows).rev().find(|row| composer.begin.is_match(&screen.row(*row)))?;
-    // A message of the conversation may have the same mark. What stands between it and the end, or
-    // below, is no part of a prompt box then.
+    // A message in the conversation may begin with the same mark. It is not the prompt box if other
+    // text follows before the end of the box, or if something covers the place below it.
     let goes_on = |row: u16| {
         let text = screen.row(row);
         let more = composer.more.as_ref();
