@@ -39,6 +39,15 @@ pub(crate) struct NewAgent {
     pub(crate) working_dir: PathBuf,
 }
 
+/// How an agent that ended is started again.
+#[derive(Debug, Default)]
+pub(crate) struct Again {
+    /// Why it begins a new conversation, if it does.
+    pub(crate) anew: Option<String>,
+    /// Arguments for this one time: what it is told first.
+    pub(crate) instructions: Vec<String>,
+}
+
 impl Host {
     /// The presets there are now.
     pub(crate) fn catalogue(&self) -> Catalogue {
@@ -141,16 +150,19 @@ impl Host {
     }
 
     /// Makes an agent that ended ready to be started: where it was if that can be, else with a new
-    /// conversation. Returns why it is a new one. What it was told first is not told again.
-    pub(crate) fn prepare_again(&self, process: &Process) -> Result<Option<String>, ToolError> {
-        let Some(agent) = &process.agent else { return Ok(None) };
+    /// conversation. Returns why it is a new one.
+    pub(crate) fn prepare_again(&self, process: &Process) -> Result<Again, ToolError> {
+        let Some(agent) = &process.agent else { return Ok(Again::default()) };
         let (preset, program) = self.usable_preset(&agent.preset)?;
         let going_on = going_on(agent, &preset);
-        match going_on {
-            GoingOn::Resumes => self.reopen(process, &preset, &program, Opening::Again)?,
+        let instructions = match going_on {
+            GoingOn::Resumes => {
+                self.reopen(process, &preset, &program, Opening::Again)?;
+                Vec::new()
+            }
             _ => self.prepare_anew(process, &preset, &program)?,
-        }
-        Ok(going_on.why_anew())
+        };
+        Ok(Again { anew: going_on.why_anew(), instructions })
     }
 
     /// Whether an agent that ended would go on where it was; if not, why. An error says why it could
@@ -164,12 +176,13 @@ impl Host {
         Ok(going_on(agent, preset).why_anew())
     }
 
+    /// Returns the arguments with the instructions that it was given before and was not seen to take.
     fn prepare_anew(
         &self,
         process: &Process,
         preset: &Preset,
         program: &Path,
-    ) -> Result<(), ToolError> {
+    ) -> Result<Vec<String>, ToolError> {
         let conversation = fresh_uuid()?;
         let process = self.update(&process.id, |entry| {
             // One that somebody else has started meanwhile has a conversation.
@@ -179,16 +192,29 @@ impl Host {
                 *agent = AgentEntry { preset, conversation, told: false, spoken: false, anew };
             }
         })?;
-        self.reopen(&process, preset, program, Opening::Fresh { prompt: None })
+        let before = self.deliveries.first_prompt_not_taken(&process.id);
+        let prompt = before.as_ref().map(|before| before.text.as_str());
+        let arguments = self.reopen(&process, preset, program, Opening::Fresh { prompt })?;
+        if let Some(before) = before.filter(|_| !arguments.is_empty()) {
+            let (to, source, text) = (before.to, before.source, before.text);
+            let again = self.deliveries.hand_in(NewDelivery { to, source, key: None, text })?;
+            self.deliveries.begin(again)?;
+            let why = format!(
+                "its CLI was started again before it took this; message {again} is the same"
+            );
+            self.deliveries.supersede(before.id, &why);
+        }
+        Ok(arguments)
     }
 
+    /// Returns the arguments that carry a first prompt.
     fn reopen(
         &self,
         process: &Process,
         preset: &Preset,
         program: &Path,
         opening: Opening<'_>,
-    ) -> Result<(), ToolError> {
+    ) -> Result<Vec<String>, ToolError> {
         let goes_on = matches!(opening, Opening::Again);
         let launch = self.prepare_agent(process, preset, program, opening)?;
         self.update(&process.id, |entry| {
@@ -200,7 +226,7 @@ impl Host {
                 recipe.env = launch.env;
             }
         })?;
-        Ok(())
+        Ok(launch.prompt_args)
     }
 
     /// Writes an agent's own files, its identity among them, and says how it is started.

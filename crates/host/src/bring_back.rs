@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use patterm_wire::bring_back::{Back, EndCause, How, Offer};
 
 use crate::activity;
+use crate::agents::Again;
 use crate::host::{Host, now_ms};
 use crate::presets::Catalogue;
 use crate::process::{Cause, Exit, Interruption, Kind, Process, ProcessId, Status};
@@ -98,12 +99,12 @@ impl Host {
         if process.kind == Kind::Agent {
             self.room_for_agent()?;
         }
-        let anew = self.prepare_again(&process)?;
+        let Again { anew, instructions } = self.prepare_again(&process)?;
         if self.prepare_declared(&process)?.is_some() {
             let waits = self.declared_seen(&process).map(|seen| seen.waits_for.join(", "));
             return Ok((How::Again, waits.map(|others| format!("as soon as {others} is ready"))));
         }
-        self.begin(id).await?;
+        self.begin(id, &instructions).await?;
         Ok(match (process.agent, anew) {
             (None, _) => (How::Again, None),
             (Some(_), None) => (How::Resumed, None),

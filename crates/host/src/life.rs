@@ -13,9 +13,10 @@ use rustix::process::Signal;
 use tokio::sync::mpsc;
 
 use crate::activity;
+use crate::agents::Again;
 use crate::environment::PANE_VARIABLE;
 use crate::host::{Host, now_ms, pane_name};
-use crate::plane::{Event, Live, MARK_BYTES, Progress};
+use crate::plane::{DraftMark, Event, Live, MARK_BYTES, Progress};
 use crate::process::{Cause, Exit, Interruption, Kind, Process, ProcessId, Recipe, Status};
 use crate::state::StateError;
 use crate::tools::{ErrorKind, ToolError};
@@ -84,11 +85,11 @@ impl Host {
         if process.status.is_alive() {
             return Err(already_running(process));
         }
-        let anew = self.prepare_again(process)?;
+        let Again { anew, instructions } = self.prepare_again(process)?;
         if let Some(waiting) = self.prepare_declared(process)? {
             return Ok((waiting, anew));
         }
-        Ok((self.begin(&process.id).await?, anew))
+        Ok((self.begin(&process.id, &instructions).await?, anew))
     }
 
     /// Ends a process: the signal to its group, the grace time, then everything. Returns once it
@@ -179,8 +180,12 @@ impl Host {
         })
     }
 
-    /// Begins a new life of a process.
-    pub(crate) async fn begin(&self, id: &ProcessId) -> Result<Process, ToolError> {
+    /// Begins a new life of a process; `instructions` are arguments for this one time.
+    pub(crate) async fn begin(
+        &self,
+        id: &ProcessId,
+        instructions: &[String],
+    ) -> Result<Process, ToolError> {
         let mut begins = false;
         let process = self.update(id, |process| {
             // Decided here, where nobody else can start it at the same time.
@@ -194,7 +199,7 @@ impl Host {
         if !begins {
             return Err(already_running(&process));
         }
-        let started = self.launch(&process, &[]).await;
+        let started = self.launch(&process, instructions).await;
         if started.is_err() {
             self.processes.note(id, |process| process.status = Status::Failed);
         }
@@ -255,6 +260,7 @@ impl Host {
         let (id, run, reader) = (process.id.clone(), process.runs, log.reader());
         let live = Arc::new(Live::new(id, run, Some(pane.clone()), reader, screen, parsed));
         live.mark.store(process.output_mark.unwrap_or(0), Ordering::Relaxed);
+        live.keep_draft(DraftMark::within(&self.output_folder(&process.id)));
         if let Some(before) = self.set_live(live.clone())
             && before.pane.is_some()
         {

@@ -119,6 +119,11 @@ impl Screen {
     pub fn set_offset(&mut self, offset: u64) {
         self.engine.base_offset = offset;
         self.engine.offset = offset;
+        let row = self.engine.page.row();
+        let info = &mut self.engine.page.info[row];
+        if info.extent == 0 {
+            info.offset = offset;
+        }
     }
 
     /// Goes on at a later offset: what the program printed up to there is lost. A sequence that was

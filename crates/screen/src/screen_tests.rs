@@ -436,3 +436,18 @@ fn a_program_says_what_it_does_and_parts_of_it_do_not_speak_for_it() {
     screen.feed(b"\x1bc");
     assert_eq!(screen.report(), "state=done", "a reset says nothing of it");
 }
+
+#[test]
+fn lines_of_a_screen_that_begins_later_have_their_true_offsets() {
+    let mut screen = Screen::new(Size::new(4, 20));
+    screen.set_offset(38);
+    screen.feed(b"hello\r\nsecond");
+    let offsets = |screen: &Screen| screen.lines(0).map(|line| line.offset).collect::<Vec<_>>();
+    assert_eq!(offsets(&screen), [38, 45]);
+    // Output is lost in the middle of a line, and then between two lines.
+    screen.skip_to(100);
+    screen.feed(b" half\r\n");
+    screen.skip_to(200);
+    screen.feed(b"third");
+    assert_eq!(offsets(&screen), [38, 45, 200]);
+}

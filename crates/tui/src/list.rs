@@ -53,7 +53,7 @@ pub(crate) fn when_empty(listed: Listed) -> &'static str {
     match listed {
         Listed::Palette => "nothing is called like that",
         Listed::Agents => "looking for agents…",
-        Listed::Attention => "nobody asks for you",
+        Listed::Attention => "no agent needs you",
         Listed::Messages => "no agent has told another anything yet",
         Listed::Timers => "no timer is set",
         Listed::Pads => "there are no scratchpads",

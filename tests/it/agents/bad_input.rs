@@ -281,9 +281,20 @@ fn a_plain_agent_gets_its_first_instructions_and_nothing_in_the_middle_of_a_draf
     let receipt = fake.send(&id, "hello");
     assert_eq!(receipt.state, "queued", "{receipt:?}");
     assert!(receipt.evidence.contains("not entered yet"), "{receipt:?}");
+    // The draft is there for the next server too, and gone for the one after it.
+    fake.server.kill();
+    let server = fake.place.serve();
+    fake.desk = Desk::at(&server.socket());
+    fake.until_receipt(receipt.message, "queued", "not entered yet");
+    fake.until_state(&id, "idle");
     let rest = json!({"process_id": id, "kind": "text", "text": "thought", "submit": true});
     fake.desk.ok("send_input", rest);
     assert_eq!(fake.until_turns(3), ["begin", "half a thought", "[external] hello"]);
+    server.kill();
+    let server = fake.place.serve();
+    fake.desk = Desk::at(&server.socket());
+    fake.send(&id, "again");
+    assert_eq!(fake.until_turns(4)[3], "[external] again");
 }
 
 #[test]

@@ -74,6 +74,11 @@ macro_rules! truth_of {
             }
 
             #[test]
+            fn a_restart_before_the_first_turn_gives_the_instructions_again() {
+                restart::before_the_first_turn($cli);
+            }
+
+            #[test]
             fn first_prompts_arrive_every_time() {
                 truth::first_prompts($cli);
             }

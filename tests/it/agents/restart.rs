@@ -37,6 +37,23 @@ fn begins_anew(bench: &mut Bench, id: &str) {
     until_it_rests(bench, id);
 }
 
+/// An agent that is restarted before it took its first instructions gets them again.
+pub(super) fn before_the_first_turn(cli: Cli) {
+    let mut bench = Bench::new(cli);
+    let instructions = "mock: say begun";
+    let id = bench.spawn(Some(instructions));
+    let answer = bench.desk.ok("restart_process", json!({"process_id": id}));
+    assert!(answer["began_anew"].is_string(), "{answer}");
+    bench.until_arrived(instructions);
+    until_it_rests(&mut bench, &id);
+    assert_eq!(bench.count(instructions), 1, "{}", bench.story());
+    let messages = bench.desk.ok("get_project_status", json!({}))["messages"].take();
+    let states: Vec<_> =
+        messages.as_array().unwrap().iter().map(|m| &m["receipt"]["state"]).collect();
+    assert_eq!(states, ["stalled", "delivered"], "{messages}");
+    row(cli, "restarted at its start", "its first instructions arrived once");
+}
+
 /// opencode takes more than ten seconds of a CPU to start: the short form starts it less often.
 fn is_brief(cli: Cli) -> bool {
     cli == OPENCODE && !long()

@@ -130,6 +130,8 @@ fn who_asks_for_the_person_is_shown_and_jumped_to() {
     place.run(&["call", "request_human_attention", &attention]);
     screen.until("! asks (ctrl+b !)");
     screen.lead("!");
+    screen.until("may I push?");
+    screen.press(&["Enter"]);
     screen.until("here I am");
     screen.until_it(|shown| !shown.contains("! asks"));
 }

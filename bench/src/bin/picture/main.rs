@@ -95,8 +95,10 @@ impl Tour {
         self.person.lead("!")?;
         self.person.pause(800)?;
         self.person.write("\r")?;
+        self.person.pause(800)?;
+        self.person.write("\r")?;
         self.person.until("Nothing is left to do")?;
-        self.frame("`ctrl+b !` goes to who asks; enter says yes, and the lead is told.");
+        self.frame("`ctrl+b !` lists the agents that need you, enter goes there; enter again says yes, and the lead is told.");
         Ok(())
     }
 

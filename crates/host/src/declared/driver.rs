@@ -278,6 +278,8 @@ fn deed(host: &Host, file: &ProjectFile, name: &str, process: &Process) -> Deed 
             let ward = state.wards.of(name);
             ward.wanted = false;
             ward.problem = Some(why);
+            drop(state);
+            host.note_not_wanted();
             Deed::Nothing
         }
     }
@@ -358,7 +360,7 @@ async fn start(
     restarts: u32,
 ) {
     let started = match host.refresh_recipe(&process.id, definition, restarts) {
-        Ok(_) => host.begin(&process.id).await,
+        Ok(_) => host.begin(&process.id, &[]).await,
         Err(error) => Err(error),
     };
     if let Err(error) = started {

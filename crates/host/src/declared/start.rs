@@ -5,7 +5,7 @@ use super::standing::Standing;
 use super::wards::{May, Seen};
 use crate::host::Host;
 use crate::life::SIZE;
-use crate::process::{Process, ProcessId, Recipe};
+use crate::process::{Process, ProcessId, Recipe, Status};
 use crate::project_file::{Definition, ProjectFile};
 use crate::tools::{ErrorKind, ToolError};
 
@@ -62,7 +62,7 @@ impl Host {
     }
 
     /// Makes a declared process that does not run ready to be started: `None` if it may start now,
-    /// the process as it stands if it waits for others.
+    /// the process as callers are told of it if it waits for others.
     pub(crate) fn prepare_declared(&self, process: &Process) -> Result<Option<Process>, ToolError> {
         let Some(entry) = &process.declared else { return Ok(None) };
         let name = &entry.name;
@@ -88,7 +88,8 @@ impl Host {
                     }
                 });
                 self.declared.ring();
-                Ok(self.processes.get(&process.id))
+                let waiting = self.processes.get(&process.id);
+                Ok(waiting.map(|process| Process { status: Status::Starting, ..process }))
             }
             May::Never(why) => {
                 state.wards.of(name).wanted = false;
@@ -109,6 +110,16 @@ impl Host {
         named && !ward.wanted && ward.again_at.is_none()
     }
 
+    /// The processes that one waits for before it is started; `None` for one that does not wait to be
+    /// started.
+    pub(crate) fn starts_after(&self, process: &Process) -> Option<Vec<String>> {
+        let entry = process.declared.as_ref().filter(|_| !process.status.is_alive())?;
+        let mut state = self.declared.state();
+        let is_wanted = state.wards.of(&entry.name).wanted;
+        drop(state);
+        is_wanted.then(|| self.declared_seen(process).unwrap_or_default().waits_for)
+    }
+
     /// Takes back that a process is to be started; `false` if it was not.
     pub(crate) fn unwant_declared(&self, process: &Process) -> bool {
         let Some(entry) = &process.declared else { return false };
@@ -118,7 +129,14 @@ impl Host {
         (ward.wanted, ward.again_at, ward.changed) = (false, None, None);
         drop(state);
         self.declared.ring();
+        self.note_not_wanted();
         pending
+    }
+
+    /// A process that was to be started will not be: timers and callers may wait for that.
+    pub(super) fn note_not_wanted(&self) {
+        self.timers.ring();
+        self.processes.ring();
     }
 
     /// Writes into an entry how its definition says it is started now.

@@ -202,6 +202,15 @@ impl Deliveries {
         self.table().deliveries.iter().filter(given).cloned().collect()
     }
 
+    /// The instructions that a process was given as arguments and was not seen to take.
+    pub(crate) fn first_prompt_not_taken(&self, id: &ProcessId) -> Option<Delivery> {
+        let table = self.table();
+        let mut all = table.deliveries.iter().rev();
+        let last = all.find(|known| known.to == *id && is_first(known))?;
+        let is_open = last.stage == Stage::Begun || last.is_watched();
+        is_open.then(|| last.clone())
+    }
+
     /// Whether a process was given such a one.
     pub(crate) fn first_prompt_is_given(&self, id: &ProcessId) -> bool {
         self.first_prompts_given().iter().any(|given| given.to == *id)
@@ -221,6 +230,14 @@ impl Deliveries {
     /// Whether a text for a process waits or is being put in.
     pub(crate) fn has_open(&self, id: &ProcessId) -> bool {
         self.table().deliveries.iter().any(|d| d.to == *id && d.stage != Stage::Done)
+    }
+
+    /// How many texts wait for a process or are being put in, and why the first is not delivered yet.
+    pub(crate) fn queue_of(&self, id: &ProcessId) -> Option<(usize, String)> {
+        let table = self.table();
+        let mut open = table.deliveries.iter().filter(|d| d.to == *id && d.stage != Stage::Done);
+        let first = open.next()?;
+        Some((1 + open.count(), first.receipt.evidence.clone()))
     }
 
     /// One of them.
@@ -332,6 +349,19 @@ impl Deliveries {
             delivery.left = left;
         }
         self.finish_where(|delivery| delivery.id == id, &receipt);
+    }
+
+    /// Another delivery has the same text: this one is not watched any more.
+    pub(crate) fn supersede(&self, id: u64, why: &str) {
+        let mut table = self.table();
+        let Some(delivery) = table.deliveries.iter_mut().find(|known| known.id == id) else {
+            return;
+        };
+        end(delivery, Receipt::new(ReceiptState::Stalled, why));
+        delivery.text.clear();
+        self.note(&table);
+        drop(table);
+        self.ring();
     }
 
     /// The process is gone: what waited for it will not be written.

@@ -10,6 +10,7 @@ use patterm_keeper::log;
 use patterm_screen::{Line, Screen, Size};
 use tokio::sync::watch;
 
+use super::draft_mark::DraftMark;
 use super::hand::{Hand, Typed, Typist};
 use super::input::{Input, InputFull};
 use super::matcher::Waiters;
@@ -72,6 +73,8 @@ pub(crate) struct Live {
     screen: Mutex<Screen>,
     pub(super) input: Mutex<Input>,
     hand: Mutex<Hand>,
+    /// Where it is noted for the next server that there is a draft.
+    draft_mark: OnceLock<DraftMark>,
     /// Who waits for something on it.
     pub(super) waiters: Mutex<Waiters>,
     /// Addresses it printed.
@@ -126,6 +129,7 @@ impl Live {
             screen: Mutex::new(screen),
             input: Mutex::default(),
             hand: Mutex::default(),
+            draft_mark: OnceLock::new(),
             waiters: Mutex::default(),
             ports: Ports::default(),
             views: Mutex::new(Views::new(parsed)),
@@ -327,13 +331,34 @@ impl Live {
 
     /// Notes what a person typed.
     pub(crate) fn note_typed(&self, typed: Typed) {
-        lock(&self.hand).note(typed);
+        self.note_hand(typed);
     }
 
     /// Notes whether input that no person typed leaves an unfinished text.
     pub(crate) fn note_draft(&self, bytes: &[u8]) {
         let typed = Typist::default().read_whole(bytes);
-        lock(&self.hand).note(Typed { any: false, ..typed });
+        self.note_hand(Typed { any: false, ..typed });
+    }
+
+    fn note_hand(&self, typed: Typed) {
+        let mut hand = lock(&self.hand);
+        let before = hand.draft;
+        hand.note(typed);
+        if hand.draft != before
+            && let Some(mark) = self.draft_mark.get()
+        {
+            mark.set(self.run, hand.draft);
+        }
+    }
+
+    /// Takes up whether an earlier server left a draft in it, and notes that for the next one from here on.
+    pub(crate) fn keep_draft(&self, mark: DraftMark) {
+        let mut hand = lock(&self.hand);
+        hand.draft = mark.is_set(self.run);
+        if !hand.draft {
+            mark.set(self.run, false);
+        }
+        let _ = self.draft_mark.set(mark);
     }
 
     /// What comes from a view: what a person types, and what the terminal sends by itself.

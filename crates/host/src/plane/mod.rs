@@ -2,6 +2,7 @@
 //! so that no flood keeps the control plane from answering. One thread reads PTYs into their logs;
 //! one parses the logs into screens; one looks for what callers wait for.
 
+mod draft_mark;
 mod echoes;
 mod hand;
 mod history;
@@ -23,6 +24,7 @@ use patterm_keeper::log::Log;
 use regex::Regex;
 use tokio::sync::mpsc;
 
+pub(crate) use draft_mark::DraftMark;
 pub(crate) use hand::{Typed, Typist};
 pub(crate) use input::{INPUT_BYTES, InputFull};
 pub(crate) use live::{Live, MARK_BYTES, Progress, lock};

@@ -341,7 +341,7 @@ fn seen_file(standing: &Standing) -> SeenFile {
 }
 
 fn seen_process(process: &Process, host: &Host) -> SeenProcess {
-    let verdict = host.told_activity(&process.id);
+    let verdict = host.told_activity(process);
     let unread = host.live(&process.id).is_some_and(|live| {
         let from = live.views().unseen_from();
         from.is_some_and(|from| live.watch().borrow().parsed > from)

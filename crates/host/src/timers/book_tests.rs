@@ -7,7 +7,7 @@ use super::book::{Book, NewTimer, Why, Wish};
 use super::clock::Moment;
 use super::limits::{ALL_BODY_BYTES, BODY_BYTES, OF_ONE_OWNER, OF_THE_PROJECT, REMEMBERED};
 use super::record::{End, Mode, Timer, TimerId};
-use super::sight::{Look, Sight};
+use super::sight::{BusyAgent, Look, Sight};
 use super::words;
 use crate::activity::{Standing, State, Verdict};
 use crate::process::{Process, ProcessId, Status};
@@ -113,8 +113,12 @@ impl words::Around for Nothing {
         None
     }
 
-    fn busy_below(&self, _: &ProcessId) -> Vec<Process> {
+    fn busy_below(&self, _: &ProcessId) -> Vec<BusyAgent> {
         Vec::new()
+    }
+
+    fn has_failed(&self, _: &ProcessId) -> bool {
+        false
     }
 
     fn awaits_text(&self, _: &ProcessId) -> bool {
@@ -368,13 +372,13 @@ fn the_time_of_an_idle_timer_is_over() {
 #[test]
 fn the_line_before_the_body_says_why() {
     for (mode, steps, line) in [
-        (Mode::Any, "2 rests", "name2 (p2) is idle. The others: name3 (p3) works."),
-        (Mode::Any, "3 exits", "name3 (p3) exited. The others: name2 (p2) works."),
-        (Mode::Any, "2 closes", "name2 (p2) was closed. The others: name3 (p3) works."),
+        (Mode::Any, "2 rests", "name2 (p2) is idle. The others: name3 (p3) is working."),
+        (Mode::Any, "3 exits", "name3 (p3) exited. The others: name2 (p2) is working."),
+        (Mode::Any, "2 closes", "name2 (p2) was closed. The others: name3 (p3) is working."),
         (
             Mode::Any,
             "~2 rests, 2 works",
-            "name2 (p2) was idle and works again. The others: name3 (p3) works.",
+            "name2 (p2) was idle and is working again. The others: name3 (p3) is working.",
         ),
         (Mode::All, "2 rests, 3 closes", "all rest: name2 (p2) is idle; name3 (p3) was closed."),
     ] {

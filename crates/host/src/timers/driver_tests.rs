@@ -10,12 +10,12 @@ use super::clock::{Clock, Moment};
 use super::driver::Driver;
 use super::record::{Mode, TimerId};
 use super::store::Timers;
-use crate::activity::{State, Verdict};
+use crate::activity::{FAILED, State, Verdict};
 use crate::delivery::{NewDelivery, Receipt, ReceiptState, Source};
 use crate::host::{Host, Parts};
 use crate::keeping::Keeping;
 use crate::limits::Limits;
-use crate::process::{AgentEntry, Kind, ProcessId, Status};
+use crate::process::{AgentEntry, Attention, Kind, ProcessId, Status};
 use crate::project::Project;
 use crate::shutdown::Shutdown;
 use crate::state::StateDir;
@@ -281,8 +281,8 @@ fn a_timer_whose_agent_was_restarted_without_its_conversation_says_so() {
             (process.agent, process.started_at) = (Some(agent), Some(u64::MAX));
         });
         world.stands(2, State::Idle, true);
-        let text = "[system] timer t1: two (p2) is idle, was restarted meanwhile and began anew: \
-            its conversation and its turn are lost.\nany";
+        let text = "[system] timer t1: two (p2) is idle; it was restarted without its conversation, \
+            and the turn you waited for is lost.\nany";
         assert_eq!(world.handed_in(1).await, [text]);
     });
 }
@@ -292,11 +292,64 @@ fn a_lead_at_rest_is_told_with_the_agents_that_still_work_below_it() {
     let world = World::new();
     world.host.processes.note(&ProcessId::new(2), |p| p.parent_id = Some(ProcessId::new(1)));
     world.stands(1, State::Idle, true);
-    world.stands(2, State::Working, false);
-    let told = world.host.told_activity(&ProcessId::new(1));
-    assert_eq!(told.reason, "as the test says; below it work two (p2)");
+    let told = || {
+        let lead = world.host.processes.get(&ProcessId::new(1)).unwrap();
+        world.host.told_activity(&lead).reason
+    };
+    for (state, how) in [
+        (State::Working, "is working"),
+        (State::Blocked, "waits for a person"),
+        (State::Limited, "is limited"),
+    ] {
+        world.stands(2, state, false);
+        assert_eq!(told(), format!("as the test says; below it, two (p2) {how}"));
+    }
     world.stands(2, State::Idle, true);
-    assert_eq!(world.host.told_activity(&ProcessId::new(1)).reason, "as the test says");
+    assert_eq!(told(), "as the test says");
+}
+
+#[test]
+fn an_agent_at_rest_is_told_with_the_texts_that_are_queued_for_it() {
+    let world = World::new();
+    world.stands(2, State::Idle, true);
+    let told = || {
+        let agent = world.host.processes.get(&ProcessId::new(2)).unwrap();
+        world.host.told_activity(&agent).reason
+    };
+    let send = |key: &str| {
+        let source = Source::Timer { timer_id: "t9".to_owned() };
+        let (to, key) = (ProcessId::new(2), Some(key.to_owned()));
+        let new = NewDelivery { to, source, key, text: "go on".to_owned() };
+        world.host.deliveries.hand_in(new).unwrap()
+    };
+    let first = send("one");
+    world.host.deliveries.explain(first, "a draft stands in its prompt");
+    let why = "a draft stands in its prompt";
+    assert_eq!(told(), format!("as the test says; a text is queued for it: {why}"));
+    send("two");
+    assert_eq!(told(), format!("as the test says; 2 texts are queued for it: {why}"));
+}
+
+#[test]
+fn a_timer_says_that_a_turn_failed_only_of_the_last_turn() {
+    run(async {
+        let mut world = World::new();
+        world.drive();
+        let failed = Verdict::new(State::Idle, &format!("{FAILED}the model is overloaded"));
+        world.host.activities.set(&ProcessId::new(2), failed, true);
+        world.host.processes.note(&ProcessId::new(2), |process| {
+            let reason = format!("{FAILED}the model is overloaded");
+            process.attention = Some(Attention { reason, by: "p2".to_owned(), at: 1 });
+        });
+        world.set("failed", idle(Mode::All, &[2]));
+        let failed = "[system] timer t1: all rest: two (p2) is idle: its last turn failed.\nfailed";
+        assert_eq!(world.handed_in(1).await, [failed]);
+        // The next turn succeeds; the call for a person is still there.
+        world.stands(2, State::Idle, true);
+        world.set("done", idle(Mode::All, &[2]));
+        let done = "[system] timer t2: all rest: two (p2) is idle.\ndone";
+        assert_eq!(world.handed_in(2).await, [failed, done]);
+    });
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod limits;
 mod record;
 mod sight;
 mod store;
+mod told;
 mod words;
 
 pub(crate) use book::{NewTimer, Wish};

@@ -1,9 +1,8 @@
 //! What a timer sees of a process that it watches.
 
-use super::limits::NAMED;
-use crate::activity::{Standing, State, Verdict};
+use crate::activity::{Standing, State};
 use crate::host::Host;
-use crate::process::{Kind, Process, ProcessId, Status};
+use crate::process::{Process, ProcessId, Status};
 
 /// How a watched process looks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -16,6 +15,8 @@ pub(crate) enum Look {
     /// Nothing tells; never taken for idle.
     #[default]
     Unknown,
+    /// It is started as soon as the processes that it needs are ready.
+    ToStart,
     /// Idle, but not for long enough to be sure.
     Pausing,
     Idle,
@@ -73,11 +74,6 @@ impl Sight {
         self.look.is_idle()
     }
 
-    /// Whether it does something, or is about to once a person answered or a limit ended.
-    pub(crate) fn is_busy(self) -> bool {
-        self.look.is_busy()
-    }
-
     /// Looks at a process now.
     pub(crate) fn of(host: &Host, id: &ProcessId) -> Self {
         let process = host.processes.get(id);
@@ -85,33 +81,17 @@ impl Sight {
             // It was ended with everything, which is no rest, and may be brought back.
             return Self::default();
         }
+        if process.as_ref().is_some_and(|process| host.starts_after(process).is_some()) {
+            return Self { look: Look::ToStart, ..Self::default() };
+        }
         Self::new(process.map(|process| process.status), &host.activities.get(id))
     }
 }
 
-impl Host {
-    /// The agents below a process that do not rest.
-    pub(super) fn busy_agents_below(&self, id: &ProcessId) -> Vec<Process> {
-        let below = self.processes.below(id).into_iter();
-        let agents = below.filter(|process| process.kind == Kind::Agent);
-        agents.filter(|agent| Sight::of(self, &agent.id).is_busy()).collect()
-    }
-
-    /// What is told of a process's activity: one at rest whose agents still work is not done.
-    pub(crate) fn told_activity(&self, id: &ProcessId) -> Verdict {
-        let mut verdict = self.activities.get(id).verdict;
-        if verdict.state != State::Idle {
-            return verdict;
-        }
-        let busy = self.busy_agents_below(id);
-        let mut names: Vec<_> =
-            busy.iter().take(NAMED).map(|agent| format!("{} ({})", agent.name, agent.id)).collect();
-        if busy.len() > NAMED {
-            names.push(format!("{} more", busy.len() - NAMED));
-        }
-        if !names.is_empty() {
-            verdict.reason += &format!("; below it work {}", names.join(", "));
-        }
-        verdict
-    }
+/// An agent that does not rest, and how it is.
+#[derive(Debug)]
+pub(super) struct BusyAgent {
+    pub(super) id: ProcessId,
+    pub(super) name: String,
+    pub(super) look: Look,
 }

@@ -9,8 +9,9 @@ use tokio::sync::{Notify, watch};
 use super::book::{Book, NewTimer};
 use super::clock::{Clock, Moment};
 use super::record::{End, Timer, TimerId};
-use super::sight::Sight;
+use super::sight::{BusyAgent, Sight};
 use super::words;
+use crate::activity::{FAILED, State, Verdict};
 use crate::delivery::{Deliveries, NewDelivery, Source};
 use crate::host::Host;
 use crate::process::{Process, ProcessId, Processes};
@@ -217,8 +218,13 @@ impl words::Around for Host {
         self.processes.get(id)
     }
 
-    fn busy_below(&self, id: &ProcessId) -> Vec<Process> {
+    fn busy_below(&self, id: &ProcessId) -> Vec<BusyAgent> {
         self.busy_agents_below(id)
+    }
+
+    fn has_failed(&self, id: &ProcessId) -> bool {
+        let Verdict { state, reason, .. } = self.activities.get(id).verdict;
+        state == State::Idle && reason.starts_with(FAILED)
     }
 
     fn awaits_text(&self, id: &ProcessId) -> bool {

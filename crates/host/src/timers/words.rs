@@ -3,8 +3,7 @@
 use super::book::Why;
 use super::limits::NAMED;
 use super::record::{Mode, Timer, Wake, Watched};
-use super::sight::Look;
-use crate::activity::FAILED;
+use super::sight::{BusyAgent, Look};
 use crate::process::{Exit, Kind, Process, ProcessId, Status};
 
 /// What the words are about.
@@ -12,7 +11,10 @@ pub(super) trait Around {
     fn find(&self, id: &ProcessId) -> Option<Process>;
 
     /// The agents below a process that do not rest.
-    fn busy_below(&self, id: &ProcessId) -> Vec<Process>;
+    fn busy_below(&self, id: &ProcessId) -> Vec<BusyAgent>;
+
+    /// Whether an agent rests because its last turn failed.
+    fn has_failed(&self, id: &ProcessId) -> bool;
 
     /// Whether a text is on its way to a process.
     fn awaits_text(&self, id: &ProcessId) -> bool;
@@ -94,7 +96,7 @@ fn tell(watched: &Watched, set_at: u64, around: &impl Around) -> String {
     let process = around.find(&watched.id);
     let name = one_line(process.as_ref().map_or(&watched.name, |process| &process.name));
     let how = match watched.look() {
-        Look::Idle if has_failed(process.as_ref()) => "is idle: its last turn failed".to_owned(),
+        Look::Idle if around.has_failed(&watched.id) => "is idle: its last turn failed".to_owned(),
         Look::Idle => "is idle".to_owned(),
         Look::Pausing if around.awaits_text(&watched.id) => {
             "is idle, with a message on its way to it".to_owned()
@@ -102,39 +104,48 @@ fn tell(watched: &Watched, set_at: u64, around: &impl Around) -> String {
         Look::Pausing => "pauses".to_owned(),
         Look::Exited => ending(process.as_ref()),
         Look::Closed => "was closed".to_owned(),
-        Look::Working if watched.has_rested() => "was idle and works again".to_owned(),
-        Look::Working => "works".to_owned(),
+        Look::Working if watched.has_rested() => "was idle and is working again".to_owned(),
+        Look::Working => "is working".to_owned(),
+        Look::ToStart => "waits for others to be ready before it is started".to_owned(),
         Look::Blocked => "waits for a person".to_owned(),
         Look::Limited => limited(around.limited_until(&watched.id).as_deref()),
         Look::Unknown => "is in an unknown state".to_owned(),
     };
     let lost = match process.as_ref().is_some_and(|process| began_anew_since(process, set_at)) {
-        true => ", was restarted meanwhile and began anew: its conversation and its turn are lost",
+        true => "; it was restarted without its conversation, and the turn you waited for is lost",
         false => "",
     };
     let how = format!("{how}{lost}");
-    let below: Vec<_> = around
-        .busy_below(&watched.id)
-        .iter()
-        .map(|agent| format!("{} ({})", one_line(&agent.name), agent.id))
-        .collect();
-    match (watched.look(), below.len()) {
-        (Look::Idle | Look::Pausing, 1..) => {
-            format!("{name} ({}) {how}, but below it work {}", watched.id, below.join(", "))
+    let below = around.busy_below(&watched.id);
+    match watched.look() {
+        Look::Idle | Look::Pausing if !below.is_empty() => {
+            format!("{name} ({}) {how}, but below it, {}", watched.id, name_busy(&below))
         }
         _ => format!("{name} ({}) {how}", watched.id),
     }
+}
+
+/// Names agents that do not rest, each with how it is.
+pub(super) fn name_busy(agents: &[BusyAgent]) -> String {
+    let describe = |agent: &BusyAgent| {
+        let how = match agent.look {
+            Look::Blocked => "waits for a person",
+            Look::Limited => "is limited",
+            _ => "is working",
+        };
+        format!("{} ({}) {how}", one_line(&agent.name), agent.id)
+    };
+    let mut parts: Vec<_> = agents.iter().take(NAMED).map(describe).collect();
+    if agents.len() > NAMED {
+        parts.push(format!("{} more are not idle", agents.len() - NAMED));
+    }
+    parts.join(", ")
 }
 
 /// Whether an agent runs that was restarted since then, without its conversation.
 fn began_anew_since(process: &Process, set_at: u64) -> bool {
     let anew = process.agent.as_ref().is_some_and(|agent| agent.anew);
     anew && process.status.is_alive() && process.started_at.is_some_and(|at| at >= set_at)
-}
-
-fn has_failed(process: Option<&Process>) -> bool {
-    let attention = process.and_then(|process| process.attention.as_ref());
-    attention.is_some_and(|attention| attention.reason.starts_with(FAILED))
 }
 
 fn ending(process: Option<&Process>) -> String {

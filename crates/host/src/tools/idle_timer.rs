@@ -103,19 +103,19 @@ fn note(mode: Mode, timer: &Timer, call: &Call) -> String {
         timer.watched_at_a_limit().iter().map(|id| at_a_limit(id, call)).collect();
     let note = match limited.is_empty() {
         true => note.to_owned(),
-        false => format!("{}; it is not idle before that is over. {note}", limited.join(", ")),
+        false => format!("{}, and is not idle until then. {note}", limited.join(", ")),
     };
     if dark.is_empty() {
         return note;
     }
     let when = match timer.has_max_wait() {
-        true => "only after max_wait_seconds",
-        false => "never; give max_wait_seconds",
+        true => "may fire only after max_wait_seconds",
+        false => "may never fire; give max_wait_seconds",
     };
     let dark = dark.join(", ");
     format!(
-        "{note}. It cannot be seen whether {dark} works: unless that ends, or waits for input, this \
-         timer may fire {when}"
+        "{note}. patterm cannot tell whether {dark} is working: unless that exits or waits for input, \
+         this timer {when}"
     )
 }
 

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::error::{ErrorKind, ToolError};
-use super::messages::{MessageAnswer, message};
+use super::messages::{MessageAnswer, MessageId, message};
 use super::send_message::outside_tag;
 use super::tool::{Call, Effect, Loading, Tool};
 use crate::caller::Caller;
@@ -15,7 +15,7 @@ pub(super) struct MessageCancel;
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
     /// From send_message.
-    message_id: u64,
+    message_id: MessageId,
     /// A text to deliver in its place.
     replacement: Option<String>,
 }
@@ -35,7 +35,7 @@ impl Tool for MessageCancel {
 
     async fn call(args: Args, call: Call) -> Result<MessageAnswer, ToolError> {
         let deliveries = &call.host.deliveries;
-        let known = message(deliveries, args.message_id)?;
+        let known = message(deliveries, args.message_id.number()?)?;
         if !is_sender(&known, &call) {
             let message =
                 format!("message {} is not yours; only its sender withdraws it", known.id);
@@ -63,7 +63,7 @@ impl Tool for MessageCancel {
         };
         // Its receiver may be at rest with nothing to wait for now.
         call.host.activities.facts(&changed.to).ring();
-        Ok(MessageAnswer::from(changed))
+        Ok(MessageAnswer::from(message(deliveries, changed.id)?))
     }
 }
 

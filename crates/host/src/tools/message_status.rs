@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::error::ToolError;
-use super::messages::{MessageAnswer, message};
+use super::messages::{MessageAnswer, MessageId, message};
 use super::tool::{Call, Effect, Loading, Tool};
 
 pub(super) struct MessageStatus;
@@ -12,7 +12,7 @@ pub(super) struct MessageStatus;
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
     /// From send_message.
-    message_id: u64,
+    message_id: MessageId,
 }
 
 impl Tool for MessageStatus {
@@ -29,6 +29,7 @@ impl Tool for MessageStatus {
     type Answer = MessageAnswer;
 
     async fn call(args: Args, call: Call) -> Result<MessageAnswer, ToolError> {
-        message(&call.host.deliveries, args.message_id).map(MessageAnswer::from)
+        let id = args.message_id.number()?;
+        message(&call.host.deliveries, id).map(MessageAnswer::from)
     }
 }

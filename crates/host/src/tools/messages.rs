@@ -1,7 +1,7 @@
 //! The log of messages, as `get_project_status` shows it.
 
-use schemars::JsonSchema;
-use serde::Serialize;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
 
 use super::error::{ErrorKind, ToolError};
 use crate::delivery::{Deliveries, Delivery, Receipt, Source};
@@ -29,6 +29,40 @@ pub(super) struct MessageAnswer {
     excerpt: String,
     /// What became of it.
     receipt: Receipt,
+}
+
+/// The number of a message as it came: callers write it as a number or as a string.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum MessageId {
+    Number(u64),
+    Text(String),
+}
+
+impl MessageId {
+    pub(super) fn number(&self) -> Result<u64, ToolError> {
+        match self {
+            Self::Number(number) => Ok(*number),
+            Self::Text(text) => text.parse().map_err(|_| {
+                let text: String = text.chars().take(40).collect();
+                ToolError::invalid("message_id", format_args!("is {text:?}, which is no number"))
+            }),
+        }
+    }
+}
+
+impl JsonSchema for MessageId {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "MessageId".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["integer", "string"] })
+    }
 }
 
 /// One message that is still known.

@@ -18,11 +18,12 @@ pub(super) fn compile(pattern: &str) -> Result<regex::Regex, ToolError> {
     built.map_err(|e| refused(&e))
 }
 
-/// Compiles a pattern for bytes, in which `^` and `$` stand for the ends of lines.
+/// Compiles a pattern for bytes, in which `^` and `$` stand for the ends of lines, also of those that end
+/// with `\r\n`.
 pub(super) fn compile_bytes(pattern: &str) -> Result<regex::bytes::Regex, ToolError> {
     check_length(pattern)?;
     let mut builder = regex::bytes::RegexBuilder::new(pattern);
-    let built = builder.size_limit(COMPILED_BYTES).multi_line(true).build();
+    let built = builder.size_limit(COMPILED_BYTES).multi_line(true).crlf(true).build();
     built.map_err(|e| refused(&e))
 }
 

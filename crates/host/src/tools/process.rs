@@ -202,13 +202,21 @@ impl Summary {
             declared: DeclaredAnswer::of(process, host),
             attention: process.attention.clone(),
             parent_id: process.parent_id.clone(),
-            status: process.status,
-            activity: host.told_activity(&process.id),
+            status: shown_status(process, host),
+            activity: host.told_activity(process),
             exit: process.exit,
             output_problem: output_problem(process, host),
             can_be_brought_back: host.is_offered(process),
             ports: ports.collect(),
         }
+    }
+}
+
+/// The status that callers are told: one that waits for others to be ready is starting.
+pub(super) fn shown_status(process: &Process, host: &Host) -> Status {
+    match host.starts_after(process) {
+        Some(_) => Status::Starting,
+        None => process.status,
     }
 }
 

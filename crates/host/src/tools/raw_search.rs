@@ -63,6 +63,11 @@ impl Search<'_> {
             if found.start() > end || start >= text.len() {
                 break;
             }
+            from = end + 1;
+            // What matches line ends too may begin in the line before, which alone does not match.
+            if !self.pattern.is_match(&text[start..end]) {
+                continue;
+            }
             self.lines += count_lines(&text[counted..start]);
             counted = start;
             let (line, context, offset) = (self.lines + 1, self.context, begin + start as u64);
@@ -71,7 +76,6 @@ impl Search<'_> {
                 offset,
                 text: show(around(text, start, end, context)),
             });
-            from = end + 1;
         }
         self.lines += count_lines(&text[counted..]);
     }
@@ -105,7 +109,27 @@ mod tests {
     use patterm_keeper::log::Log;
 
     use super::super::paging::Order;
+    use super::super::pattern::compile_bytes;
     use super::*;
+
+    #[test]
+    fn a_pattern_that_matches_line_ends_too_finds_the_lines_that_match_by_themselves() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut log = Log::open(dir.path(), 64 << 20).unwrap();
+        let source = dir.path().join("source");
+        std::fs::write(&source, "bar\r\n  foo\r\nfoo\r\n\r\n foo").unwrap();
+        log.make_room().unwrap();
+        log.read_from(&std::fs::File::open(&source).unwrap(), 16 << 10).unwrap();
+        let found = |pattern: &str| {
+            let pattern = compile_bytes(pattern).unwrap();
+            let page = Page { from: None, order: Order::First, limit: 10 };
+            let hits = search(&log.reader(), &pattern, page, 0);
+            hits.matches.into_iter().map(|(_, found)| found.line).collect::<Vec<_>>()
+        };
+        assert_eq!(found("\\s+foo"), [2, 5]);
+        assert_eq!(found("^foo$"), [3]);
+        assert_eq!(found("bar$"), [1]);
+    }
 
     #[test]
     fn lines_are_found_across_files_with_their_numbers_and_offsets() {
@@ -125,15 +149,14 @@ mod tests {
         }
         let reader = log.reader();
         let check = |pattern: &str, limit: usize, context: usize| {
-            let pattern =
-                regex::bytes::RegexBuilder::new(pattern).multi_line(true).build().unwrap();
+            let pattern = compile_bytes(pattern).unwrap();
             let page = Page { from: None, order: Order::First, limit };
             let hits = search(&reader, &pattern, page, context);
             let matches: Vec<_> = hits.matches.into_iter().map(|(_, found)| found).collect();
             (matches, hits.total)
         };
-        let (found, total) = check("^line 777$|^line 31234\r$", 20, 0);
-        assert_eq!(total, 1, "the carriage return is part of the line");
+        let (found, total) = check("^line 31234$|^line 777x$", 20, 0);
+        assert_eq!(total, 1, "the carriage return is part of the line's end");
         assert_eq!(found[0].line, 31_235);
         assert_eq!(found[0].text, "line 31234");
         assert_eq!(found[0].offset as usize, text.find("line 31234\r").unwrap());

@@ -119,13 +119,11 @@ fn call<T: Tool>(arguments: Map<String, Value>, call: Call) -> Answer {
 }
 
 fn annotations(effect: Effect) -> ToolAnnotations {
-    ToolAnnotations::from_raw(
-        None,
-        Some(effect == Effect::Reads),
-        Some(effect == Effect::Destroys),
-        Some(matches!(effect, Effect::Reads | Effect::Sets)),
-        None,
-    )
+    let reads = effect == Effect::Reads;
+    // The others mean nothing for a tool that only reads, and none is idempotent by default.
+    let destroys = (!reads).then_some(effect == Effect::Destroys);
+    let idempotent = (effect == Effect::Sets).then_some(true);
+    ToolAnnotations::from_raw(None, Some(reads), destroys, idempotent, None)
 }
 
 /// What tells a client whether to defer a tool.
@@ -191,7 +189,7 @@ mod tests {
             let input = &tool.input_schema;
             assert_eq!(input["type"], "object", "{}", tool.name);
             assert!(input["properties"].is_object(), "{}", tool.name);
-            assert_eq!(input.get("additionalProperties"), None, "{}", tool.name);
+            assert_eq!(input["additionalProperties"], true, "{}", tool.name);
             for (field, property) in input["properties"].as_object().unwrap() {
                 assert!(property.get("description").is_some(), "{}.{field}", tool.name);
             }

@@ -12,7 +12,7 @@ type Object = Map<String, Value>;
 /// The schema of a tool's arguments. Unknown ones are allowed and ignored.
 pub(super) fn of_arguments<T: JsonSchema>() -> Object {
     let mut schema = of::<T>(Contract::Deserialize);
-    schema.remove("additionalProperties");
+    schema.insert("additionalProperties".to_owned(), Value::Bool(true));
     schema
 }
 
@@ -295,7 +295,7 @@ mod tests {
     fn schemas_are_plain() {
         assert_eq!(
             Value::from(of_arguments::<Nothing>()),
-            json!({"type": "object", "properties": {}})
+            json!({"type": "object", "properties": {}, "additionalProperties": true})
         );
         let schema = Value::from(of_arguments::<Args>());
         assert_eq!(schema["required"], json!(["process_id"]));

@@ -107,9 +107,9 @@ impl Tool for SearchOutput {
         let context = usize::try_from(context).unwrap_or(0);
         let page = Page { from: args.from, order: args.order, limit };
         // Megabytes are looked through: not on the thread that answers everybody.
+        pattern::check_one_line(&args.pattern)?;
         let work: Box<dyn FnOnce() -> Hits + Send> = match args.kind {
             SearchKind::Rendered => {
-                pattern::check_one_line(&args.pattern)?;
                 let pattern = pattern::compile(&args.pattern)?;
                 Box::new(move || rendered(&live, &pattern, page, context))
             }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::error::{ErrorKind, ToolError};
-use super::process::find;
+use super::process::{find, shown_status};
 use super::tool::{Call, Effect, Loading, Tool};
 use super::wait_for_pattern::{REPORT_EVERY, timeout};
 use crate::activity::{State, Verdict};
@@ -80,8 +80,8 @@ struct AgentAnswer {
 impl Tool for WaitForAgents {
     const NAME: &'static str = "wait_for_agents";
     const TITLE: &'static str = "Wait for agents";
-    const DESCRIPTION: &'static str = "Waits until agents are idle, exited or blocked, and says who \
-        is and why. For callers without a pane, and short waits; an agent sets \
+    const DESCRIPTION: &'static str = "Waits until agents are idle, exited or blocked, and \
+        reports which ones, and why. For callers without a pane, and short waits; an agent sets \
         timer_fire_when_idle_all instead and ends its turn.";
     const HELP: &'static str = "A timeout is an answer, not an error: call it again. A process \
         that exited or was closed counts as idle. An agent is not idle while a message waits for \
@@ -172,7 +172,8 @@ fn is_reached(host: &Host, id: &ProcessId, until: Until) -> bool {
 }
 
 fn is_alive(host: &Host, id: &ProcessId) -> bool {
-    host.processes.get(id).is_some_and(|process| process.status.is_alive())
+    let lives = |process: &Process| shown_status(process, host).is_alive();
+    host.processes.get(id).is_some_and(|process| lives(&process))
 }
 
 /// Whether a message is on its way to a process.
@@ -184,13 +185,13 @@ impl AgentAnswer {
     fn of(host: &Host, id: &ProcessId, name: &str) -> Self {
         let process = host.processes.get(id);
         let activity = match &process {
-            Some(_) => host.told_activity(id),
+            Some(process) => host.told_activity(process),
             None => Verdict::new(State::Idle, "it was closed"),
         };
         Self {
             process_id: id.clone(),
             name: process.as_ref().map_or_else(|| name.to_owned(), |process| process.name.clone()),
-            status: process.as_ref().map(|process| process.status),
+            status: process.as_ref().map(|process| shown_status(process, host)),
             exit: process.and_then(|process| process.exit),
             activity,
         }
@@ -208,7 +209,7 @@ fn watched(given: &[String], call: &Call) -> Result<Vec<(ProcessId, String)>, To
     for id in given {
         let Process { id, name, .. } = find(call, id)?;
         if call.caller.process() == Some(&id) {
-            let why = "has yourself, and you work as long as you wait; name others";
+            let why = "includes yourself, and you are working while you wait; name others";
             return Err(ToolError::invalid("process_ids", why));
         }
         if known.insert(id.clone()) {

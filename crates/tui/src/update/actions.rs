@@ -43,7 +43,7 @@ pub(super) fn act(model: &mut Model, action: Action, effects: &mut Vec<Effect>) 
             fit(model, effects);
         }
         Action::Scrollback => scrolling::begin(model, model.focus, effects),
-        Action::Attention => attention(model, effects),
+        Action::Attention => attention(model),
         Action::Marked => keyboard::go_to_marked(model, effects),
         Action::Messages => open(model, Listed::Messages),
         Action::Timers => open(model, Listed::Timers),
@@ -119,13 +119,12 @@ fn step_pane(model: &mut Model, by: isize, effects: &mut Vec<Effect>) {
     }
 }
 
-/// One who asks is shown at once; several are listed.
-fn attention(model: &mut Model, effects: &mut Vec<Effect>) {
-    let calling: Vec<String> = model.calling().iter().map(|process| process.id.clone()).collect();
-    match calling.as_slice() {
-        [] => tell(model, "nobody asks for you", false),
-        [one] => answer_call(model, one, effects),
-        _ => open(model, Listed::Attention),
+/// Lists the agents that need the person, also a single one: if that were shown at once, the Enter that
+/// chooses from a list would answer its dialog unread.
+fn attention(model: &mut Model) {
+    match model.calling().is_empty() {
+        true => tell(model, "no agent needs you", false),
+        false => open(model, Listed::Attention),
     }
 }
 

@@ -181,7 +181,9 @@ fn what_still_runs_is_shown_before_what_ended() {
 #[test]
 fn who_asks_is_jumped_to_and_told_of_where_nobody_looks() {
     let mut sample = Sample::new(80, 24);
-    assert_eq!(attached(sample.type_in("\x02!")), ["p3"]);
+    assert_eq!(attached(sample.type_in("\x02!")), Vec::<&str>::new(), "not before it is chosen");
+    assert!(matches!(sample.model.mode, Mode::List { listed: Listed::Attention, .. }));
+    assert_eq!(attached(sample.type_in("\r")), ["p3"]);
     sample.type_in("\x1b[O");
     let mut next = project();
     next.processes[4].attention = Some("look".to_owned());

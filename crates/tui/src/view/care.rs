@@ -32,7 +32,8 @@ const VIEWS: [(&str, &str); 21] = [
     ("\x02[/hello\rV", "lead says hello"),
     ("\x02|", "lead"),
     ("\x02|\x02-\x02z", ""),
-    ("\x02b\x02!", "tests asks"),
+    ("\x02b\x02!", "◆ tests"),
+    ("\x02b\x02!\r", "tests asks"),
 ];
 
 /// A view, opened at a size.

@@ -28,7 +28,7 @@ fn what_starts_by_itself_starts_in_the_order_of_need() {
     );
     once(&mut desk, "db", "running", |db| db["status"] == "running");
     let web = named(&mut desk, "web").unwrap();
-    assert_eq!((&web["status"], &web["kind"]), (&json!("stopped"), &json!("command")));
+    assert_eq!((&web["status"], &web["kind"]), (&json!("starting"), &json!("command")));
     assert_eq!(web["waiting_for"], json!(["migrate", "db"]));
     assert_eq!(named(&mut desk, "db").unwrap()["ready"], false);
     let db = id(&mut desk, "db");
@@ -45,6 +45,64 @@ fn what_starts_by_itself_starts_in_the_order_of_need() {
 }
 
 #[test]
+fn what_waits_for_another_has_neither_ended_nor_come_to_rest() {
+    let (_place, _server, mut desk) = trusted(
+        r#"
+        [processes.web]
+        command = "exit 7"
+        depends_on = ["db"]
+        [processes.db]
+        command = "stty -echo; read line; echo accepting $line; cat"
+        ready = { pattern = '^accepting' }
+        "#,
+    );
+    let owner = desk.run(&["cat"]);
+    let web = id_of(&desk.ok("spawn_process", json!({"preset": "web"})));
+    let waiting = desk.status(&web);
+    assert_eq!(waiting["status"], "starting", "{waiting}");
+    let why = "it is started as soon as db is ready";
+    assert_eq!(waiting["activity"], json!({"state": "unknown", "reason": why}), "{waiting}");
+    let arm = |body: &str| json!({"watched": [web], "body": body, "owner_process_id": owner});
+    let ended = desk.ok("timer_fire_on_exit", arm("ended"));
+    assert_eq!(ended["waiting_on"], json!([web]), "{ended}");
+    let idle = desk.ok("timer_fire_when_idle_all", arm("idle"));
+    assert_eq!(idle["waiting_on"], json!([web]), "{idle}");
+    let until = json!({"process_ids": [web], "until": "exited", "timeout_seconds": 0.3});
+    assert_eq!(desk.ok("wait_for_agents", until)["timed_out"], true);
+    assert_eq!(desk.ok("timer_list", json!({}))["timers"].as_array().unwrap().len(), 2);
+    once(&mut desk, "db", "running", |db| db["status"] == "running");
+    let db = id(&mut desk, "db");
+    desk.line(&db, "connections");
+    desk.wait(&owner, "^ended$");
+    desk.wait(&owner, "^idle$");
+    assert_eq!(desk.status(&web)["exit"], json!({"code": 7}));
+}
+
+#[test]
+fn what_waits_for_another_that_fails_has_ended() {
+    let (_place, _server, mut desk) = trusted(
+        r#"
+        [processes.web]
+        command = "cat"
+        depends_on = ["db"]
+        [processes.db]
+        command = "read line; exit 3"
+        ready = { pattern = '^accepting' }
+        "#,
+    );
+    let owner = desk.run(&["cat"]);
+    let web = id_of(&desk.ok("spawn_process", json!({"preset": "web"})));
+    let arm = json!({"watched": [web], "body": "ended", "owner_process_id": owner});
+    desk.ok("timer_fire_on_exit", arm);
+    once(&mut desk, "db", "running", |db| db["status"] == "running");
+    let db = id(&mut desk, "db");
+    desk.line(&db, "");
+    desk.wait(&owner, "^ended$");
+    let web = named(&mut desk, "web").unwrap();
+    assert_eq!(web["problem"], "it needs db, which ended with exit code 3", "{web}");
+}
+
+#[test]
 fn a_port_shows_that_it_is_ready() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let (_place, _server, mut desk) = trusted(&format!(
@@ -52,7 +110,7 @@ fn a_port_shows_that_it_is_ready() {
          ready = {{ port = {port} }}\n[processes.web]\ncommand = 'cat'\ndepends_on = ['api']\n"
     ));
     let answer = desk.ok("spawn_process", json!({"preset": "web"}));
-    assert_eq!(answer["status"], "stopped", "it waits");
+    assert_eq!(answer["status"], "starting", "it waits");
     assert_eq!(answer["name"], "web");
     once(&mut desk, "web", "running", |web| web["status"] == "running");
     assert_eq!(named(&mut desk, "api").unwrap()["ready"], true);
