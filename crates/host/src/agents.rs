@@ -1,11 +1,14 @@
 //! Agents: started from presets with an identity and patterm's tools, and taken up again.
 
 use std::fs::DirBuilder;
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
+use tokio::time::error::Elapsed;
 
 use crate::delivery::{NewDelivery, Source};
 use crate::host::Host;
@@ -13,8 +16,8 @@ use crate::identity::hand_over;
 use crate::open_files::open_conversation;
 use crate::plane::Live;
 use crate::presets::{
-    Catalogue, IDENTITY_FILE, Known, Launch, Opening, Preset, Surroundings, find_program,
-    write_back,
+    Catalogue, IDENTITY_FILE, Known, Launch, LaunchError, Opening, Preset, Surroundings,
+    ToldByFiles, find_program, write_back,
 };
 use crate::process::{AgentEntry, Kind, Process, ProcessId, Recipe};
 use crate::state;
@@ -214,18 +217,8 @@ impl Host {
         let folder = self.agent_folder(&process.id);
         let make = || DirBuilder::new().recursive(true).mode(0o700).create(&folder);
         make().map_err(state::failed("make", &folder))?;
-        let approved: Vec<&str> =
-            self.tools.names().filter(|name| !ASKED_ABOUT.contains(name)).collect();
-        let around = Surroundings {
-            patterm: &self.program,
-            socket: &self.socket,
-            project_key: self.project.key(),
-            folder: &folder,
-            approved: &approved,
-            conversation: process.agent.as_ref().map_or("", |agent| &agent.conversation),
-            environment: &self.environment,
-        };
-        let launch = Launch::new(preset, program, around, opening)
+        let launch = self
+            .launch_of(process, preset, program, opening)
             .map_err(|e| ToolError::new(ErrorKind::Unavailable, e.to_string()))?;
         for (path, text) in &launch.files {
             state::write_whole(path, text.as_bytes()).map_err(state::failed("write", path))?;
@@ -243,11 +236,47 @@ impl Host {
         Ok(launch)
     }
 
+    /// How an agent is started, and with which files.
+    fn launch_of(
+        &self,
+        process: &Process,
+        preset: &Preset,
+        program: &Path,
+        opening: Opening<'_>,
+    ) -> Result<Launch, LaunchError> {
+        let approved: Vec<&str> =
+            self.tools.names().filter(|name| !ASKED_ABOUT.contains(name)).collect();
+        let around = Surroundings {
+            patterm: &self.program,
+            socket: &self.socket,
+            project_key: self.project.key(),
+            folder: &self.agent_folder(&process.id),
+            approved: &approved,
+            conversation: process.agent.as_ref().map_or("", |agent| &agent.conversation),
+            environment: &self.environment,
+        };
+        Launch::new(preset, program, around, opening)
+    }
+
+    /// Moves what an agent's CLI wrote into a home of its own to the user's.
+    fn write_back(&self, id: &ProcessId) -> io::Result<()> {
+        let process = self.processes.get(id);
+        let preset = process.as_ref().and_then(|process| self.preset_of(process));
+        // Where the program is does not matter here; it may be gone.
+        let launch = process.zip(preset).and_then(|(process, preset)| {
+            self.launch_of(&process, &preset, Path::new(&preset.program), Opening::Again).ok()
+        });
+        match launch.and_then(|launch| launch.overlay) {
+            Some(overlay) => overlay.write_back(),
+            None => write_back(&self.agent_folder(id), None),
+        }
+    }
+
     /// Takes away what an agent had of its own, but for what its CLI wrote and cannot be moved to the
     /// user's folder.
     pub(crate) fn forget_agent(&self, id: &ProcessId) {
         let folder = self.agent_folder(id);
-        match write_back(&folder) {
+        match self.write_back(id) {
             Ok(()) => drop(std::fs::remove_dir_all(folder)),
             Err(error) => tracing::warn!(
                 %id, %error, folder = %folder.display(),
