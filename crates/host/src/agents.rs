@@ -30,6 +30,10 @@ const ASKED_ABOUT: [&str; 2] = ["spawn_process", "send_input"];
 /// The preset for agents of which nothing more is known.
 const GENERIC: &str = "generic";
 
+/// How long a look for a conversation in open files may take. It takes milliseconds; a disk that does not
+/// answer must not keep an agent from being stopped.
+const LOOK_PATIENCE: Duration = Duration::from_secs(2);
+
 /// An agent to be.
 #[derive(Debug)]
 pub(crate) struct NewAgent {
@@ -70,6 +74,7 @@ impl Host {
             told: false,
             spoken: false,
             anew: false,
+            turn_in_run: None,
         };
         let process =
             self.processes.add_with(&label, Kind::Agent, new.parent_id.clone(), |entry| {
@@ -177,9 +182,10 @@ impl Host {
         let process = self.update(&process.id, |entry| {
             // One that somebody else has started meanwhile has a conversation.
             if let Some(agent) = entry.agent.as_mut().filter(|_| !entry.status.is_alive()) {
-                let preset = std::mem::take(&mut agent.preset);
-                let anew = agent.spoken;
-                *agent = AgentEntry { preset, conversation, told: false, spoken: false, anew };
+                // What an earlier restart lost stays lost, though nothing was said since.
+                agent.anew |= agent.spoken;
+                agent.conversation = conversation;
+                (agent.told, agent.spoken) = (false, false);
             }
         })?;
         self.reopen(&process, preset, program, Opening::Fresh { prompt: None })
@@ -300,46 +306,74 @@ impl Host {
         }
     }
 
-    /// A call of an agent's CLI may tell the id of its conversation in its metadata.
-    pub(crate) fn hear_call(&self, id: &ProcessId, meta: impl Fn(&str) -> Option<String>) {
-        let preset = self.activities.facts(id).preset();
+    /// A call of an agent's CLI may tell the id of its conversation in its metadata. A helper inside of
+    /// the CLI calls in the name of its own one: where files tell the conversation, they are right.
+    pub(crate) fn hear_call(
+        self: &Arc<Self>,
+        id: &ProcessId,
+        meta: impl Fn(&str) -> Option<String>,
+    ) {
+        let facts = self.activities.facts(id);
+        let preset = facts.preset();
         let resume = preset.as_ref().and_then(|preset| preset.resume.as_ref());
         let member = resume.and_then(|resume| resume.told_by_calls.as_ref());
         let Some(told) = member.and_then(|member| meta(member)) else { return };
         let known = self.processes.get(id).and_then(|process| process.agent);
-        if known.is_some_and(|agent| agent.told && agent.conversation == told) {
+        let is_known = known.is_some_and(|agent| agent.told && agent.conversation == told);
+        if is_known || facts.told_by_files() {
             return;
         }
-        // A helper inside of the CLI calls in the name of its own conversation.
-        if self.live(id).and_then(|live| self.open_conversation(&live)).is_none() {
-            self.note_conversation(id, told, true);
-        }
+        let (host, id) = (self.clone(), id.clone());
+        tokio::spawn(async move {
+            let found = match host.live(&id) {
+                Some(live) => host.look_for_conversation(&live).await,
+                None => Ok(false),
+            };
+            if found.is_ok_and(|found| !found) {
+                host.note_conversation(&id, told, true);
+            }
+        });
     }
 
     /// Whether a process must be killed where others are asked to end: an agent that would delete its
-    /// conversation.
+    /// conversation. The server that started it may have been another one.
     pub(crate) fn must_be_killed(&self, id: &ProcessId) -> bool {
-        let facts = self.activities.facts(id);
-        let resume = facts.preset().and_then(|preset| preset.resume.clone());
-        let has_taken_a_turn = || !facts.taken().is_empty() || facts.worked().is_some();
-        resume.is_some_and(|resume| resume.kill_unused) && !has_taken_a_turn()
+        let preset = self.activities.facts(id).preset();
+        let kills = preset.and_then(|preset| preset.resume.as_ref().map(|r| r.kill_unused));
+        let took_a_turn = || self.processes.get(id).is_some_and(|process| process.took_a_turn());
+        kills == Some(true) && !took_a_turn()
     }
 
-    /// Looks for the conversation of an agent whose CLI tells it by the files that it has open.
-    pub(crate) fn look_for_conversation(&self, live: &Live) {
-        if let Some(told) = self.open_conversation(live) {
-            self.note_conversation(&live.id, told, true);
-            self.note_spoken(&live.id);
-        }
+    /// Looks for the conversation of an agent whose CLI tells it by the files that it has open; `true` if
+    /// there is one. Off this thread: there may be many files.
+    pub(crate) async fn look_for_conversation(&self, live: &Live) -> Result<bool, Elapsed> {
+        let Some((init, files)) = self.where_to_look(live) else { return Ok(false) };
+        let look = tokio::task::spawn_blocking(move || open_conversation(init, &files));
+        let found = tokio::time::timeout(LOOK_PATIENCE, look).await?;
+        Ok(self.note_found(live, found.ok().flatten()))
     }
 
-    fn open_conversation(&self, live: &Live) -> Option<String> {
+    /// The same on this thread, for those that may wait.
+    pub(crate) fn look_for_conversation_here(&self, live: &Live) {
+        let look = self.where_to_look(live);
+        self.note_found(live, look.and_then(|(init, files)| open_conversation(init, &files)));
+    }
+
+    fn where_to_look(&self, live: &Live) -> Option<(i32, ToldByFiles)> {
         if live.watch().borrow().is_over() {
             return None;
         }
         let preset = self.activities.facts(&live.id).preset()?;
-        let files = preset.resume.as_ref()?.told_by_files.as_ref()?;
-        open_conversation(live.init()?, files)
+        let files = preset.resume.as_ref()?.told_by_files.clone()?;
+        Some((live.init()?, files))
+    }
+
+    fn note_found(&self, live: &Live, found: Option<String>) -> bool {
+        let Some(told) = found else { return false };
+        self.activities.facts(&live.id).note_told_by_files();
+        self.note_conversation(&live.id, told, true);
+        self.note_spoken(&live.id);
+        true
     }
 
     /// Notes under which id the conversation can be taken up again; one that `goes_on` has turns already.
@@ -361,11 +395,15 @@ impl Host {
 
     /// An agent took a turn: there is a conversation to take up again.
     pub(crate) fn note_spoken(&self, id: &ProcessId) {
-        let known = self.processes.get(id).and_then(|process| process.agent);
-        if known.is_some_and(|agent| !agent.spoken) {
+        let is_news = |process: Process| {
+            let took_one = process.took_a_turn();
+            process.agent.is_some_and(|agent| !agent.spoken || !took_one)
+        };
+        if self.processes.get(id).is_some_and(is_news) {
             self.processes.note(id, |process| {
                 if let Some(agent) = &mut process.agent {
                     agent.spoken = true;
+                    agent.turn_in_run = Some(process.runs);
                 }
             });
         }
