@@ -23,6 +23,7 @@ mod shapes;
 mod six;
 mod starts;
 mod team;
+mod tool_search;
 mod truth;
 
 /// The table of truth for one CLI.
