@@ -1,11 +1,14 @@
 //! Agents: started from presets with an identity and patterm's tools, and taken up again.
 
 use std::fs::DirBuilder;
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
+use tokio::time::error::Elapsed;
 
 use crate::delivery::{NewDelivery, Source};
 use crate::host::Host;
@@ -13,8 +16,8 @@ use crate::identity::hand_over;
 use crate::open_files::open_conversation;
 use crate::plane::Live;
 use crate::presets::{
-    Catalogue, IDENTITY_FILE, Known, Launch, Opening, Preset, Surroundings, find_program,
-    write_back,
+    Catalogue, IDENTITY_FILE, Known, Launch, LaunchError, Opening, Preset, Surroundings,
+    ToldByFiles, find_program, write_back,
 };
 use crate::process::{AgentEntry, Kind, Process, ProcessId, Recipe};
 use crate::state;
@@ -26,6 +29,10 @@ const ASKED_ABOUT: [&str; 2] = ["spawn_process", "send_input"];
 
 /// The preset for agents of which nothing more is known.
 const GENERIC: &str = "generic";
+
+/// How long a look for a conversation in open files may take. It takes milliseconds; a disk that does not
+/// answer must not keep an agent from being stopped.
+const LOOK_PATIENCE: Duration = Duration::from_secs(2);
 
 /// An agent to be.
 #[derive(Debug)]
@@ -76,6 +83,7 @@ impl Host {
             told: false,
             spoken: false,
             anew: false,
+            turn_in_run: None,
         };
         let process =
             self.processes.add_with(&label, Kind::Agent, new.parent_id.clone(), |entry| {
@@ -187,9 +195,10 @@ impl Host {
         let process = self.update(&process.id, |entry| {
             // One that somebody else has started meanwhile has a conversation.
             if let Some(agent) = entry.agent.as_mut().filter(|_| !entry.status.is_alive()) {
-                let preset = std::mem::take(&mut agent.preset);
-                let anew = agent.spoken;
-                *agent = AgentEntry { preset, conversation, told: false, spoken: false, anew };
+                // What an earlier restart lost stays lost, though nothing was said since.
+                agent.anew |= agent.spoken;
+                agent.conversation = conversation;
+                (agent.told, agent.spoken) = (false, false);
             }
         })?;
         let before = self.deliveries.first_prompt_not_taken(&process.id);
@@ -240,18 +249,8 @@ impl Host {
         let folder = self.agent_folder(&process.id);
         let make = || DirBuilder::new().recursive(true).mode(0o700).create(&folder);
         make().map_err(state::failed("make", &folder))?;
-        let approved: Vec<&str> =
-            self.tools.names().filter(|name| !ASKED_ABOUT.contains(name)).collect();
-        let around = Surroundings {
-            patterm: &self.program,
-            socket: &self.socket,
-            project_key: self.project.key(),
-            folder: &folder,
-            approved: &approved,
-            conversation: process.agent.as_ref().map_or("", |agent| &agent.conversation),
-            environment: &self.environment,
-        };
-        let launch = Launch::new(preset, program, around, opening)
+        let launch = self
+            .launch_of(process, preset, program, opening)
             .map_err(|e| ToolError::new(ErrorKind::Unavailable, e.to_string()))?;
         for (path, text) in &launch.files {
             state::write_whole(path, text.as_bytes()).map_err(state::failed("write", path))?;
@@ -269,11 +268,47 @@ impl Host {
         Ok(launch)
     }
 
+    /// How an agent is started, and with which files.
+    fn launch_of(
+        &self,
+        process: &Process,
+        preset: &Preset,
+        program: &Path,
+        opening: Opening<'_>,
+    ) -> Result<Launch, LaunchError> {
+        let approved: Vec<&str> =
+            self.tools.names().filter(|name| !ASKED_ABOUT.contains(name)).collect();
+        let around = Surroundings {
+            patterm: &self.program,
+            socket: &self.socket,
+            project_key: self.project.key(),
+            folder: &self.agent_folder(&process.id),
+            approved: &approved,
+            conversation: process.agent.as_ref().map_or("", |agent| &agent.conversation),
+            environment: &self.environment,
+        };
+        Launch::new(preset, program, around, opening)
+    }
+
+    /// Moves what an agent's CLI wrote into a home of its own to the user's.
+    fn write_back(&self, id: &ProcessId) -> io::Result<()> {
+        let process = self.processes.get(id);
+        let preset = process.as_ref().and_then(|process| self.preset_of(process));
+        // Where the program is does not matter here; it may be gone.
+        let launch = process.zip(preset).and_then(|(process, preset)| {
+            self.launch_of(&process, &preset, Path::new(&preset.program), Opening::Again).ok()
+        });
+        match launch.and_then(|launch| launch.overlay) {
+            Some(overlay) => overlay.write_back(),
+            None => write_back(&self.agent_folder(id), None),
+        }
+    }
+
     /// Takes away what an agent had of its own, but for what its CLI wrote and cannot be moved to the
     /// user's folder.
     pub(crate) fn forget_agent(&self, id: &ProcessId) {
         let folder = self.agent_folder(id);
-        match write_back(&folder) {
+        match self.write_back(id) {
             Ok(()) => drop(std::fs::remove_dir_all(folder)),
             Err(error) => tracing::warn!(
                 %id, %error, folder = %folder.display(),
@@ -297,46 +332,74 @@ impl Host {
         }
     }
 
-    /// A call of an agent's CLI may tell the id of its conversation in its metadata.
-    pub(crate) fn hear_call(&self, id: &ProcessId, meta: impl Fn(&str) -> Option<String>) {
-        let preset = self.activities.facts(id).preset();
+    /// A call of an agent's CLI may tell the id of its conversation in its metadata. A helper inside of
+    /// the CLI calls in the name of its own one: where files tell the conversation, they are right.
+    pub(crate) fn hear_call(
+        self: &Arc<Self>,
+        id: &ProcessId,
+        meta: impl Fn(&str) -> Option<String>,
+    ) {
+        let facts = self.activities.facts(id);
+        let preset = facts.preset();
         let resume = preset.as_ref().and_then(|preset| preset.resume.as_ref());
         let member = resume.and_then(|resume| resume.told_by_calls.as_ref());
         let Some(told) = member.and_then(|member| meta(member)) else { return };
         let known = self.processes.get(id).and_then(|process| process.agent);
-        if known.is_some_and(|agent| agent.told && agent.conversation == told) {
+        let is_known = known.is_some_and(|agent| agent.told && agent.conversation == told);
+        if is_known || facts.told_by_files() {
             return;
         }
-        // A helper inside of the CLI calls in the name of its own conversation.
-        if self.live(id).and_then(|live| self.open_conversation(&live)).is_none() {
-            self.note_conversation(id, told, true);
-        }
+        let (host, id) = (self.clone(), id.clone());
+        tokio::spawn(async move {
+            let found = match host.live(&id) {
+                Some(live) => host.look_for_conversation(&live).await,
+                None => Ok(false),
+            };
+            if found.is_ok_and(|found| !found) {
+                host.note_conversation(&id, told, true);
+            }
+        });
     }
 
     /// Whether a process must be killed where others are asked to end: an agent that would delete its
-    /// conversation.
+    /// conversation. The server that started it may have been another one.
     pub(crate) fn must_be_killed(&self, id: &ProcessId) -> bool {
-        let facts = self.activities.facts(id);
-        let resume = facts.preset().and_then(|preset| preset.resume.clone());
-        let has_taken_a_turn = || !facts.taken().is_empty() || facts.worked().is_some();
-        resume.is_some_and(|resume| resume.kill_unused) && !has_taken_a_turn()
+        let preset = self.activities.facts(id).preset();
+        let kills = preset.and_then(|preset| preset.resume.as_ref().map(|r| r.kill_unused));
+        let took_a_turn = || self.processes.get(id).is_some_and(|process| process.took_a_turn());
+        kills == Some(true) && !took_a_turn()
     }
 
-    /// Looks for the conversation of an agent whose CLI tells it by the files that it has open.
-    pub(crate) fn look_for_conversation(&self, live: &Live) {
-        if let Some(told) = self.open_conversation(live) {
-            self.note_conversation(&live.id, told, true);
-            self.note_spoken(&live.id);
-        }
+    /// Looks for the conversation of an agent whose CLI tells it by the files that it has open; `true` if
+    /// there is one. Off this thread: there may be many files.
+    pub(crate) async fn look_for_conversation(&self, live: &Live) -> Result<bool, Elapsed> {
+        let Some((init, files)) = self.where_to_look(live) else { return Ok(false) };
+        let look = tokio::task::spawn_blocking(move || open_conversation(init, &files));
+        let found = tokio::time::timeout(LOOK_PATIENCE, look).await?;
+        Ok(self.note_found(live, found.ok().flatten()))
     }
 
-    fn open_conversation(&self, live: &Live) -> Option<String> {
+    /// The same on this thread, for those that may wait.
+    pub(crate) fn look_for_conversation_here(&self, live: &Live) {
+        let look = self.where_to_look(live);
+        self.note_found(live, look.and_then(|(init, files)| open_conversation(init, &files)));
+    }
+
+    fn where_to_look(&self, live: &Live) -> Option<(i32, ToldByFiles)> {
         if live.watch().borrow().is_over() {
             return None;
         }
         let preset = self.activities.facts(&live.id).preset()?;
-        let files = preset.resume.as_ref()?.told_by_files.as_ref()?;
-        open_conversation(live.init()?, files)
+        let files = preset.resume.as_ref()?.told_by_files.clone()?;
+        Some((live.init()?, files))
+    }
+
+    fn note_found(&self, live: &Live, found: Option<String>) -> bool {
+        let Some(told) = found else { return false };
+        self.activities.facts(&live.id).note_told_by_files();
+        self.note_conversation(&live.id, told, true);
+        self.note_spoken(&live.id);
+        true
     }
 
     /// Notes under which id the conversation can be taken up again; one that `goes_on` has turns already.
@@ -358,11 +421,15 @@ impl Host {
 
     /// An agent took a turn: there is a conversation to take up again.
     pub(crate) fn note_spoken(&self, id: &ProcessId) {
-        let known = self.processes.get(id).and_then(|process| process.agent);
-        if known.is_some_and(|agent| !agent.spoken) {
+        let is_news = |process: Process| {
+            let took_one = process.took_a_turn();
+            process.agent.is_some_and(|agent| !agent.spoken || !took_one)
+        };
+        if self.processes.get(id).is_some_and(is_news) {
             self.processes.note(id, |process| {
                 if let Some(agent) = &mut process.agent {
                     agent.spoken = true;
+                    agent.turn_in_run = Some(process.runs);
                 }
             });
         }

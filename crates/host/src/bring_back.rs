@@ -28,7 +28,7 @@ impl Host {
             .map(|(_, live)| live.id.clone())
             .collect();
         for (_, live) in self.lives() {
-            self.look_for_conversation(&live);
+            self.look_for_conversation_here(&live);
         }
         let now = now_ms();
         self.processes.note_each(|process| {

@@ -102,9 +102,11 @@ impl Host {
             running => running?,
         };
         live.stopping.store(true, Ordering::Release);
-        self.look_for_conversation(&live);
+        let _ = self.look_for_conversation(&live).await;
         let signal = if self.must_be_killed(&live.id) { Signal::KILL.as_raw() } else { signal };
-        if let Some(pane) = &live.pane {
+        // It may have ended by itself during that look.
+        let is_gone = live.watch().borrow().empty;
+        if let Some(pane) = live.pane.as_ref().filter(|_| !is_gone) {
             pane.stop(signal, GRACE).map_err(|e| unreachable_init(process, e))?;
         }
         // Not before what it started is gone as well: that has the rest of the grace time.

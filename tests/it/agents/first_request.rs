@@ -30,7 +30,7 @@ fn ours(turn: &Turn) -> (Vec<String>, u64) {
 }
 
 /// The first request has the tools that agents need in every turn, and where the CLI defers the others,
-/// its search finds them.
+/// its search gives them by their names; `tool_search.rs` searches by words.
 pub(super) fn tools(cli: Cli) {
     let registry = Registry::standard();
     let mut bench = Bench::new(cli);

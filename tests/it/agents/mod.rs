@@ -5,6 +5,7 @@ mod bad_input;
 mod bench;
 mod cli;
 mod dialog_races;
+mod endings;
 pub(crate) mod fake;
 mod first_letters;
 mod first_request;
@@ -22,6 +23,7 @@ mod shapes;
 mod six;
 mod starts;
 mod team;
+mod tool_search;
 mod truth;
 
 /// The table of truth for one CLI.

@@ -70,6 +70,8 @@ struct Inner {
     rests: bool,
     /// Its CLI has asked for patterm's tools.
     has_tools: bool,
+    /// The files that its CLI has open have told its conversation.
+    told_by_files: bool,
 }
 
 /// What is known of one process beside its screen.
@@ -184,6 +186,16 @@ impl Facts {
         if tokio::time::timeout(TOOLS_PATIENCE, has_tools).await.is_ok() {
             tokio::time::sleep(TOOLS_SETTLE).await;
         }
+    }
+
+    /// The files that its CLI has open have told its conversation.
+    pub(crate) fn note_told_by_files(&self) {
+        self.lock().told_by_files = true;
+    }
+
+    /// Whether they have, in its present life.
+    pub(crate) fn told_by_files(&self) -> bool {
+        self.lock().told_by_files
     }
 
     /// Something that its observer looks at beside the screen has changed.

@@ -231,7 +231,7 @@ impl Observer {
     }
 
     /// Looks for the conversation of a CLI that tells it by files: when its state changes, and from time
-    /// to time while it works. Off this thread: there may be many files.
+    /// to time while it works.
     fn look_up(&mut self, preset: &Preset, state: State, now: Instant) {
         let is_told = preset.resume.as_ref().is_some_and(|resume| resume.told_by_files.is_some());
         let is_due = self.looked_up.is_none_or(|(at, before)| {
@@ -240,7 +240,7 @@ impl Observer {
         if is_told && is_due {
             self.looked_up = Some((now, state));
             let (host, live) = (self.host.clone(), self.live.clone());
-            tokio::task::spawn_blocking(move || host.look_for_conversation(&live));
+            tokio::spawn(async move { host.look_for_conversation(&live).await });
         }
     }
 

@@ -10,6 +10,7 @@ use super::catalogue::BUILT_IN_FILES;
 use super::overlay::{Shown, merged};
 use super::preset::Preset;
 use super::template::{UnknownValue, Values, render};
+use super::write_back::HOME;
 
 /// How a conversation begins.
 #[derive(Debug, Clone, Copy)]
@@ -124,7 +125,7 @@ impl Launch {
                 let home = homes.iter().find_map(|name| around.environment.get(*name));
                 let home = Path::new(home.map_or("/", String::as_str));
                 let shown = Shown::new(overlay, &json, home, around.folder)?;
-                env.insert(overlay.variable.clone(), path(&around.folder.join("home")));
+                env.insert(overlay.variable.clone(), path(&around.folder.join(HOME)));
                 Some(shown)
             }
             None => None,

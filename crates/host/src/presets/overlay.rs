@@ -1,5 +1,6 @@
 //! A home for a CLI that takes its settings from nowhere else: it shows the user's own files, and
-//! one of them with more in it. The user's file stays as it is.
+//! one of them with more in it. What is added is never in the user's file; what the CLI itself changes is
+//! (`write_back.rs`).
 
 use std::fs::DirBuilder;
 use std::io;
@@ -9,7 +10,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::preset::Overlay;
-use super::write_back::{self, Note};
+use super::settings_text::without_comments;
+use super::write_back::{self, HOME, Note};
 use crate::state::write_whole;
 
 /// What is made of an overlay: whose files, where they are shown, and what is added.
@@ -40,7 +42,7 @@ impl Shown {
     ) -> Result<Self, serde_json::Error> {
         Ok(Self {
             source: home.join(&overlay.of),
-            folder: folder.join("home").join(&overlay.of),
+            folder: folder.join(HOME).join(&overlay.of),
             agent: folder.to_owned(),
             file: overlay.file.clone(),
             more: serde_json::from_str(more)?,
@@ -51,8 +53,7 @@ impl Shown {
 
     /// Makes the folder anew. What the CLI wrote into it before goes to the user's folder first.
     pub(crate) fn make(&self) -> io::Result<()> {
-        write_back::write_back(&self.agent)?;
-        write_back::write_back_without_note(&self.source, &self.folder, &self.file)?;
+        self.write_back()?;
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         self.show_beside()?;
         let mut names = Vec::new();
@@ -78,14 +79,22 @@ impl Shown {
             .unwrap_or_else(|_| Value::Object(serde_json::Map::new()));
         add(&mut settings, &self.more);
         write_whole(&self.folder.join(&self.file), settings.to_string().as_bytes())?;
-        let note = Note {
+        self.note(settings).write(&self.agent)
+    }
+
+    /// Moves what the CLI wrote into its home to the user's.
+    pub(crate) fn write_back(&self) -> io::Result<()> {
+        write_back::write_back(&self.agent, Some(&self.note(Value::Null)))
+    }
+
+    fn note(&self, given: Value) -> Note {
+        Note {
             source: self.source.clone(),
             folder: self.folder.clone(),
             file: self.file.clone(),
             more: self.more.clone(),
-            given: settings,
-        };
-        note.write(&self.agent)
+            given,
+        }
     }
 
     /// Shows what the CLI reads in the user's home beside its own folder.
@@ -94,12 +103,6 @@ impl Shown {
         let Some((theirs, own)) = homes else { return Ok(()) };
         for name in &self.beside {
             let (theirs, own) = (theirs.join(name), own.join(name));
-            match std::fs::symlink_metadata(&own) {
-                Ok(meta) if meta.is_symlink() => std::fs::remove_file(&own)?,
-                // The CLI made it: it stays.
-                Ok(_) => continue,
-                Err(_) => {}
-            }
             if theirs.exists() {
                 symlink(theirs, own)?;
             }
@@ -129,34 +132,6 @@ fn add(to: &mut Value, more: &Value) {
         (Value::Array(to), Value::Array(more)) => to.extend(more.iter().cloned()),
         (to, more) => *to = more.clone(),
     }
-}
-
-/// JSON as people write settings: with comments, which are cut out.
-pub(super) fn without_comments(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    let mut in_string = false;
-    while let Some(letter) = rest.chars().next() {
-        let taken = match (in_string, letter) {
-            (true, '\\') => rest.chars().take(2).map(char::len_utf8).sum(),
-            (_, '"') => {
-                in_string = !in_string;
-                1
-            }
-            (false, '/') if rest.starts_with("//") => {
-                rest = &rest[rest.find('\n').unwrap_or(rest.len())..];
-                continue;
-            }
-            (false, '/') if rest.starts_with("/*") => {
-                rest = rest.find("*/").map_or("", |end| &rest[end + 2..]);
-                continue;
-            }
-            _ => letter.len_utf8(),
-        };
-        out.push_str(&rest[..taken]);
-        rest = &rest[taken..];
-    }
-    out
 }
 
 #[cfg(test)]

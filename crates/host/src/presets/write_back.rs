@@ -12,7 +12,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::settings_text::{changed, without_comments};
 use crate::state::write_whole;
+
+/// The folder in an agent's folder that its CLI takes for the user's home.
+pub(super) const HOME: &str = "home";
 
 /// The file in an agent's folder that says what its overlay shows.
 const NOTE: &str = "overlay.json";
@@ -25,7 +29,7 @@ const DEEPEST: usize = 16;
 
 /// What an overlay shows, and what its settings file said when it was made.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Note {
+pub(crate) struct Note {
     /// The user's folder.
     pub(super) source: PathBuf,
     /// The folder that shows it.
@@ -41,33 +45,77 @@ impl Note {
         write_whole(&agent.join(NOTE), &serde_json::to_vec(self)?)
     }
 
-    fn read(agent: &Path) -> Option<(Self, SystemTime)> {
+    /// The note of an agent's overlay and when it was written; `None` if there is none.
+    fn read(agent: &Path) -> io::Result<Option<(Self, SystemTime)>> {
         let path = agent.join(NOTE);
-        let at = fs::metadata(&path).and_then(|meta| meta.modified()).ok()?;
-        Some((serde_json::from_slice(&fs::read(path).ok()?).ok()?, at))
+        let failed = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
+        let text = match fs::read(&path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            text => text.map_err(failed)?,
+        };
+        let damaged = |e| failed(io::Error::new(io::ErrorKind::InvalidData, e));
+        let note = serde_json::from_slice(&text).map_err(|e| damaged(format!("no note: {e}")))?;
+        let at = fs::metadata(&path).and_then(|meta| meta.modified()).map_err(failed)?;
+        Ok(Some((note, at)))
     }
 }
 
-/// Moves what a CLI wrote into the overlay in this agent's folder to the user's. Where that fails, the
-/// overlay keeps it.
-pub(crate) fn write_back(agent: &Path) -> io::Result<()> {
-    let Some((note, made)) = Note::read(agent) else { return Ok(()) };
-    let file = note.folder.join(&note.file);
-    if let Ok(text) = fs::read_to_string(&file) {
-        take_settings(&note, &text)?;
-        fs::remove_file(&file)?;
+/// Moves what a CLI wrote into the home in this agent's folder to the user's. `shown` is what the preset
+/// shows there, for a home whose note is missing, as 0.1.0 wrote none, or damaged. Where that fails, or
+/// nothing says whose files they are, they stay there, and the error says why.
+pub(crate) fn write_back(agent: &Path, shown: Option<&Note>) -> io::Result<()> {
+    let why = match Note::read(agent) {
+        Ok(Some((note, made))) => {
+            take_settings(&note)?;
+            return merge_home(agent, &note, made);
+        }
+        Ok(None) => io::Error::other("nothing says where it belongs"),
+        Err(e) if e.kind() == io::ErrorKind::InvalidData => e,
+        Err(e) => return Err(e),
+    };
+    match shown {
+        Some(note) => {
+            keep_settings(note)?;
+            // Nothing says what the user has changed since: what is there is taken for changed.
+            merge_home(agent, note, UNIX_EPOCH)
+        }
+        None if holds_files(&agent.join(HOME))? => Err(why),
+        None => Ok(()),
     }
-    merge(&note.folder, &note.source, made, 0)
 }
 
-/// The same for an overlay that a version made which wrote no note.
-pub(super) fn write_back_without_note(source: &Path, folder: &Path, file: &str) -> io::Result<()> {
-    match fs::remove_file(folder.join(file)) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-        _ => {}
+/// Whether there is anything in a folder but folders and links.
+fn holds_files(folder: &Path) -> io::Result<bool> {
+    let entries = match fs::read_dir(folder) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if !kind.is_symlink() && (!kind.is_dir() || holds_files(&entry.path())?) {
+            return Ok(true);
+        }
     }
-    // Nothing says what the user has changed since: what is there is taken for changed.
-    merge(folder, source, UNIX_EPOCH, 0)
+    Ok(false)
+}
+
+/// Moves all in an agent's home to the user's: what its CLI wrote into the folder that the overlay shows,
+/// and beside it.
+fn merge_home(agent: &Path, note: &Note, made: SystemTime) -> io::Result<()> {
+    merge(&note.folder, &note.source, made, 0)?;
+    let home = agent.join(HOME);
+    let Ok(below) = note.folder.strip_prefix(&home) else { return Ok(()) };
+    // Empty ones show nothing that the user must have too.
+    for folder in note.folder.ancestors().take_while(|folder| *folder != home) {
+        if fs::remove_dir(folder).is_err() {
+            break;
+        }
+    }
+    match note.source.ancestors().nth(below.components().count()) {
+        Some(theirs) if note.source.ends_with(below) => merge(&home, theirs, made, 0),
+        _ => Ok(()),
+    }
 }
 
 /// Moves what stands in a folder of the overlay into the folder that it shows. Links to the user's
@@ -157,25 +205,96 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What the CLI changed in its settings is changed in the user's. Those with comments, which would be
-/// lost, stay as they are, and what the CLI wrote is put beside them.
-fn take_settings(note: &Note, text: &str) -> io::Result<()> {
-    let now = serde_json::from_str(&super::overlay::without_comments(text));
-    if now.as_ref().is_ok_and(|now| *now == note.given) {
-        return Ok(());
+/// What the CLI changed in its settings is changed in the user's, and nothing else is. If those cannot be
+/// read, what the CLI wrote is put beside them.
+fn take_settings(note: &Note) -> io::Result<()> {
+    let file = note.folder.join(&note.file);
+    let Some(text) = read(&file)? else { return Ok(()) };
+    let now = parsed(&text);
+    if now.as_ref() != Some(&note.given) {
+        let path = note.source.join(&note.file);
+        let own = read(&path)?.unwrap_or_else(|| "{}\n".into());
+        let wanted = now.zip(parsed(&own)).map(|(now, mut settings)| {
+            change(&mut settings, &note.given, &now, &note.more);
+            settings
+        });
+        match wanted.and_then(|wanted| changed(&own, &wanted)) {
+            Some(new) if new == own => {}
+            Some(new) => rewrite(&path, &new)?,
+            None => keep(&path, &text)?,
+        }
     }
+    fs::remove_file(&file)
+}
+
+/// Where nothing says what the settings were when the overlay was made, what the CLI wrote into them is put
+/// beside the user's, if that says anything else than those do.
+fn keep_settings(note: &Note) -> io::Result<()> {
+    let file = note.folder.join(&note.file);
+    let Some(text) = read(&file)? else { return Ok(()) };
     let path = note.source.join(&note.file);
-    let own = match fs::read_to_string(&path) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => "{}".into(),
-        own => own?,
+    let own = read(&path)?.as_deref().and_then(parsed);
+    if !parsed(&text).is_some_and(|now| is_said(&now, own.as_ref(), Some(&note.more))) {
+        keep(&path, &text)?;
+    }
+    fs::remove_file(&file)
+}
+
+/// Whether all of a value is in one of these.
+fn is_said(value: &Value, own: Option<&Value>, more: Option<&Value>) -> bool {
+    let sources = [own, more];
+    let equals = |source: &Option<&Value>| *source == Some(value);
+    sources.iter().any(equals)
+        || match value {
+            Value::Object(members) => members.iter().all(|(name, one)| {
+                let [own, more] = sources.map(|source| source.and_then(|source| source.get(name)));
+                is_said(one, own, more)
+            }),
+            Value::Array(list) => list.iter().all(|one| {
+                sources
+                    .into_iter()
+                    .flatten()
+                    .any(|source| source.as_array().is_some_and(|source| source.contains(one)))
+            }),
+            _ => false,
+        }
+}
+
+/// A text that may not be there.
+fn read(path: &Path) -> io::Result<Option<String>> {
+    match fs::read_to_string(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        text => text.map(Some),
+    }
+}
+
+fn parsed(text: &str) -> Option<Value> {
+    serde_json::from_str(&without_comments(text)).ok()
+}
+
+/// Puts a text beside a file.
+fn keep(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    write_whole(&kept(path), text.as_bytes())
+}
+
+/// Writes a user's file, where a link leads if it is one, and lets those read it who could.
+fn rewrite(path: &Path, text: &str) -> io::Result<()> {
+    let there = match fs::canonicalize(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+        there => Some(there?),
     };
-    DirBuilder::new().recursive(true).mode(0o700).create(&note.source)?;
-    let (Ok(now), Ok(mut settings)) = (now, serde_json::from_str::<Value>(&own)) else {
-        return write_whole(&kept(&path), text.as_bytes());
+    let Some(there) = there else {
+        if let Some(folder) = path.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        }
+        return write_whole(path, text.as_bytes());
     };
-    change(&mut settings, &note.given, &now, &note.more);
-    let text = serde_json::to_string_pretty(&settings)? + "\n";
-    write_whole(&path, text.as_bytes())
+    let mode = fs::metadata(&there)?.permissions();
+    write_whole(&there, text.as_bytes())?;
+    fs::set_permissions(&there, mode)
 }
 
 /// Makes the changes between two values in a third one; what was `more` in them is not taken along.
@@ -222,6 +341,7 @@ fn without(value: &Value, more: &Value) -> Value {
 mod tests {
     use super::*;
     use serde_json::json;
+    use std::os::unix::fs::PermissionsExt;
 
     fn note(dir: &Path) -> Note {
         Note {
@@ -266,14 +386,15 @@ mod tests {
         write(note.source.join("login"), "token");
         symlink(note.source.join("login"), note.folder.join("login")).unwrap();
         write(note.folder.join("new"), "new");
-        write_back(&dir.path().join("agent")).unwrap();
+        write_back(&dir.path().join("agent"), None).unwrap();
         let read = |name: &str| fs::read_to_string(note.source.join(name)).unwrap();
         assert_eq!(read("tmp/one/chat"), "conversation");
         assert_eq!(read("tmp/two/chat"), "another");
         assert_eq!(read("tmp/one/log"), "outside, later");
         assert_eq!(read("projects.json"), "{\"p\": 1}");
         assert_eq!((read("login").as_str(), read("new").as_str()), ("token", "new"));
-        assert_eq!(fs::read_dir(&note.folder).unwrap().count(), 0, "nothing is left behind");
+        let home = dir.path().join("agent/home");
+        assert_eq!(fs::read_dir(&home).unwrap().count(), 0, "nothing is left behind");
         let aside = fs::read_dir(note.source.join("tmp/one")).unwrap().flatten();
         let aside: Vec<_> =
             aside.filter(|e| e.file_name().to_string_lossy().contains(KEPT)).collect();
@@ -292,7 +413,7 @@ mod tests {
         let now = json!({"theme": "b", "allowed": ["own", "p", "q"], "seen": {"x": true},
             "servers": {"own": 1, "patterm": 2}});
         fs::write(note.folder.join("settings.json"), format!("// own\n{now}")).unwrap();
-        write_back(&dir.path().join("agent")).unwrap();
+        write_back(&dir.path().join("agent"), None).unwrap();
         let text = fs::read_to_string(note.source.join("settings.json")).unwrap();
         let wanted = json!({"theme": "b", "allowed": ["own", "q"], "servers": {"own": 1},
             "later": 1, "seen": {"x": true}});
@@ -300,18 +421,124 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_the_cli_left_alone_or_that_have_comments_stay_as_they_are() {
+    fn settings_keep_their_order_their_comments_and_their_place() {
         let dir = tempfile::tempdir().unwrap();
         let note = begin(dir.path());
-        let own = "{ // mine\n\"theme\": \"a\"}";
-        fs::write(note.source.join("settings.json"), own).unwrap();
-        let check = |now: &Value, kept: usize| {
+        let dotfile = dir.path().join("dotfiles/cli.json");
+        fs::create_dir_all(dotfile.parent().unwrap()).unwrap();
+        let own = "{ // mine\n    \"zoom\": 1.0,\n    \"theme\": \"a\", \"list\": [1,2]\n}\n";
+        fs::write(&dotfile, own).unwrap();
+        let mode = fs::Permissions::from_mode(0o644);
+        fs::set_permissions(&dotfile, mode.clone()).unwrap();
+        let link = note.source.join("settings.json");
+        symlink(&dotfile, &link).unwrap();
+        let now_says = |now: &Value| {
+            fs::create_dir_all(&note.folder).unwrap();
             fs::write(note.folder.join("settings.json"), now.to_string()).unwrap();
-            write_back(&dir.path().join("agent")).unwrap();
+            write_back(&dir.path().join("agent"), None).unwrap();
+            assert!(link.is_symlink());
+            assert_eq!(fs::read_dir(&note.source).unwrap().count(), 1, "nothing is beside it");
+            fs::read_to_string(&dotfile).unwrap()
+        };
+        assert_eq!(now_says(&note.given), own);
+        let mut changed = note.given.clone();
+        changed["theme"] = "b".into();
+        changed["added"] = true.into();
+        let new = own.replace("\"a\"", "\"b\"").replace("2]", "2],\n    \"added\": true");
+        assert_eq!(now_says(&changed), new);
+        assert_eq!(fs::metadata(&dotfile).unwrap().permissions().mode() & 0o777, mode.mode());
+    }
+
+    #[test]
+    fn settings_that_cannot_be_read_stay_as_they_are_and_the_clis_are_put_beside_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let note = begin(dir.path());
+        let own = "{ \"theme\": ";
+        fs::write(note.source.join("settings.json"), own).unwrap();
+        fs::write(note.folder.join("settings.json"), "{\"theme\": \"b\"}").unwrap();
+        write_back(&dir.path().join("agent"), None).unwrap();
+        assert_eq!(fs::read_to_string(note.source.join("settings.json")).unwrap(), own);
+        assert_eq!(kept_beside(&note.source), ["{\"theme\": \"b\"}"]);
+    }
+
+    /// What was put aside in a folder.
+    fn kept_beside(folder: &Path) -> Vec<String> {
+        let names = fs::read_dir(folder).unwrap().flatten();
+        let kept = names.filter(|entry| entry.file_name().to_string_lossy().contains(KEPT));
+        kept.map(|entry| fs::read_to_string(entry.path()).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_home_whose_note_cannot_be_read_is_lost_only_where_nothing_was_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let note = begin(dir.path());
+        let agent = dir.path().join("agent");
+        let told = agent.join(NOTE);
+        fs::write(note.folder.join("chat"), "said").unwrap();
+        for damaged in ["", "{\"source\": 1}"] {
+            fs::write(&told, damaged).unwrap();
+            let error = write_back(&agent, None).unwrap_err().to_string();
+            assert!(error.contains(NOTE), "{error}");
+        }
+        fs::remove_file(&told).unwrap();
+        fs::create_dir(&told).unwrap();
+        // It cannot be read at all: what it says may be needed.
+        write_back(&agent, None).unwrap_err();
+        write_back(&agent, Some(&note)).unwrap_err();
+        fs::remove_dir(&told).unwrap();
+        write_back(&agent, None).unwrap_err();
+        assert_eq!(fs::read_to_string(note.folder.join("chat")).unwrap(), "said");
+        // The preset says where it belongs.
+        fs::write(&told, "{").unwrap();
+        write_back(&agent, Some(&note)).unwrap();
+        assert_eq!(fs::read_to_string(note.source.join("chat")).unwrap(), "said");
+        fs::remove_file(&told).unwrap();
+        fs::create_dir_all(&note.folder).unwrap();
+        symlink(note.source.join("chat"), note.folder.join("chat")).unwrap();
+        write_back(&agent, None).unwrap();
+        write_back(&dir.path().join("no overlay"), None).unwrap();
+    }
+
+    #[test]
+    fn without_a_note_only_settings_that_say_something_else_are_put_beside_the_users() {
+        let dir = tempfile::tempdir().unwrap();
+        let note = begin(dir.path());
+        let agent = dir.path().join("agent");
+        fs::remove_file(agent.join(NOTE)).unwrap();
+        let own = json!({"theme": "a", "allowed": ["own"], "servers": {"own": 1}}).to_string();
+        fs::write(note.source.join("settings.json"), &own).unwrap();
+        let check = |now: &Value, kept: usize| {
+            fs::create_dir_all(&note.folder).unwrap();
+            fs::write(note.folder.join("settings.json"), now.to_string()).unwrap();
+            write_back(&agent, Some(&note)).unwrap();
             assert_eq!(fs::read_to_string(note.source.join("settings.json")).unwrap(), own);
-            assert_eq!(fs::read_dir(&note.source).unwrap().count(), 1 + kept);
+            assert_eq!(kept_beside(&note.source).len(), kept, "{now}");
         };
         check(&note.given, 0);
-        check(&json!({"theme": "b"}), 1);
+        // An older version added less.
+        check(&json!({"theme": "a", "allowed": ["own"], "servers": {"patterm": 2}}), 0);
+        let mut changed = note.given.clone();
+        changed["theme"] = "b".into();
+        check(&changed, 1);
+    }
+
+    #[test]
+    fn what_a_cli_wrote_beside_its_folder_goes_to_the_users_home() {
+        let dir = tempfile::tempdir().unwrap();
+        let note = begin(dir.path());
+        let (home, theirs) = (dir.path().join("agent/home"), dir.path().join("user"));
+        fs::create_dir_all(home.join(".agents/skills/new")).unwrap();
+        fs::write(home.join(".agents/skills/new/text"), "made").unwrap();
+        fs::write(theirs.join(".env"), "A=1").unwrap();
+        symlink(theirs.join(".env"), home.join(".env")).unwrap();
+        fs::write(home.join(".other"), "too").unwrap();
+        // The user has removed it meanwhile; there is nothing in it to keep.
+        fs::remove_dir(&note.source).unwrap();
+        write_back(&dir.path().join("agent"), None).unwrap();
+        let read = |name: &str| fs::read_to_string(theirs.join(name)).unwrap();
+        assert_eq!(read(".agents/skills/new/text"), "made");
+        assert_eq!((read(".env").as_str(), read(".other").as_str()), ("A=1", "too"));
+        assert!(!note.source.exists());
+        assert_eq!(fs::read_dir(&home).unwrap().count(), 0);
     }
 }

@@ -132,6 +132,9 @@ pub struct AgentEntry {
     /// Its present life began without the conversation that it had before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub anew: bool,
+    /// The last of its runs in which it took a turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_in_run: Option<u64>,
 }
 
 /// What is assumed of entries that were written before it was noted.
@@ -269,6 +272,11 @@ impl Process {
     /// The name of its present pane at the keeper.
     pub fn pane(&self) -> String {
         format!("{}.{}", self.id, self.runs)
+    }
+
+    /// Whether it is an agent that took a turn in its present or last run.
+    pub(crate) fn took_a_turn(&self) -> bool {
+        self.agent.as_ref().is_some_and(|agent| agent.turn_in_run == Some(self.runs))
     }
 
     /// Whether a person is to decide if it is brought back.

@@ -277,7 +277,14 @@ fn a_timer_whose_agent_was_restarted_without_its_conversation_says_so() {
         world.set("any", idle(Mode::Any, &[2]));
         world.host.processes.note(&ProcessId::new(2), |process| {
             let (preset, conversation) = ("codex".to_owned(), "new".to_owned());
-            let agent = AgentEntry { preset, conversation, told: false, spoken: false, anew: true };
+            let agent = AgentEntry {
+                preset,
+                conversation,
+                told: false,
+                spoken: false,
+                anew: true,
+                turn_in_run: None,
+            };
             (process.agent, process.started_at) = (Some(agent), Some(u64::MAX));
         });
         world.stands(2, State::Idle, true);
