@@ -48,6 +48,7 @@ pub(super) fn usage(cli: Cli) {
         assert_eq!(done.state, "delivered", "{done:?}\n{}", bench.story());
         bench.until_said(&format!("[external] {message}"));
         bench.until_state(&id, "idle");
+        no_call(&mut bench, &id);
         bench.desk.wait(&cat, &body.replace('.', "\\."));
         shown = match until.is_empty() {
             true => "no end shown".to_owned(),
@@ -57,4 +58,59 @@ pub(super) fn usage(cli: Cli) {
     let found =
         format!("{times} of {times} limited ({shown}), no idle timer fired, next turn works");
     row(cli, "usage limits", &found);
+}
+
+#[test]
+fn claude_is_limited_while_it_tries_again_at_a_limit_and_the_call_for_a_person_goes() {
+    // It names what it waits for at its third try.
+    retried(CLAUDE, "mock: limit rate 3 4");
+}
+
+#[test]
+fn codex_is_limited_while_it_tries_again_at_a_limit_and_the_call_for_a_person_goes() {
+    retried(CODEX, "mock: limit rate 6 1");
+}
+
+#[test]
+fn opencode_is_limited_while_it_tries_again_at_a_limit_and_the_call_for_a_person_goes() {
+    retried(OPENCODE, "mock: limit usage 8 2");
+}
+
+/// A limit at which it tries again by itself, within its turn. Gemini shows nothing of that.
+fn retried(cli: Cli, limit: &str) {
+    let mut bench = Bench::new(cli);
+    let id = bench.spawn_ready();
+    let times = if long() { 5 } else { 1 };
+    for time in 0..times {
+        let message = format!("{limit} ;; say better now\nnumber {time}");
+        bench.send(&id, &message);
+        let activity = bench.until_state(&id, "limited");
+        assert_eq!(activity["limited_until"].is_string(), cli == OPENCODE, "{activity}");
+        bench.until_said(&format!("[external] {message}"));
+        bench.until_state(&id, "idle");
+        no_call(&mut bench, &id);
+    }
+    row(cli, "limits it waits for itself", &format!("{times} of {times} limited, then idle"));
+}
+
+#[test]
+fn a_limit_is_over_when_the_time_has_passed_at_which_it_was_to_end() {
+    let mut bench = Bench::new(CLAUDE);
+    let id = bench.spawn_ready();
+    let cat = bench.desk.run(&["cat"]);
+    bench.send(&id, "mock: limit usage 12");
+    bench.until_state(&id, "limited");
+    let timer = json!({"watched": [id], "body": "it rests.", "owner_process_id": cat});
+    bench.desk.ok("timer_fire_when_idle_any", timer);
+    bench.desk.wait(&cat, "it rests\\.");
+    let activity = bench.activity(&id);
+    let reason = activity["reason"].as_str().unwrap();
+    assert!(reason.starts_with("its limit was to end at "), "{activity}");
+    no_call(&mut bench, &id);
+}
+
+/// A limit that is over calls no person any more.
+fn no_call(bench: &mut Bench, id: &str) {
+    let attention = bench.desk.status(id)["attention"].take();
+    assert!(attention.is_null(), "{attention}\n{}", bench.story());
 }

@@ -64,6 +64,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) hook: Option<(&'a HookWord, Duration)>,
     /// How long rules have held that must hold for some time; `None` where they count at once.
     pub(crate) held: Option<&'a Held>,
+    /// The time has passed at which the limit that is told of was to end: it counts no more.
+    pub(crate) past_limit: bool,
 }
 
 /// How long rules have held, by their names.
@@ -83,7 +85,14 @@ pub(crate) fn holding<'a>(
 impl<'a> Evidence<'a> {
     /// A screen at this moment, of which nothing else is known.
     fn of(glimpse: &'a Glimpse) -> Self {
-        Self { glimpse, quiet: Duration::ZERO, printed: false, hook: None, held: None }
+        Self {
+            glimpse,
+            quiet: Duration::ZERO,
+            printed: false,
+            hook: None,
+            held: None,
+            past_limit: false,
+        }
     }
 }
 
@@ -92,7 +101,11 @@ impl<'a> Evidence<'a> {
 pub(crate) fn seen(preset: &Preset, evidence: Evidence<'_>) -> Option<Verdict> {
     let report = reported(&evidence.glimpse.report);
     let by_rules = |tier: fn(&Rule) -> bool| {
-        strongest(preset, |rule| tier(rule) && !(rule.is_by_title() && report.is_some()), evidence)
+        let counts = |rule: &Rule| {
+            !(rule.is_by_title() && report.is_some())
+                && !(rule.state == State::Limited && evidence.past_limit)
+        };
+        strongest(preset, |rule| tier(rule) && counts(rule), evidence)
     };
     let asked = by_rules(|rule| matches!(rule.state, State::Limited | State::Blocked));
     let by_text = || by_rules(|rule| !rule.is_by_title());
@@ -124,21 +137,23 @@ pub(crate) fn asks_now(preset: &Preset, glimpse: &Glimpse) -> Option<Verdict> {
     strongest(preset, rule, evidence).or_else(|| report.clone().filter(blocked))
 }
 
+/// A field of what a program says of its own state.
+fn field<'a>(report: &'a str, name: &str) -> Option<&'a str> {
+    let mut fields = report.split(':').filter_map(|field| field.split_once('='));
+    fields.find(|(key, _)| *key == name).map(|(_, value)| value)
+}
+
 /// What a program says of its own state (OSC 7501).
 pub(crate) fn reported(report: &str) -> Option<Verdict> {
-    let field = |name: &str| {
-        let mut fields = report.split(':').filter_map(|field| field.split_once('='));
-        fields.find(|(key, _)| *key == name).map(|(_, value)| value)
-    };
-    let state = match field("state")? {
+    let state = match field(report, "state")? {
         "working" => State::Working,
         "blocked" => State::Blocked,
         "idle" | "done" | "error" => State::Idle,
         _ => return None,
     };
-    let failed = if field("state") == Some("error") { FAILED } else { "" };
+    let failed = if field(report, "state") == Some("error") { FAILED } else { "" };
     let plain: Vec<_> = report.split(':').filter(|field| !field.starts_with("msg=")).collect();
-    let words = field("msg").and_then(report_words).map(|words| format!(" ({words})"));
+    let words = field(report, "msg").and_then(report_words).map(|words| format!(" ({words})"));
     let words = words.unwrap_or_default();
     Some(Verdict::new(state, format!("{failed}it reports `{}`{words}", plain.join(":"))))
 }
@@ -188,19 +203,25 @@ pub(crate) fn agent(preset: &Preset, evidence: Evidence<'_>, steady: Duration) -
     let Some((hook, age)) = evidence.hook else {
         return seen.or_else(|| quiet(preset, evidence)).unwrap_or_else(nothing);
     };
-    let failed = preset.hooks.get(&hook.event).is_some_and(|hook| hook.failed);
-    let failed = if failed { FAILED } else { "" };
-    let word = || match &hook.limit {
-        Some(limit) => {
-            Verdict::limited(format!("hook {}: {}", hook.event, limit.text), limit.until.clone())
+    let known = preset.hooks.get(&hook.event);
+    let failed = if known.is_some_and(|known| known.failed) { FAILED } else { "" };
+    let limit = hook.limit.as_ref().filter(|_| !evidence.past_limit);
+    let state = match (limit, known.and_then(|known| known.state)) {
+        (None, Some(state)) if hook.limit.is_some() => state,
+        _ => hook.state,
+    };
+    let word = || match (limit, known.and_then(|known| known.says.as_ref())) {
+        (Some(limit), _) => {
+            Verdict::limited(format!("it says {}", quoted(&limit.text)), limit.until.clone())
         }
-        None => Verdict::new(hook.state, format!("{failed}hook {}", hook.event)),
+        (None, Some(says)) => Verdict::new(state, format!("{failed}{says} (hook {})", hook.event)),
+        (None, None) => Verdict::new(state, format!("{failed}hook {}", hook.event)),
     };
     let Some(seen) = seen else { return word() };
     let contradicted = age.min(steady) >= hook.patience();
     let reports_work =
         || reported(&evidence.glimpse.report).is_some_and(|report| report.state == State::Working);
-    match (hook.state, seen.state) {
+    match (state, seen.state) {
         // A screen at a limit looks like one at rest, or like one at work that tries again later.
         (State::Limited, State::Working) if contradicted && reports_work() => seen,
         (State::Limited, _) => word(),
@@ -228,16 +249,89 @@ fn quiet(preset: &Preset, evidence: Evidence<'_>) -> Option<Verdict> {
     evidence.printed.then(|| Verdict::new(State::Working, "it prints"))
 }
 
-/// A row without its padding.
-fn plain(row: &str) -> String {
-    row.split_whitespace().collect::<Vec<_>>().join(" ")
+/// Text without padding and line ends. An address that goes on in the next row is put together again.
+fn plain(text: &str) -> String {
+    let mut joined = String::new();
+    for row in text.lines() {
+        let cut = joined.rsplit(' ').next().is_some_and(|word| {
+            word.contains("://") && word.ends_with(['/', '-', '_', '=', '&', '?'])
+        });
+        for (number, word) in row.split_whitespace().enumerate() {
+            if !joined.is_empty() && !(cut && number == 0) {
+                joined.push(' ');
+            }
+            joined.push_str(word);
+        }
+    }
+    joined
+}
+
+/// Characters of one quotation in a reason: a question, or a line or two.
+const QUOTE_CHARS: usize = 160;
+
+/// The lowest rows in which a dialog has what it asks.
+const QUOTE_ROWS: usize = 24;
+
+/// A text of the screen as a reason shows it: one line, and not a long one.
+fn quoted(text: &str) -> String {
+    let text = plain(text);
+    match text.char_indices().nth(QUOTE_CHARS) {
+        Some((end, _)) => format!("`{}…`", &text[..end]),
+        None => format!("`{text}`"),
+    }
+}
+
+/// Rows of one hint that a narrow pane breaks: the longest of claude's takes three in 45 columns.
+const WRAPPED_ROWS: usize = 3;
+
+/// The lowest row that matches, or the rows that do when they are joined to one.
+fn lowest_match(rule: &Rule, bottom: &regex::Regex, rows: &[String]) -> Option<String> {
+    let alone = || rows.iter().find(|row| bottom.is_match(row)).cloned();
+    let joined = |count: usize| {
+        let joined = |rows: &[String]| {
+            let (first, more) = rows.split_last()?;
+            let more = more.iter().rev().map(|row| row.trim());
+            Some([first.trim_end()].into_iter().chain(more).collect::<Vec<_>>().join(" "))
+        };
+        rows.windows(count).filter_map(joined).find(|text| bottom.is_match(text))
+    };
+    let wrapped = || (2..=WRAPPED_ROWS).filter(|_| rule.wraps).find_map(joined);
+    alone().or_else(wrapped)
+}
+
+/// What a rule quotes of rows, each quotation once.
+fn quotations(rule: &Rule, text: &str) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for pattern in &rule.quotes {
+        let Some(found) = pattern.captures_iter(text).last() else { continue };
+        let Some(found) = found.name("quote").or_else(|| found.get(0)) else { continue };
+        let quotation = quoted(found.as_str());
+        if !all.contains(&quotation) {
+            all.push(quotation);
+        }
+    }
+    all
+}
+
+/// Whether a row says something, and is not only a line that is drawn.
+fn has_words(row: &str) -> bool {
+    row.chars().any(char::is_alphanumeric)
+}
+
+/// The lowest rows as lines, highest first, without the borders of a box around them.
+fn as_lines(rows: &[String]) -> String {
+    let border = ['│', '┃'];
+    let inner = |row: &String| {
+        let row = row.trim_end().trim_end_matches(border);
+        let bare = row.trim_start();
+        bare.strip_prefix(border).unwrap_or(row).trim_end().to_owned()
+    };
+    rows.iter().rev().map(inner).collect::<Vec<_>>().join("\n")
 }
 
 /// Whether a rule holds; the reason names it and shows what it matched.
 fn matched(name: &str, rule: &Rule, evidence: Evidence<'_>) -> Option<Verdict> {
     let glimpse = evidence.glimpse;
-    let mut shown = Vec::new();
-    let mut until = None;
     if rule.no_prompt && glimpse.composer.is_some() {
         return None;
     }
@@ -245,64 +339,84 @@ fn matched(name: &str, rule: &Rule, evidence: Evidence<'_>) -> Option<Verdict> {
     if !rule.for_ms.is_zero() && !evidence.held.is_none_or(held) {
         return None;
     }
-    if let Some(report) = &rule.report
-        && !report.is_match(&glimpse.report)
+    if rule.report.as_ref().is_some_and(|report| !report.is_match(&glimpse.report)) {
+        return None;
+    }
+    let rows = glimpse.bottom.get(..rule.rows).unwrap_or(&glimpse.bottom);
+    let lowest = glimpse.bottom.first();
+    if let Some(unless) = &rule.unless_lowest
+        && lowest.is_some_and(|row| unless.is_match(row))
     {
         return None;
     }
+    if let Some(unless) = &rule.unless
+        && rows.iter().any(|row| unless.is_match(row))
+    {
+        return None;
+    }
+    // What it depends on, and what of that a reason shows.
+    let (mut shown, mut holds, mut until) = (Vec::new(), false, None);
     if let Some(title) = &rule.title {
         if !title.is_match(&glimpse.title) {
             return None;
         }
-        shown.push(format!("title `{}`", plain(&glimpse.title)));
+        (shown, holds) = (vec![format!("title {}", quoted(&glimpse.title))], true);
     }
     if let Some(busy) = rule.progress {
         if glimpse.busy != Some(busy) {
             return None;
         }
         shown.push(format!("progress {}", if busy { "busy" } else { "off" }));
+        holds = true;
     }
-    if let Some(lowest) = &rule.lowest {
-        let row = glimpse.bottom.first().filter(|row| lowest.is_match(row))?;
+    if let Some(pattern) = &rule.lowest {
+        let row = lowest.filter(|row| pattern.is_match(row))?;
         // What a dialog asks says more than how it ends.
-        if rule.bottom.is_none() {
-            shown.push(format!("`{}`", plain(row)));
-        }
+        shown.extend(
+            Some(row).filter(|row| rule.bottom.is_none() && has_words(row)).map(|row| quoted(row)),
+        );
+        holds = true;
     }
-    if let Some(unless) = &rule.unless_lowest
-        && glimpse.bottom.first().is_some_and(|row| unless.is_match(row))
-    {
-        return None;
-    }
-    let rows = || glimpse.bottom.iter().take(rule.rows);
     if let Some(bottom) = &rule.bottom {
-        let row = rows().find(|row| bottom.is_match(row))?;
-        until = rule.until.as_ref().and_then(|until| rows().find_map(|row| named_end(until, row)));
-        shown.push(format!("`{}`", plain(row)));
+        shown.push(quoted(&lowest_match(rule, bottom, rows)?));
+        let named = |until| rows.iter().find_map(|row| named_end(until, row));
+        (holds, until) = (true, rule.until.as_ref().and_then(named));
     }
-    if let Some(unless) = &rule.unless
-        && rows().any(|row| unless.is_match(row))
-    {
-        return None;
-    }
+    let dialog = glimpse.bottom.get(..rule.rows.max(QUOTE_ROWS)).unwrap_or(&glimpse.bottom);
+    let mut looked_at = as_lines(dialog);
     if let Some(above) = &rule.above {
-        let text = said_above(rule, glimpse)?;
-        let found = above.find(&text)?;
-        until = rule.until.as_ref().and_then(|until| named_end(until, &text));
-        shown.push(format!("`{}`", plain(found.as_str())));
+        looked_at = said_above(rule, glimpse)?;
+        shown.push(quoted(above.find(&looked_at)?.as_str()));
+        (holds, until) = (true, rule.until.as_ref().and_then(|until| named_end(until, &looked_at)));
     }
-    if shown.is_empty() && (rule.no_prompt || rule.report.is_some()) {
-        shown.push(format!("`{}`", plain(glimpse.bottom.first()?)));
+    if !holds && (rule.no_prompt || rule.report.is_some()) {
+        shown.push(quoted(lowest?));
+        holds = true;
     }
-    if shown.is_empty() {
+    if !holds {
         return None;
     }
-    let says = rule.says.as_ref().map(|says| format!("{says}: ")).unwrap_or_default();
-    let reason = format!("{name}: {says}{}", shown.join(", "));
+    let asked =
+        Some(()).filter(|()| rule.state == State::Blocked).and_then(|()| asked(&glimpse.report));
+    let quotations = asked.map_or_else(|| quotations(rule, &looked_at), |asked| vec![asked]);
+    if !quotations.is_empty() {
+        shown = quotations;
+    }
+    let (says, shown) =
+        (rule.says.clone(), Some(shown.join(", ")).filter(|shown| !shown.is_empty()));
+    let words = says.into_iter().chain(shown).collect::<Vec<_>>().join(": ");
     Some(match rule.state {
-        State::Limited => Verdict::limited(reason, until),
-        state => Verdict::new(state, reason),
+        State::Limited if rule.says.is_some() => Verdict::limited(words, until),
+        State::Limited => Verdict::limited(format!("it says {words}"), until),
+        state if words.is_empty() => Verdict::new(state, name),
+        state => Verdict::new(state, format!("{name}: {words}")),
     })
+}
+
+/// What a program says that it asks, where its own report has words for it (OSC 7501).
+fn asked(report: &str) -> Option<String> {
+    let (state, words) = (field(report, "state")?, field(report, "msg").and_then(report_words)?);
+    (state == "blocked").then(|| format!("`{words}`"))
 }
 
 /// What stands above the prompt box since the last turn began.
@@ -352,7 +466,8 @@ mod tests {
             limit: None,
         });
         let hook = word.as_ref().zip(hook.map(|(_, age)| age));
-        let evidence = Evidence { glimpse, quiet: LONG, printed: true, hook, held: None };
+        let evidence =
+            Evidence { glimpse, quiet: LONG, printed: true, hook, held: None, past_limit: false };
         let verdict = agent(&claude(), evidence, steady);
         assert_eq!(verdict.state, expected, "{verdict:?}");
         assert!(!verdict.reason.is_empty());
@@ -394,7 +509,14 @@ mod tests {
             let event = "Stop, with work in the background".into();
             let word = HookWord { event, state: State::Working, background: true, limit: None };
             let hook = Some((&word, age));
-            let evidence = Evidence { glimpse, quiet: LONG, printed: true, hook, held: None };
+            let evidence = Evidence {
+                glimpse,
+                quiet: LONG,
+                printed: true,
+                hook,
+                held: None,
+                past_limit: false,
+            };
             agent(&claude(), evidence, age).state
         };
         assert_eq!(verdict(&runs, LONG), State::Working, "the report `done` is wrong about it");
@@ -424,8 +546,14 @@ mod tests {
         let told = |report: &str| {
             let glimpse = glimpse("", report, &[]);
             let hook = Some((&word, LONG));
-            let evidence =
-                Evidence { glimpse: &glimpse, quiet: LONG, printed: true, hook, held: None };
+            let evidence = Evidence {
+                glimpse: &glimpse,
+                quiet: LONG,
+                printed: true,
+                hook,
+                held: None,
+                past_limit: false,
+            };
             agent(&claude(), evidence, LONG)
         };
         let limited = told("state=error:app=claude-code");
@@ -435,6 +563,39 @@ mod tests {
         );
         assert!(limited.reason.contains("used up"), "{limited:?}");
         assert_eq!(told("state=working:app=claude-code").state, State::Working);
+    }
+
+    #[test]
+    fn a_limit_counts_no_more_when_it_was_to_end_by_now() {
+        let limit = LimitWord { text: "used up".into(), until: Some("3pm".into()) };
+        let word = |event: &str| HookWord {
+            event: event.into(),
+            state: State::Limited,
+            background: false,
+            limit: Some(limit.clone()),
+        };
+        let glimpse = glimpse("", "state=error:app=claude-code", &[]);
+        let state = |preset: &Preset, word: &HookWord, past_limit| {
+            let hook = Some((word, LONG));
+            let quiet = Evidence { quiet: LONG, printed: true, ..Evidence::of(&glimpse) };
+            agent(preset, Evidence { hook, past_limit, ..quiet }, LONG).state
+        };
+        let stopped = word("StopFailure");
+        assert_eq!(state(&claude(), &stopped, false), State::Limited);
+        assert_eq!(state(&claude(), &stopped, true), State::Idle);
+        // It waits within its turn, and tells itself when that goes on.
+        let opencode = Catalogue::read(None).presets.remove("opencode").unwrap().preset.unwrap();
+        assert_eq!(state(&opencode, &word("limited"), true), State::Limited);
+    }
+
+    #[test]
+    fn a_hint_that_a_narrow_pane_breaks_is_matched_and_other_rows_are_not_joined() {
+        let rows = ["  cancel", "  ←/→ to switch · ↓ to select · Esc to", "    1.  Add a rule"];
+        check(&glimpse("✳ x", "", &rows), None, LONG, State::Blocked);
+        let rows = ["  to cancel", "  Esc", "    1.  Add a rule"];
+        check(&glimpse("✳ x", "", &rows), None, LONG, State::Blocked);
+        let rows = ["  cancel", "  of something", "  Esc to"];
+        check(&glimpse("✳ x", "", &rows), None, LONG, State::Idle);
     }
 
     #[test]
@@ -485,12 +646,18 @@ mod tests {
                 limit: None,
             };
             let hook = Some((&word, SHORT));
-            let evidence =
-                Evidence { glimpse: &rest, quiet: LONG, printed: true, hook, held: None };
+            let evidence = Evidence {
+                glimpse: &rest,
+                quiet: LONG,
+                printed: true,
+                hook,
+                held: None,
+                past_limit: false,
+            };
             agent(&claude(), evidence, SHORT).reason
         };
         assert_eq!(reason("StopFailure"), "its last turn failed: hook StopFailure");
-        assert_eq!(reason("Stop"), "hook Stop");
+        assert_eq!(reason("Stop"), "its turn is over (hook Stop)");
         let failed = |report: &str| reported(report).unwrap().reason.starts_with(FAILED);
         assert!(failed("state=error:app=codex") && !failed("state=done:app=codex"));
     }
@@ -500,7 +667,14 @@ mod tests {
         let generic = Catalogue::read(None).presets.remove("generic").unwrap().preset.unwrap();
         let glimpse = glimpse("x", "", &["text"]);
         let state = |quiet, printed| {
-            let evidence = Evidence { glimpse: &glimpse, quiet, printed, hook: None, held: None };
+            let evidence = Evidence {
+                glimpse: &glimpse,
+                quiet,
+                printed,
+                hook: None,
+                held: None,
+                past_limit: false,
+            };
             agent(&generic, evidence, LONG).state
         };
         assert_eq!(state(SHORT, true), State::Working);

@@ -4,6 +4,7 @@ mod census;
 mod facts;
 mod glimpse;
 mod judge;
+mod limit_end;
 mod observer;
 mod program;
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, Local};
 use rustix::termios::tcgetpgrp;
 use tokio::time::Instant;
 
@@ -12,6 +13,7 @@ use super::census::Census;
 use super::facts::Facts;
 use super::glimpse::Glimpse;
 use super::judge::{self, Evidence};
+use super::limit_end::limit_end;
 use super::program::{self, Foreground, ProgramEvidence};
 use super::tracker::{Told, Tracker};
 use super::verdict::{State, Verdict};
@@ -34,6 +36,16 @@ const TICK: Duration = Duration::from_millis(10);
 
 /// The part of one CPU from which on a program counts as busy: an event loop that only waits uses less.
 const BUSY: f32 = 0.03;
+
+/// How often the clock is looked at while a limit stands: a machine that slept has not counted its time.
+const CLOCK_PAUSE: Duration = Duration::from_secs(60);
+
+/// After so much work a failure or a limit is over. An agent that tries again at a limit works for a moment
+/// each time.
+const OVER_AFTER: Duration = Duration::from_secs(5);
+
+/// How the words begin by which an agent at a limit calls a person.
+const AT_LIMIT: [&str; 2] = ["limited until ", "limited: "];
 
 /// Why an agent that shows its prompt counts as working all the same.
 const NOT_INSTRUCTED: &str = "its first instructions are not taken yet";
@@ -71,6 +83,14 @@ struct Observer {
     worked: bool,
     /// Whether it was last seen at a limit; `None` before the first look.
     limited: Option<bool>,
+    /// Since when it works without a pause.
+    working_since: Option<Instant>,
+    /// It was seen to work since a person was last called because of its state.
+    turned: bool,
+    /// Such a call may stand; an earlier server may have made it.
+    called: bool,
+    /// The words of its CLI for the end of a limit, and when that is.
+    limit_end: Option<(String, Option<DateTime<Local>>)>,
 }
 
 /// What the processes of a life were last seen to do.
@@ -125,6 +145,10 @@ pub(crate) async fn observe(host: Arc<Host>, live: Arc<Live>) {
         spoken: false,
         worked: false,
         limited: None,
+        working_since: None,
+        turned: false,
+        called: true,
+        limit_end: None,
     };
     observer.run(process.kind, preset).await;
 }
@@ -189,6 +213,7 @@ impl Observer {
             printed: self.printed.is_some(),
             hook: heard.as_ref().map(|heard| (&heard.word, now - heard.at)),
             held: Some(&held),
+            past_limit: false,
         };
         self.reports = glimpse.reports;
         if let Some((at, reports)) = self.submitted {
@@ -204,7 +229,11 @@ impl Observer {
             self.seen = seen.map(|state| (state, now));
         }
         let steady = self.seen.map_or(Duration::ZERO, |(_, since)| now - since);
-        let mut verdict = judge::agent(preset, evidence, steady);
+        let verdict = judge::agent(preset, evidence, steady);
+        let until_over = self.until_limit_ends(&verdict);
+        let over = until_over == Some(Duration::ZERO);
+        let mut verdict =
+            if over { past_limit(preset, evidence, steady, verdict) } else { verdict };
         self.facts.note(&glimpse, &verdict);
         self.note_failure(&verdict);
         self.look_up(preset, verdict.state, now);
@@ -225,7 +254,8 @@ impl Observer {
         let quiet = preset.input.quiet_ms.and_then(|quiet| quiet.checked_sub(evidence.quiet));
         let patience =
             evidence.hook.map(|(word, age)| word.patience().saturating_sub(age.min(steady)));
-        let waits = [quiet, patience, until_held];
+        let until_over = until_over.map(|left| left.min(CLOCK_PAUSE));
+        let waits = [quiet, patience, until_held, until_over];
         let waits = waits.into_iter().flatten().filter(|wait| !wait.is_zero()).min();
         self.conclude(verdict, waits)
     }
@@ -248,27 +278,77 @@ impl Observer {
     fn note_failure(&mut self, verdict: &Verdict) {
         let failed = verdict.state == State::Idle && verdict.reason.starts_with(judge::FAILED);
         if failed && std::mem::take(&mut self.worked) {
+            self.called = true;
             self.host.processes.note(&self.live.id, |process| {
                 let (reason, by) = (verdict.reason.clone(), process.id.to_string());
                 process.attention.get_or_insert(Attention { reason, by, at: now_ms() });
             });
         }
         self.worked |= verdict.state == State::Working;
+        self.note_over(verdict, failed);
         self.note_limit(verdict);
+    }
+
+    /// A call for a person because of a failure or a limit is taken back when that is over.
+    fn note_over(&mut self, verdict: &Verdict, failed: bool) {
+        let now = Instant::now();
+        let works = verdict.state == State::Working;
+        self.working_since = works.then(|| self.working_since.unwrap_or(now));
+        self.turned |= works;
+        let is_over = match verdict.state {
+            State::Working => self.working_since.is_some_and(|since| now - since >= OVER_AFTER),
+            // What an earlier server called for stands until a turn was seen.
+            State::Idle | State::Blocked => self.turned || self.limited == Some(true),
+            State::Limited | State::Unknown => false,
+        };
+        self.turned &= !failed;
+        if failed || !is_over {
+            return;
+        }
+        self.turned = works;
+        self.limited = Some(false);
+        if !std::mem::take(&mut self.called) {
+            return;
+        }
+        self.host.processes.note(&self.live.id, |process| {
+            let own = process.id.to_string();
+            process.attention.take_if(|call| {
+                let mut own_words = AT_LIMIT.into_iter().chain([judge::FAILED]);
+                call.by == own && own_words.any(|how| call.reason.starts_with(how))
+            });
+        });
+    }
+
+    /// How long it is until a limit ends, where its CLI says that in words that are understood.
+    fn until_limit_ends(&mut self, verdict: &Verdict) -> Option<Duration> {
+        let Some(words) = &verdict.limited_until else {
+            self.limit_end = None;
+            return None;
+        };
+        let now = Local::now();
+        if self.limit_end.as_ref().is_none_or(|(known, _)| known != words) {
+            self.limit_end = Some((words.clone(), limit_end(words, now)));
+        }
+        let end = self.limit_end.as_ref()?.1?;
+        Some((end - now).to_std().unwrap_or_default())
     }
 
     /// An agent that comes to a limit calls a person once, with words that say more than that its turn
     /// failed.
     fn note_limit(&mut self, verdict: &Verdict) {
         let limited = verdict.state == State::Limited;
-        // One that was at its limit when this server began has called already.
-        if self.limited.replace(limited) != Some(false) || !limited {
+        if !limited {
+            self.limited.get_or_insert(false);
             return;
         }
-        self.worked = false;
+        // One that was at its limit when this server began has called already.
+        if self.limited.replace(true) != Some(false) {
+            return;
+        }
+        (self.worked, self.turned, self.called) = (false, false, true);
         let reason = match &verdict.limited_until {
-            Some(until) => format!("limited until {until}: {}", verdict.reason),
-            None => format!("limited: {}", verdict.reason),
+            Some(until) => format!("{}{until}: {}", AT_LIMIT[0], verdict.reason),
+            None => format!("{}{}", AT_LIMIT[1], verdict.reason),
         };
         self.host.processes.note(&self.live.id, |process| {
             let by = process.id.to_string();
@@ -352,6 +432,24 @@ impl Observer {
             }
             _ => Foreground::Unknown,
         }
+    }
+}
+
+/// What an agent does whose limit was to end by now: what it says without that limit.
+fn past_limit(
+    preset: &Preset,
+    evidence: Evidence<'_>,
+    steady: Duration,
+    limited: Verdict,
+) -> Verdict {
+    let verdict = judge::agent(preset, Evidence { past_limit: true, ..evidence }, steady);
+    match (verdict.state, limited.limited_until.clone()) {
+        (State::Idle, Some(until)) => {
+            Verdict::new(State::Idle, format!("its limit was to end at {until}"))
+        }
+        // It waits within its turn, and tells when that goes on.
+        (State::Limited, until) => Verdict { limited_until: until, ..limited },
+        _ => verdict,
     }
 }
 

@@ -64,6 +64,80 @@ fn every_recorded_screen_is_read_as_it_was() {
     assert!(found == EXPECTED, "not in the table:\n{}", new.join("\n"));
 }
 
+/// What the reason of a dialog says, by sessions in the sizes in which it was recorded.
+const ASKED: [(&str, &[&str], &str, &[&str]); 9] = [
+    ("claude", &NARROW, "permission", &["approve Bash: npm test --workspace=packages/host"]),
+    ("claude", &NARROW, "question", &["answer: Which color do you like best?"]),
+    ("claude", &NARROW, "hooks", &["`Hooks`"]),
+    (
+        "codex",
+        &NARROW,
+        "permission",
+        &["`touch made`", "`Would you like to run the following command?`"],
+    ),
+    (
+        "gemini",
+        &NARROW,
+        "permission",
+        &["`Shell npm test --workspace=pack", "`Allow execution of [Shell]?`"],
+    ),
+    ("gemini", &NARROW, "theme", &["`Select Theme`"]),
+    ("opencode", &OLDER, "permission", &["`touch made`", "`Shell command`"]),
+    ("opencode", &OLDER, "question", &["?`"]),
+    ("opencode", &["80x24"], "menu-model", &["`Select model`"]),
+];
+const NARROW: [&str; 2] = ["60x30", "45x30"];
+const OLDER: [&str; 3] = ["120x40", "80x24", "40x24"];
+
+#[test]
+fn the_reason_of_a_dialog_says_what_is_asked_and_draws_no_border() {
+    let mut wrong = Vec::new();
+    for (cli, sizes, what, words) in ASKED {
+        for size in sizes {
+            let (screen, preset) = at_stop(&format!("{cli}-{size}"), what);
+            let verdict = seen_now(&preset, &Glimpse::of(&screen, Some(&preset))).unwrap();
+            let reason = verdict.reason;
+            let all = words.iter().all(|words| reason.contains(words));
+            if !all || reason.contains(['─', '│', '┃', '╰', '▀']) {
+                let rows = screen.rows().join("\n");
+                wrong.push(format!("{cli} {size} {what}: {reason}\n{rows}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The screen of a recorded session at one of its stops.
+fn at_stop(name: &str, what: &str) -> (Screen, Preset) {
+    let (cli, size) = name.split_once('-').unwrap();
+    let (columns, rows) = size.split_once('x').unwrap();
+    let bytes = std::fs::read(sessions().join(format!("{name}.bytes"))).unwrap();
+    let stops = std::fs::read_to_string(sessions().join(format!("{name}.txt"))).unwrap();
+    let stop = stops.lines().find(|stop| stop.split(' ').nth(1) == Some(what)).unwrap();
+    let to: usize = stop.split(' ').next().unwrap().parse().unwrap();
+    let mut screen = Screen::new(Size::new(rows.parse().unwrap(), columns.parse().unwrap()));
+    screen.feed(&bytes[..to]);
+    (screen, preset(cli))
+}
+
+#[test]
+fn a_limit_is_told_in_one_line_of_its_own_words() {
+    let reason = |name: &str, what: &str| {
+        let (screen, preset) = at_stop(name, what);
+        seen_now(&preset, &Glimpse::of(&screen, Some(&preset))).unwrap().reason
+    };
+    for size in ["120x40", "80x24", "40x24"] {
+        let codex = reason(&format!("codex-{size}"), "limit");
+        assert!(codex.starts_with("it says `You’ve hit your usage limit"), "{codex}");
+        assert!(!codex.contains(":// "), "{codex}");
+        let asks = reason(&format!("gemini-{size}"), "limit");
+        assert!(asks.starts_with("it asks whether to try again: `Usage limit reached"), "{asks}");
+        let stopped = reason(&format!("gemini-{size}"), "limit-stopped");
+        assert!(stopped.starts_with("it says `") && stopped.len() < 250, "{stopped}");
+        assert!(!stopped.contains(['▄', '✕']), "{stopped}");
+    }
+}
+
 /// One recorded session of a CLI, in a pane of a size that its name says, and its stops: where in it,
 /// what was to be seen there, and the state that follows from that.
 fn check_session(name: &str) -> Vec<String> {
@@ -111,7 +185,7 @@ fn quoted_screens_match_no_rule_and_dialogs_menus_and_limits_do_at_all_sizes() {
     let names = files
         .filter_map(|file| Some(file.file_name().to_str()?.strip_suffix(".bytes")?.to_owned()));
     let names: Vec<_> = names.collect();
-    assert_eq!(names.len(), 12, "four CLIs in three sizes: {names:?}");
+    assert_eq!(names.len(), 19, "four CLIs in several sizes: {names:?}");
     let wrong: Vec<_> = names.iter().flat_map(|name| check_session(name)).collect();
     assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n"));
 }

@@ -271,6 +271,9 @@ pub(crate) struct Rule {
     /// How many of the rows that are not blank count as the lowest.
     #[serde(default = "bottom_rows")]
     pub(crate) rows: usize,
+    /// What `bottom` looks for may be wrapped onto the next row: in a narrow pane the CLI breaks its hints.
+    #[serde(default)]
+    pub(crate) wraps: bool,
     /// And none of those rows matches this.
     #[serde(default, deserialize_with = "optional_pattern")]
     pub(crate) unless: Option<Regex>,
@@ -303,6 +306,11 @@ pub(crate) struct Rule {
     pub(crate) for_ms: Duration,
     /// What that means, in words that the reason shows.
     pub(crate) says: Option<String>,
+    /// What the reason quotes of the lowest rows, as lines without their borders, or of what stands
+    /// `above`: the lowest place that each pattern matches, or the group `quote` of it. Without a match, it
+    /// is the row that matched.
+    #[serde(default, deserialize_with = "patterns")]
+    pub(crate) quotes: Vec<Regex>,
     /// The program says by OSC 9;4 that it is busy, or that it is not.
     pub(crate) progress: Option<bool>,
 }
@@ -337,6 +345,8 @@ pub(crate) struct Limit {
 pub(crate) struct Hook {
     /// The state that follows.
     pub(crate) state: Option<State>,
+    /// What that means, in words that the reason shows.
+    pub(crate) says: Option<String>,
     /// The turn is over because it failed.
     #[serde(default)]
     pub(crate) failed: bool,
@@ -374,6 +384,11 @@ fn bottom_rows() -> usize {
 fn pattern<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Regex, D::Error> {
     let text = String::deserialize(deserializer)?;
     Regex::new(&text).map_err(serde::de::Error::custom)
+}
+
+fn patterns<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Regex>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    texts.iter().map(|text| Regex::new(text).map_err(serde::de::Error::custom)).collect()
 }
 
 fn pattern_with_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Regex, D::Error> {

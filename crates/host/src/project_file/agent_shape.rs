@@ -99,6 +99,8 @@ static BAR: Shape = Shape::Table(&[key(
     "How many of its lowest rows are no text.",
 )]);
 
+const PATTERNS: Shape = Shape::List { of: &Shape::Pattern, least: 0 };
+
 pub(super) const RULES: Shape = part(&ALL_RULES);
 
 static ALL_RULES: Shape = Shape::Named(&RULE);
@@ -110,6 +112,7 @@ static RULE_KEYS: Shape = Shape::Table(&[
     key("title", Shape::Pattern, "The title matches."),
     key("bottom", Shape::Pattern, "One of the lowest rows matches."),
     key("rows", Shape::Whole { least: 0, most: u16::MAX as i64 }, "How many rows are the lowest."),
+    key("wraps", Shape::Flag, "What `bottom` looks for may be wrapped onto the next row."),
     key("unless", Shape::Pattern, "And none of those rows matches this."),
     key("lowest", Shape::Pattern, "The lowest row that is not blank matches."),
     key("unless_lowest", Shape::Pattern, "And that row does not match this."),
@@ -120,6 +123,7 @@ static RULE_KEYS: Shape = Shape::Table(&[
     key("until", Shape::Pattern, "What says when a limit ends: the group `until`."),
     key("for_ms", MILLISECONDS, "How long it must have held."),
     key("says", Shape::Text, "What that means, in words."),
+    key("quotes", PATTERNS, "What the reason quotes of the screen: the group `quote` of each."),
     key("progress", Shape::Flag, "It says by OSC 9;4 that it is busy, or that it is not."),
 ]);
 
@@ -138,6 +142,7 @@ static LIMIT: Shape = Shape::Table(&[
 
 static HOOK_KEYS: Shape = Shape::Table(&[
     key("state", STATES, "The state that follows."),
+    key("says", Shape::Text, "What that means, in words."),
     key("failed", Shape::Flag, "The turn is over because it failed."),
     key("prompt", Shape::Text, "Where the text of a turn stands, as a JSON pointer."),
     key("conversation", Shape::Text, "Where the id of the conversation stands."),

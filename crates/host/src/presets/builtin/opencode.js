@@ -22,11 +22,11 @@ export const Patterm = async () => {
     else if (limits.size) tell("limited", { said: [...limits.values()].at(-1) });
     else tell(busy.size ? "works" : "rests", {});
   };
-  // A wait that is longer than this is no work; shorter ones it bridges by itself.
-  const LONG_WAIT_MS = 60_000;
+  // A first wait that is shorter than this is part of the work.
+  const SHORT_WAIT_MS = 5_000;
   const LIMIT = /limit|quota|credit|too many requests|429/i;
-  const limitOf = ({ type, message, next }) =>
-    type === "retry" && LIMIT.test(message) && next - Date.now() > LONG_WAIT_MS
+  const limitOf = ({ type, attempt, message, next }) =>
+    type === "retry" && LIMIT.test(message) && (attempt > 1 || next - Date.now() > SHORT_WAIT_MS)
       ? `${message}; it tries again at ${new Date(next).toISOString()}`
       : undefined;
   return {
@@ -38,13 +38,16 @@ export const Patterm = async () => {
       }
       if (type === "session.status") {
         const known = [busy.has(sessionID), limits.get(sessionID)];
-        const limit = status ? limitOf(status) : undefined;
         if (status?.type === "idle") busy.delete(sessionID);
         else busy.add(sessionID);
+        // Busy at a limit: it tries again, and what comes of that is not known yet.
+        const limit = status?.type === "busy" ? known[1] : limitOf(status ?? {});
         if (limit) limits.set(sessionID, limit);
         else limits.delete(sessionID);
         if (known[0] !== busy.has(sessionID) || known[1] !== limit) state();
       }
+      // Its model answers: the limit is over.
+      if (type === "message.part.updated" && limits.delete(sessionID ?? properties?.part?.sessionID)) state();
       if (type === "permission.asked" || type === "question.asked") {
         asked.add(id);
         state();
