@@ -5,6 +5,7 @@ mod bad_input;
 mod bench;
 mod cli;
 mod dialog_races;
+mod evidence;
 pub(crate) mod fake;
 mod first_letters;
 mod first_request;

@@ -124,6 +124,11 @@ pub(crate) fn asks_now(preset: &Preset, glimpse: &Glimpse) -> Option<Verdict> {
     strongest(preset, rule, evidence).or_else(|| report.clone().filter(blocked))
 }
 
+/// Whether a screen shows a turn that goes on, whatever hooks say of it.
+pub(crate) fn works_now(preset: &Preset, glimpse: &Glimpse) -> bool {
+    seen(preset, Evidence::of(glimpse)).is_some_and(|verdict| verdict.state == State::Working)
+}
+
 /// What a program says of its own state (OSC 7501).
 pub(crate) fn reported(report: &str) -> Option<Verdict> {
     let field = |name: &str| {
