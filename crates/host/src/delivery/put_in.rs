@@ -480,13 +480,12 @@ impl Target {
         let mut last = (None, Instant::now());
         let (mut has_held, mut visible) = (false, None);
         loop {
-            let woke = Instant::now();
             tokio::time::sleep(LOOK_PAUSE).await;
             self.alive()?;
             let glimpse = self.glimpse();
             has_held |= glimpse.composer.as_ref().is_some_and(|stands| !stands.is_empty());
             match glimpse.composer.is_some() && self.asks(&glimpse).is_none() {
-                true => visible = visible.or(Some(woke)),
+                true => visible = visible.or(Some(Instant::now())),
                 false => visible = None,
             }
             let is_asked = self.blocked(&glimpse).is_some()
