@@ -127,7 +127,7 @@ impl Host {
             let id = self.deliveries.hand_in(delivery)?;
             if by_argument {
                 // On its way before the program runs: never given a second time.
-                self.deliveries.begin(id)?;
+                self.deliveries.begin(id, false)?;
             }
         }
         let started = self.launch(&process, &launch.prompt_args).await;

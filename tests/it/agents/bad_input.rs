@@ -215,10 +215,12 @@ fn a_message_behind_another_is_answered_at_once_with_the_reason_of_the_queue() {
     assert_eq!(fake.send(&id, &work).state, "delivered");
     fake.until_state(&id, "working");
     let receipts = ["one", "two", "three"].map(|text| fake.send(&id, text));
-    for (receipt, words) in receipts.iter().zip(["", "another text", "2 other texts"]) {
+    for (receipt, words) in
+        receipts.iter().zip(["", "queued behind another text", "queued behind 2 other texts"])
+    {
         assert_eq!(receipt.state, "queued", "{receipt:?}");
         let evidence = &receipt.evidence;
-        assert!(evidence.starts_with(words) && evidence.contains("it works"), "{receipt:?}");
+        assert!(evidence.starts_with(words) && evidence.contains("it is working"), "{receipt:?}");
     }
     std::fs::write(fake.place.path("done"), "").unwrap();
     let expected = [work.as_str(), "one", "two", "three"].map(|text| format!("[external] {text}"));

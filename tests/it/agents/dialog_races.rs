@@ -1,12 +1,14 @@
 //! Messages at the moment at which a permission dialog appears: none is lost or doubled, and none
-//! answers the dialog.
+//! answers the dialog. claude and codex get them while they work, so that a text is put in as the dialog
+//! appears. opencode and gemini get messages only when they are idle: with these the test shows that every
+//! message waits for the end of the turn, whatever the moment.
 
 use std::time::Duration;
 
 use serde_json::json;
 
 use super::bench::Bench;
-use super::cli::Cli;
+use super::cli::{Cli, GEMINI, OPENCODE};
 use super::report::row;
 use crate::processes::desk::{Desk, long};
 use crate::support::Chance;
@@ -25,7 +27,7 @@ pub(super) fn races(cli: Cli) {
     let file = bench.place.path("project/made");
     let mut chance = Chance::new(14);
     let trials = if long() { 20 } else { 3 };
-    let mut before = 0;
+    let (mut before, mut at_gate) = (0, 0);
     for trial in 0..trials {
         let call = cli.ask.strip_prefix("mock: ").unwrap();
         let ask = format!("mock: wait {BEFORE_THE_CALL} ;; {call}\ntrial {trial}");
@@ -45,6 +47,11 @@ pub(super) fn races(cli: Cli) {
         assert!(!file.exists(), "the tool was not approved\n{}", bench.story());
         let number = answer["message_id"].as_u64().unwrap();
         before += usize::from(answer["receipt"]["state"] == "delivered");
+        let evidence = answer["receipt"]["evidence"].as_str().unwrap();
+        let is_typed = ["it was pasted", "it stands", "it is being put in", "Enter was pressed"]
+            .iter()
+            .any(|begin| evidence.starts_with(begin));
+        at_gate += usize::from(answer["receipt"]["state"] == "queued" && !is_typed);
         bench.key(&id, cli.yes);
         bench.until("the tool ran", |_| file.exists().then_some(()).ok_or(String::new()));
         let done = bench.until_done(number);
@@ -56,6 +63,12 @@ pub(super) fn races(cli: Cli) {
         std::fs::remove_file(&file).unwrap();
     }
     assert_eq!(bench.arrived().len(), 1 + 2 * trials, "{}", bench.story());
-    let found = format!("{trials} of {trials} once, {before} before the dialog; none approved");
+    if [GEMINI, OPENCODE].contains(&cli) {
+        assert_eq!(at_gate, trials, "none is put in while it works");
+    }
+    let found = format!(
+        "{trials} of {trials} once, {before} before the dialog, {at_gate} waited before they were typed; \
+         none approved"
+    );
     row(cli, "around a permission dialog", &found);
 }

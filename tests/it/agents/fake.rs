@@ -39,6 +39,16 @@ args = ["--late"]
 like = "fake"
 args = ["--interrupts"]
 
+[agents.keeps]
+like = "fake"
+args = ["--keeps"]
+
+[agents.tabbed]
+like = "fake"
+[agents.tabbed.input]
+submit_while_working = "tab"
+hold_ms = 6000
+
 [agents.hooked]
 like = "fake"
 [agents.hooked.inject.env]

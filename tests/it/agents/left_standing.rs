@@ -51,7 +51,8 @@ fn what_is_taken_late_is_called_delivered_when_a_hook_tells_it() {
     let message = fake.send(&id, &text).message;
     fake.until_receipt(message, "stalled", "still stands in its prompt");
     std::fs::write(fake.place.path("go"), "").unwrap();
-    let receipt = fake.until_receipt(message, "delivered", "a hook of its CLI told the same text");
+    let receipt =
+        fake.until_receipt(message, "delivered", "a hook of its CLI reported the same text");
     assert!(receipt.evidence.contains("called stalled before"), "{receipt:?}");
     assert_eq!(attention(&mut fake, &id), None, "nothing is left to be done");
     assert_eq!(fake.turns(), [format!("[external] {text}")]);
@@ -72,7 +73,7 @@ fn what_is_taken_after_the_server_was_killed_is_called_delivered_by_the_next_one
     let next = fake.send(&id, "the next one").message;
     fake.until_receipt(next, "queued", &own);
     std::fs::write(fake.place.path("go"), "").unwrap();
-    fake.until_receipt(message, "delivered", "a hook of its CLI told the same text");
+    fake.until_receipt(message, "delivered", "a hook of its CLI reported the same text");
     fake.until_receipt(next, "delivered", "");
     assert_eq!(fake.turns(), [format!("[external] {text}"), "[external] the next one".into()]);
 }

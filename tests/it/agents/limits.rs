@@ -35,6 +35,13 @@ pub(super) fn usage(cli: Cli) {
         let wait = json!({"process_ids": [id], "timeout_seconds": 0.1});
         let waited = bench.desk.ok("wait_for_agents", wait);
         assert_eq!(waited["waiting_on"][0]["activity"]["state"], "limited", "{waited}");
+        let message = format!("mock: say better now\nnumber {time}");
+        // It waits within its turn, and takes messages only when it is idle.
+        let early = (cli == OPENCODE).then(|| bench.send(&id, &message));
+        if let Some(queued) = &early {
+            let waits = queued.evidence.starts_with("it is limited in the middle of a turn");
+            assert!(queued.state == "queued" && waits, "{queued:?}\n{}", bench.story());
+        }
         // It asks whether to try again, or it waits within its turn.
         match cli {
             GEMINI => bench.key(&id, "2"),
@@ -42,8 +49,7 @@ pub(super) fn usage(cli: Cli) {
             CLAUDE | CODEX => {}
             other => panic!("{other:?}"),
         }
-        let message = format!("mock: say better now\nnumber {time}");
-        let receipt = bench.send(&id, &message);
+        let receipt = early.unwrap_or_else(|| bench.send(&id, &message));
         let done = bench.until_done(receipt.message);
         assert_eq!(done.state, "delivered", "{done:?}\n{}", bench.story());
         bench.until_said(&format!("[external] {message}"));

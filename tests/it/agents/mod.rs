@@ -6,6 +6,7 @@ mod bench;
 mod cli;
 mod dialog_races;
 mod endings;
+mod evidence;
 pub(crate) mod fake;
 mod first_letters;
 mod first_request;

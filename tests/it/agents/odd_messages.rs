@@ -35,7 +35,10 @@ const COMPLETIONS: [&str; 20] = [
 ];
 
 /// Letters that are not seen, or not as they are.
-const LETTERS: [&str; 16] = [
+const LETTERS: [&str; 18] = [
+    // Some terminals and CLIs take these for narrower than others do.
+    "a family 👨‍👩‍👧‍👦",
+    "नमस्ते क्षि",
     "\ttabs\there and\t\tthere",
     "a line\u{2028}and another",
     "zero\u{200b}width and \u{feff}another",
@@ -89,7 +92,7 @@ fn messages_to_send() -> Vec<String> {
         texts[..count].iter().map(|text| (*text).to_owned()).collect()
     };
     let mut texts = own(&COMPLETIONS, 6);
-    texts.extend(own(&LETTERS, 3));
+    texts.extend(own(&LETTERS, 5));
     texts.extend(own(&PARTS, 1));
     if long() {
         texts.extend(SCREENS.map(screen));

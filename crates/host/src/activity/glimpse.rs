@@ -21,6 +21,10 @@ pub(crate) struct Glimpse {
     pub(crate) bottom: Vec<String>,
     /// What stands in the prompt box; `None` where no prompt box is seen.
     pub(crate) composer: Option<String>,
+    /// The cursor is where an empty prompt has it, on a blank. If nothing was typed, what stands behind it
+    /// is left of an earlier picture: a CLI that takes a letter for narrower than it is drawn does not
+    /// erase all of it (opencode with `👨‍👩‍👧‍👦`).
+    pub(crate) at_start: bool,
     /// How many of those rows belong to the prompt box or stand below it.
     pub(crate) live: usize,
     /// The program takes pastes as such.
@@ -47,6 +51,7 @@ impl Glimpse {
             busy: screen.progress().map(|progress| progress != Progress::Off),
             bottom,
             composer: composer.and_then(|composer| read(composer, screen)),
+            at_start: composer.is_some_and(|composer| is_at_start(composer, screen)),
             live,
             bracketed_paste: modes.bracketed_paste,
             alternate_screen: modes.alternate_screen,
@@ -73,6 +78,30 @@ fn read(composer: &Composer, screen: &Screen) -> Option<String> {
         Some(placeholder) if placeholder.is_match(&text) => Some(String::new()),
         _ => Some(text),
     }
+}
+
+/// Whether the cursor is at the beginning of the prompt, on a blank; only of a CLI with a cursor of the
+/// terminal's.
+fn is_at_start(composer: &Composer, screen: &Screen) -> bool {
+    let cursor = screen.cursor();
+    let rows = rows_of(composer, screen);
+    let Some(rows) = rows.filter(|rows| composer.has_cursor && rows.contains(&cursor.row)) else {
+        return false;
+    };
+    let behind_mark = |row: u16| {
+        let whole = screen.row(row);
+        let first = row == rows.start || composer.bar.is_some();
+        let before = if first { Some(&composer.begin) } else { composer.more.as_ref() };
+        let begin = before.and_then(|before| before.find(&whole)).map_or(0, |found| found.end());
+        // Marks are of narrow letters.
+        (whole[..begin].chars().count(), whole[begin..].to_owned())
+    };
+    let above_is_blank =
+        || (rows.start..cursor.row).all(|row| behind_mark(row).1.trim().is_empty());
+    let (column, text) = behind_mark(cursor.row);
+    usize::from(cursor.column) == column
+        && !text.starts_with(|c: char| !c.is_whitespace())
+        && above_is_blank()
 }
 
 /// The rows of the prompt box.
@@ -202,5 +231,31 @@ mod tests {
         gemini.push("▀▀▀▀");
         gemini.extend(footer);
         check("gemini", &gemini, Some("a draft\nof two"));
+    }
+
+    /// What opencode wrote, byte for byte: the text at the sixth column, fifteen blanks over it, and the
+    /// cursor back at the sixth column. The last letters stay.
+    #[test]
+    fn an_empty_prompt_in_which_old_letters_are_left_is_told_from_a_draft() {
+        let catalogue = Catalogue::read(None);
+        let preset = catalogue.presets["opencode"].preset.as_ref().unwrap();
+        let mut screen = Screen::new(Size::new(24, 80));
+        for row in 17..=20 {
+            screen.feed(format!("\x1b[{row};3H┃").as_bytes());
+        }
+        screen.feed("\x1b[21;3H╹▀▀▀▀▀▀▀▀▀▀".as_bytes());
+        let mut look = |written: &str| {
+            screen.feed(written.as_bytes());
+            let glimpse = Glimpse::of(&screen, Some(preset));
+            (glimpse.composer.unwrap().trim().to_owned(), glimpse.at_start)
+        };
+        assert!(look("\x1b[18;6H").0.is_empty());
+        let (stands, at_start) = look("\x1b[18;6H[external] 👨‍👩‍👧‍👦\x1b[18;25H");
+        assert!(stands.starts_with("[external]") && !at_start, "{stands}");
+        let (stands, at_start) = look("\x1b[18;6H               \x1b[18;6H");
+        assert!(!stands.is_empty() && at_start, "{stands}");
+        // A draft, with the cursor behind it and at its beginning.
+        assert!(!look("\x1b[18;6Hhello\x1b[18;11H").1);
+        assert!(!look("\x1b[18;6H").1);
     }
 }

@@ -143,6 +143,11 @@ fn field<'a>(report: &'a str, name: &str) -> Option<&'a str> {
     fields.find(|(key, _)| *key == name).map(|(_, value)| value)
 }
 
+/// Whether a screen shows a turn that goes on, whatever hooks say of it.
+pub(crate) fn works_now(preset: &Preset, glimpse: &Glimpse) -> bool {
+    seen(preset, Evidence::of(glimpse)).is_some_and(|verdict| verdict.state == State::Working)
+}
+
 /// What a program says of its own state (OSC 7501).
 pub(crate) fn reported(report: &str) -> Option<Verdict> {
     let state = match field(report, "state")? {

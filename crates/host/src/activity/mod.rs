@@ -20,7 +20,7 @@ use tokio::sync::watch;
 
 pub(crate) use facts::Facts;
 pub(crate) use glimpse::Glimpse;
-pub(crate) use judge::{FAILED, asks_now};
+pub(crate) use judge::{FAILED, asks_now, works_now};
 pub(crate) use observer::{awaits_instructions, ended, observe};
 pub(crate) use verdict::{Standing, State, Verdict};
 

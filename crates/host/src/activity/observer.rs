@@ -240,7 +240,7 @@ impl Observer {
         // Before its prompt was seen it is only starting. A CLI that tells its conversation by files may
         // show work beside its prompt while it starts: there the file says that there was a turn.
         let started = preset.composer.is_none() || self.facts.prompt_seen().is_some();
-        let by_file = preset.resume.as_ref().is_some_and(|resume| resume.told_by_files.is_some());
+        let by_file = preset.has_conversation_file();
         if verdict.state == State::Working && started && !by_file && !self.spoken {
             self.spoken = true;
             self.host.note_spoken(&self.live.id);
@@ -263,7 +263,7 @@ impl Observer {
     /// Looks for the conversation of a CLI that tells it by files: when its state changes, and from time
     /// to time while it works.
     fn look_up(&mut self, preset: &Preset, state: State, now: Instant) {
-        let is_told = preset.resume.as_ref().is_some_and(|resume| resume.told_by_files.is_some());
+        let is_told = preset.has_conversation_file();
         let is_due = self.looked_up.is_none_or(|(at, before)| {
             before != state || (state == State::Working && now - at >= CONVERSATION_PAUSE)
         });

@@ -14,6 +14,9 @@ use crate::process::{Attention, ProcessId};
 /// Lines of a conversation in which a text is looked for: several screens.
 const LINES: usize = 200;
 
+/// The same before a text is put in, so that a wider terminal later shows no older ones.
+const LINES_BEFORE: usize = 4 * LINES;
+
 impl Host {
     /// Looks after the texts that stalled for a process; `false` if there are none, or it ended.
     pub(super) fn look_after(self: &Arc<Self>, id: &ProcessId) -> bool {
@@ -94,17 +97,84 @@ impl Target {
         if self.host.deliveries.is_repeated(stalled) {
             return None;
         }
-        let turns = self.facts.taken();
-        if let Some(evidence) = turns.iter().find_map(|turn| told(turn, &stalled.text)) {
-            return Some(evidence);
-        }
-        let composer = self.preset.as_ref()?.composer.as_ref()?;
+        let turns = match stalled.begun_at {
+            Some(begun) => self.facts.taken_since(begun),
+            // An earlier server began it, before all that this one heard.
+            None => self.facts.taken(),
+        };
         // What stands in the prompt looks like what was said.
-        if glimpse.composer.as_deref() != Some("") {
-            return None;
-        }
-        let lines = self.live.last_lines(LINES);
-        is_said(lines.iter().map(String::as_str), composer, &stalled.text)
-            .then(|| "its screen shows the text among what was said to it".into())
+        let is_said = || glimpse.composer.as_deref() == Some("") && self.says(&stalled.text, LINES);
+        seen_late(stalled, &turns, is_said)
+    }
+
+    /// Whether the conversation has a text already, before it is put in.
+    pub(super) fn says_already(&self, text: &str) -> bool {
+        self.says(text, LINES_BEFORE)
+    }
+
+    /// Whether its screen shows that a text was taken which was put in under these circumstances.
+    pub(super) fn says_now(&self, begun: &Delivery) -> Option<String> {
+        seen_late(begun, &[], || self.says(&begun.text, LINES))
+    }
+
+    /// Whether the last lines of its conversation have a text among what was said to it.
+    fn says(&self, text: &str, lines: usize) -> bool {
+        let composer = self.preset.as_ref().and_then(|preset| preset.composer.as_ref());
+        composer.is_some_and(|composer| {
+            let lines = self.live.last_lines(lines);
+            is_said(lines.iter().map(String::as_str), composer, text)
+        })
+    }
+}
+
+/// What shows that a text was taken: a turn that a hook told of since it was begun, or the
+/// conversation, if that did not have the same text before.
+fn seen_late(
+    stalled: &Delivery,
+    turns_since: &[String],
+    is_said: impl FnOnce() -> bool,
+) -> Option<String> {
+    let told = turns_since.iter().find_map(|turn| told(turn, &stalled.text));
+    let shown = || {
+        let is_new = stalled.said_before == Some(false) && is_said();
+        is_new.then(|| "its screen shows the text among what was said to it".to_owned())
+    };
+    told.or_else(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::delivery::{NewDelivery, Source};
+    use crate::state::StateDir;
+
+    /// What shows that `continue` was taken, where its conversation shows that word now.
+    #[track_caller]
+    fn check(said_before: Option<bool>, turns_since: &[&str], expected: Option<&str>) {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::within(dir.path(), "k");
+        state.ensure().unwrap();
+        let deliveries = crate::delivery::Deliveries::load(&state).unwrap();
+        let new = NewDelivery {
+            to: ProcessId::new(1),
+            source: Source::Timer { timer_id: "t1".into() },
+            key: None,
+            text: "continue".into(),
+        };
+        let id = deliveries.hand_in(new).unwrap();
+        let stalled = Delivery { said_before, ..deliveries.get(id).unwrap() };
+        let turns: Vec<_> = turns_since.iter().map(|&turn| turn.to_owned()).collect();
+        let evidence = seen_late(&stalled, &turns, || true);
+        assert_eq!(evidence.is_some(), expected.is_some(), "{evidence:?}");
+        assert!(evidence.unwrap_or_default().contains(expected.unwrap_or_default()));
+    }
+
+    #[test]
+    fn what_was_said_before_a_text_was_begun_does_not_show_that_it_was_taken() {
+        check(Some(false), &[], Some("its screen shows"));
+        check(Some(true), &[], None);
+        check(None, &[], None);
+        check(Some(true), &["something else"], None);
+        check(Some(true), &["continue"], Some("a hook of its CLI reported the same text"));
     }
 }

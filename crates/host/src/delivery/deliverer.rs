@@ -12,18 +12,23 @@ use super::gate::{self, Before, Shut};
 use super::put_in::Outcome;
 use super::receipt::{Receipt, ReceiptState};
 use super::record::{Delivery, Stage};
-use crate::activity::{Facts, Glimpse, State, asks_now, awaits_instructions};
+use crate::activity::{Facts, Glimpse, State, Verdict, asks_now, awaits_instructions, works_now};
 use crate::host::Host;
 use crate::plane::{Keyboard, Live};
 use crate::presets::Preset;
 use crate::process::ProcessId;
+use crate::state::StateError;
 
 /// A gate is not tried more often than this while a screen changes.
 const GATE_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long one who handed a text in waits for its receipt where the gate is open: putting in and
-/// verifying take this long at the most.
-const RECEIPT_PATIENCE: Duration = Duration::from_secs(15);
+/// How long the sender of a text waits for its receipt where the gate is open. Putting in takes about a
+/// second; where a CLI does not show what is expected of it, the receipt comes later and can be asked for.
+const SENDER_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long the end of a server waits for texts that are being put in: longer than it takes to paste one,
+/// to enter it, and to see that nothing came of it. Erasing it may take some seconds more.
+const FINISH_PATIENCE: Duration = Duration::from_secs(15);
 
 /// How often a text is put in anew of which nothing came to its process.
 const TRIES: usize = 3;
@@ -72,8 +77,8 @@ impl Host {
         }
     }
 
-    /// The receipt of a text: at once where it waits at the gate or behind another, or is done; else
-    /// when it was put in.
+    /// The receipt of a text: at once where it waits at the gate, behind another or for a person, or is
+    /// done; else when it was put in.
     pub(crate) async fn receipt(&self, id: u64) -> Receipt {
         let mut changes = self.deliveries.changes();
         let gone = || Receipt::new(ReceiptState::Stalled, "nothing is known of it any more");
@@ -81,7 +86,7 @@ impl Host {
             loop {
                 let Some(delivery) = self.deliveries.get(id) else { return gone() };
                 let first_look = delivery.receipt.evidence == super::store::HANDED_IN;
-                if delivery.stage != Stage::Begun && !first_look {
+                if !delivery.is_put_in() && !first_look {
                     return delivery.receipt;
                 }
                 if changes.changed().await.is_err() {
@@ -89,7 +94,7 @@ impl Host {
                 }
             }
         };
-        match timeout(RECEIPT_PATIENCE, settled).await {
+        match timeout(SENDER_PATIENCE, settled).await {
             Ok(receipt) => receipt,
             Err(_) => self.deliveries.get(id).map_or_else(gone, |delivery| delivery.receipt),
         }
@@ -101,7 +106,7 @@ impl Host {
         let mut changes = self.deliveries.changes();
         let finished =
             async { while self.deliveries.is_putting_in() && changes.changed().await.is_ok() {} };
-        let _ = timeout(RECEIPT_PATIENCE, finished).await;
+        let _ = timeout(FINISH_PATIENCE, finished).await;
     }
 
     async fn deliver_to(self: Arc<Self>, id: ProcessId, busy: Arc<Mutex<HashSet<ProcessId>>>) {
@@ -171,7 +176,7 @@ impl Host {
             self.look_after(&delivery.to);
             let shut = match self.target(&delivery.to) {
                 Some(target) => match target.open() {
-                    Ok(keyboard) => match self.deliveries.begin(delivery.id) {
+                    Ok(keyboard) => match target.begin(delivery) {
                         Ok(Some(begun)) => {
                             tries += 1;
                             let outcome = target.put_in(&begun, keyboard).await;
@@ -254,7 +259,17 @@ const LOOK_ANYWAY: Duration = Duration::from_secs(5);
 
 impl Target {
     pub(super) fn glimpse(&self) -> Glimpse {
-        Glimpse::of(&self.live.screen(), self.preset.as_deref())
+        let mut glimpse = Glimpse::of(&self.live.screen(), self.preset.as_deref());
+        if glimpse.at_start && !self.live.hand().holds_letters() {
+            glimpse.composer = glimpse.composer.map(|_| String::new());
+        }
+        glimpse
+    }
+
+    /// Notes that a text is about to be put in.
+    fn begin(&self, delivery: &Delivery) -> Result<Option<Delivery>, StateError> {
+        let is_said = self.says_already(&delivery.text);
+        self.host.deliveries.begin(delivery.id, is_said)
     }
 
     /// The keyboard, if a text may be put in. What is typed after the second look waits until it is
@@ -273,7 +288,7 @@ impl Target {
         let glimpse = self.glimpse();
         let mut standing = self.host.activities.get(&self.live.id);
         // A dialog that asks what to do at a limit is one.
-        if let Some(asks) = self.preset.as_ref().and_then(|preset| asks_now(preset, &glimpse)) {
+        if let Some(asks) = self.asks(&glimpse) {
             standing.verdict = asks;
         }
         let shows_its_prompt = self.preset.as_ref().is_some_and(|preset| preset.composer.is_some());
@@ -292,6 +307,7 @@ impl Target {
             draft: hand.draft,
             blanks: hand.holds_blanks(),
             own: self.left_standing(&glimpse).map(|(own, _)| own.id),
+            in_turn: self.preset.as_ref().is_some_and(|preset| works_now(preset, &glimpse)),
         };
         match &self.preset {
             // A CLI that is about to take its first turn may change all it shows, and lose what is
@@ -308,8 +324,12 @@ impl Target {
     pub(super) fn blocked(&self, glimpse: &Glimpse) -> Option<String> {
         let standing = self.host.activities.get(&self.live.id);
         let observed = Some(standing.verdict).filter(|verdict| verdict.state == State::Blocked);
-        let preset = self.preset.as_ref()?;
-        let blocked = asks_now(preset, glimpse).or(observed);
-        blocked.map(|verdict| verdict.reason)
+        self.preset.as_ref()?;
+        self.asks(glimpse).or(observed).map(|verdict| verdict.reason)
+    }
+
+    /// What its screen asks a person.
+    pub(super) fn asks(&self, glimpse: &Glimpse) -> Option<Verdict> {
+        asks_now(self.preset.as_ref()?, glimpse)
     }
 }

@@ -22,13 +22,13 @@ pub(super) fn same_words(one: &str, other: &str) -> bool {
 pub(super) fn told(told: &str, text: &str) -> Option<String> {
     let is_empty = text.trim().is_empty();
     if !is_empty && told.trim() == text.trim() {
-        return Some("a hook of its CLI told the same text".into());
+        return Some("a hook of its CLI reported the same text".into());
     }
     let evidence = match () {
         () if is_empty => return None,
-        () if same_words(told, text) => "a hook of its CLI told the same words",
+        () if same_words(told, text) => "a hook of its CLI reported the same words",
         () if letters(told).eq(letters(text)) => {
-            "a hook of its CLI told the same text without some invisible characters"
+            "a hook of its CLI reported the same text without some invisible characters"
         }
         () => return None,
     };
@@ -43,7 +43,7 @@ pub(super) fn difference(told: &str, text: &str) -> String {
         let rest: String = of.chars().skip(same).take(SHOWN_CHARS).collect();
         rest.escape_debug().to_string()
     };
-    format!("from character {} on: `{}` instead of `{}`", same + 1, rest(told), rest(text))
+    format!("from character {}: `{}` instead of `{}`", same + 1, rest(told), rest(text))
 }
 
 /// Whether the lines of a conversation have a text among what the user said, whole. Blanks do not
@@ -90,10 +90,13 @@ pub(super) fn is_said<'a>(
 }
 
 /// Whether what stands in a prompt is a text that was put in there, though something may have
-/// changed it since.
+/// changed it since. A person's draft may begin with a short text by chance: that must be the same.
 pub(super) fn is_left_of(text: &str, stands: &str) -> bool {
     let same = letters(stands).zip(letters(text)).take_while(|(a, b)| a == b).count();
-    same >= BEGINNING_CHARS.min(letters(text).count()) && same > 0
+    match same >= BEGINNING_CHARS {
+        true => true,
+        false => same > 0 && letters(stands).eq(letters(text)),
+    }
 }
 
 /// What stands in a prompt before a text that was put in there, and is no part of it.
@@ -127,12 +130,12 @@ mod tests {
 
     #[test]
     fn a_hook_told_the_same_text_only_where_it_is_the_same() {
-        check_told("a b\n", " a b", Some("a hook of its CLI told the same text"));
-        let tabs = "a hook of its CLI told the same words; from character 2 on: `    b` instead of \
+        check_told("a b\n", " a b", Some("a hook of its CLI reported the same text"));
+        let tabs = "a hook of its CLI reported the same words; from character 2: `    b` instead of \
             `\\tb`";
         check_told("a    b", "a\tb", Some(tabs));
-        let unseen = "a hook of its CLI told the same text without some invisible characters; from \
-            character 2 on: `b` instead of `\\u{200b}b`";
+        let unseen = "a hook of its CLI reported the same text without some invisible characters; from \
+            character 2: `b` instead of `\\u{200b}b`";
         check_told("ab", "a\u{200b}b", Some(unseen));
         check_told("see README.md", "see @README.md", None);
         check_told("", "", None);
@@ -171,5 +174,16 @@ mod tests {
         }
         assert!(is_left_of("[external] see @README.md", "[external] see README.md"));
         assert!(!is_left_of("[external] see @README.md", "[external] do something else"));
+    }
+
+    #[test]
+    fn a_draft_that_begins_with_a_short_text_is_not_that_text() {
+        assert!(is_left_of("go", "go"));
+        assert!(is_left_of("go on", "go\non "), "blanks do not count");
+        for draft in ["good morning", "go home", "g", ""] {
+            assert!(!is_left_of("go", draft), "{draft:?}");
+        }
+        assert!(!is_left_of("", ""));
+        assert!(!is_left_of("[external] see @README.md", "[external"), "a draft of few letters");
     }
 }

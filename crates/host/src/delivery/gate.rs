@@ -35,6 +35,8 @@ pub(super) struct Before<'a> {
     pub(super) blanks: bool,
     /// The text of patterm's own that was left in the prompt, by its number.
     pub(super) own: Option<u64>,
+    /// Its screen shows that a turn goes on, whatever else is said of it.
+    pub(super) in_turn: bool,
 }
 
 /// Why nothing is put in now, and when that may change by itself.
@@ -65,7 +67,7 @@ pub(super) fn agent(preset: &Preset, before: Before<'_>) -> Result<(), Shut> {
         return Err(Shut::new("it is not ready for input yet"));
     }
     match (&preset.composer, &before.glimpse.composer) {
-        (Some(_), None) => return Err(Shut::new("its prompt is not to be seen")),
+        (Some(_), None) => return Err(Shut::new("its prompt is not visible")),
         (Some(_), Some(draft)) if !draft.is_empty() => {
             return Err(Shut::new(match before.own {
                 Some(number) => left_standing(number, draft),
@@ -88,13 +90,20 @@ pub(super) fn agent(preset: &Preset, before: Before<'_>) -> Result<(), Shut> {
     if preset.composer.is_some() && ready < preset.input.warm_up_ms {
         return Err(Shut::for_now("it has only just started", preset.input.warm_up_ms - ready));
     }
-    if verdict.state == State::Working && !preset.input.while_working {
-        return Err(Shut::new(format!(
-            "it works ({}), and takes turns only at rest",
-            verdict.reason
-        )));
+    let does = match verdict.state {
+        State::Working => "working",
+        // Some wait for the end of a limit within their turn.
+        State::Limited if before.in_turn => "limited in the middle of a turn",
+        _ => return Ok(()),
+    };
+    match preset.input.while_working {
+        true => Ok(()),
+        false => {
+            let why =
+                format!("it is {does} ({}) and takes messages only when idle", verdict.reason);
+            Err(Shut::new(why))
+        }
     }
-    Ok(())
 }
 
 /// What is said of a text that was put in and not entered.
@@ -126,7 +135,7 @@ pub(super) fn program(before: Before<'_>) -> Result<(), Shut> {
 
 fn hand(before: Before<'_>) -> Result<(), Shut> {
     match left_of(HAND_PAUSE, before.typed) {
-        Some(left) => Err(Shut::for_now("a person types into it", left)),
+        Some(left) => Err(Shut::for_now("a person is typing into it", left)),
         None => Ok(()),
     }
 }
@@ -154,6 +163,7 @@ mod tests {
             draft: false,
             blanks: false,
             own: None,
+            in_turn: false,
         }
     }
 
@@ -191,10 +201,15 @@ mod tests {
         check(State::Idle, Some(""), |_| {}, None);
         check(State::Idle, Some(""), typed(5_000), None);
         check(State::Blocked, Some(""), |_| {}, Some("waits for a person"));
-        check(State::Idle, None, |_| {}, Some("not to be seen"));
+        check(State::Idle, None, |_| {}, Some("not visible"));
         check(State::Idle, Some("half a thou"), |_| {}, Some("`half a thou`"));
-        check(State::Idle, Some(""), typed(100), Some("a person types"));
-        check(State::Working, Some(""), |_| {}, Some("only at rest"));
+        check(State::Idle, Some(""), typed(100), Some("a person is typing"));
+        check(
+            State::Working,
+            Some(""),
+            |_| {},
+            Some("it is working (seen) and takes messages only when idle"),
+        );
         check(State::Unknown, Some(""), |_| {}, None);
     }
 
@@ -205,6 +220,15 @@ mod tests {
         let just = written(Duration::from_millis(900));
         check(State::Idle, Some(""), just, Some("just typed"));
         check(State::Idle, Some(""), written(Duration::from_secs(1)), None);
+    }
+
+    /// opencode waits for the end of a limit within its turn; claude, codex and gemini end the turn.
+    #[test]
+    fn at_a_limit_a_text_waits_only_for_the_end_of_a_turn() {
+        check(State::Limited, Some(""), |_| {}, None);
+        let in_turn = |before: &mut Before<'_>| before.in_turn = true;
+        check(State::Limited, Some(""), in_turn, Some("limited in the middle of a turn (seen)"));
+        check(State::Idle, Some(""), in_turn, None);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Texts on their way into processes: messages, timers' bodies, first prompts. They are kept until
-//! they are seen to be taken, and never written twice.
+//! they are seen to be taken. A text is written a second time only where nothing of the first time
+//! came to its process or is left there.
 
 mod aftercare;
 mod deliverer;

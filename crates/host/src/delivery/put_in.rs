@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use super::deliverer::Target;
 use super::evidence::{difference, same_words, stands_before, told};
 use super::receipt::{Receipt, ReceiptState};
-use super::record::Delivery;
-use crate::activity::{Glimpse, State};
+use super::record::{Delivery, PUTTING_IN};
+use crate::activity::{Glimpse, State, awaits_instructions};
 use crate::plane::Keyboard;
 use crate::presets::Preset;
 
@@ -36,10 +36,11 @@ const KEY_PAUSE: Duration = Duration::from_secs(1);
 const LATE_PATIENCE: Duration = Duration::from_millis(1_500);
 
 /// How many letters are erased at once, how long that may take to show, and how long all of it may
-/// take.
+/// take. What a person types waits meanwhile: with a CLI that shows nothing of what is expected of it, for
+/// two echoes, Enter, this and [`LATE_PATIENCE`], 22 seconds; never while a dialog is open.
 const ERASED_AT_ONCE: usize = 64;
 const ERASE_PAUSE: Duration = Duration::from_secs(2);
-const ERASE_PATIENCE: Duration = Duration::from_secs(10);
+const ERASE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// How putting in ended.
 pub(super) enum Outcome {
@@ -51,6 +52,14 @@ pub(super) enum Outcome {
     },
     /// Nothing of it is in its process: it is tried again.
     Again(String),
+}
+
+/// What became of a prompt while a person was asked something.
+struct Afterwards {
+    /// What it holds.
+    stands: String,
+    /// It held nothing meanwhile, and nothing was typed into it.
+    untouched: bool,
 }
 
 impl Outcome {
@@ -97,6 +106,51 @@ struct Job<'a> {
     rested: bool,
 }
 
+/// A text that was entered.
+#[derive(Clone, Copy)]
+struct Entered<'a> {
+    text: &'a str,
+    /// What the prompt held.
+    held: Option<&'a str>,
+    /// When Enter was pressed.
+    at: Instant,
+    /// It was at rest before.
+    rested: bool,
+}
+
+impl Entered<'_> {
+    /// How it is seen that it was taken: by turns that hooks told since, by the prompt as it is, by work
+    /// since.
+    fn taken(&self, turns: &[String], stands: Option<&str>, works: Option<&str>) -> Option<String> {
+        if let Some(evidence) = turns.iter().find_map(|turn| told(turn, self.text)) {
+            return Some(evidence);
+        }
+        if self.held.is_some() && stands == Some("") {
+            let evidence = "its prompt was empty again after Enter";
+            let other = turns.last().filter(|_| !self.text.is_empty());
+            return Some(match other {
+                Some(turn) => {
+                    let what = difference(turn, self.text);
+                    format!("{evidence}, but a hook reported a different text ({what})")
+                }
+                None => evidence.into(),
+            });
+        }
+        // A prompt that a dialog covers may still hold it. One that worked before works on, whatever
+        // became of the text.
+        let is_covered = self.held.is_some() && stands.is_none();
+        let still_holds = self.held.is_some() && stands == self.held;
+        let works = works.filter(|_| self.rested && !is_covered && !still_holds)?;
+        Some(format!("it went to work ({works})"))
+    }
+}
+
+/// The key that enters a text, and how a person calls it.
+struct Submit {
+    key: Key,
+    name: String,
+}
+
 impl Job<'_> {
     /// Whether nothing but this text stands in the prompt.
     fn is_all_of(&self, stands: &str) -> bool {
@@ -119,9 +173,9 @@ impl Target {
             keyboard: Some(keyboard),
             held: None,
             entered: false,
-            rested: self.facts.rests(),
+            rested: self.rests(),
         };
-        match self.put_into_agent(&mut job, delivery.id).await {
+        match self.put_into_agent(&mut job, delivery).await {
             Err(Failure::Stalled(why)) => self.clear_up(job, why).await,
             Err(Failure::Lost(why)) => Outcome::Again(why),
             done => Outcome::Over { receipt: receipt(done), left: None },
@@ -137,6 +191,7 @@ impl Target {
     async fn hand_into_agent(&self, preset: &Preset, bytes: Vec<u8>) -> Result<String, Failure> {
         let keyboard = self.keyboard().await?;
         let at_prompt = self.glimpse().composer.is_some();
+        let rested = self.rests();
         self.write(&keyboard, bytes)?;
         let held = match at_prompt {
             true => self.echo(preset).await.unwrap_or_default(),
@@ -146,14 +201,17 @@ impl Target {
                 None
             }
         };
-        self.press_key(preset, &keyboard)?;
-        let began = Instant::now();
-        while began.elapsed() < VERIFY_PATIENCE {
+        self.press_key(preset, &self.submit_key(preset)?, &keyboard)?;
+        // Nothing more is typed, and what it shows next may be a dialog for a person.
+        drop(keyboard);
+        let at = Instant::now();
+        let entered = Entered { text: "", held: held.as_deref(), at, rested };
+        while at.elapsed() < VERIFY_PATIENCE {
             tokio::time::sleep(LOOK_PAUSE).await;
             if held.is_none() && self.live.is_written() {
-                return Ok("it was typed and entered; no prompt was to be seen".into());
+                return Ok("it was typed and entered; no prompt was visible".into());
             }
-            if let Some(evidence) = self.taken("", held.as_deref(), began) {
+            if let Some(evidence) = self.taken(entered) {
                 return Ok(evidence);
             }
             self.alive()?;
@@ -161,7 +219,7 @@ impl Target {
         Err(stalled("Enter was pressed, and nothing shows whether it was taken"))
     }
 
-    async fn put_into_agent(&self, job: &mut Job<'_>, id: u64) -> Result<String, Failure> {
+    async fn put_into_agent(&self, job: &mut Job<'_>, begun: &Delivery) -> Result<String, Failure> {
         let mut pasted = self.paste_in(job).await;
         loop {
             let entered = match pasted {
@@ -179,8 +237,10 @@ impl Target {
                         Some(_) => "it stands in its prompt, not entered",
                         None => "it was pasted, and its prompt did not show it yet",
                     };
-                    self.host.deliveries.explain(id, &format!("{where_it_is}: {why}"));
-                    match self.after_question(job).await? {
+                    self.host.deliveries.explain(begun.id, &format!("{where_it_is}: {why}"));
+                    let taken = self.after_question(job, begun).await?;
+                    self.host.deliveries.explain(begun.id, PUTTING_IN);
+                    match taken {
                         Some(evidence) => return Ok(evidence),
                         None => pasted = Ok(()),
                     }
@@ -240,7 +300,7 @@ impl Target {
             keyboard: None,
             held: Some(held.to_owned()),
             entered: false,
-            rested: self.facts.rests(),
+            rested: self.rests(),
         };
         Some(receipt(self.enter(&mut job).await))
     }
@@ -295,83 +355,82 @@ impl Target {
             let why = format!("`{before}` stands before it in its prompt; Enter was not pressed");
             return Err(stalled(why));
         }
-        self.press(job)?;
+        // The same key both times: after the first it counts as at work.
+        let submit = self.submit_key(job.preset)?;
+        self.press(job, &submit)?;
         let began = Instant::now();
         let mut pressed_again = false;
         loop {
             tokio::time::sleep(LOOK_PAUSE).await;
-            if let Some(evidence) = self.taken(&job.text, held.as_deref(), began) {
+            let held = held.as_deref();
+            let entered = Entered { text: &job.text, held, at: began, rested: job.rested };
+            if let Some(evidence) = self.taken(entered) {
                 return Ok(evidence);
             }
             self.alive()?;
-            // Where a dialog covers the prompt, the text may stand there still.
-            let glimpse = self.glimpse();
-            if held.is_some()
-                && glimpse.composer.is_none()
-                && let Some(why) = self.blocked(&glimpse)
-            {
+            // The text may stand in a prompt that a dialog covers; who answers needs the keyboard.
+            let blocked = self.blocked(&self.glimpse());
+            if let Some(why) = blocked.filter(|_| held.is_some()) {
                 return Err(Failure::Blocked(why));
             }
-            let still_holds = self.still_holds(held.as_deref());
+            let still_holds = self.still_holds(held);
             if began.elapsed() >= SECOND_ENTER && !pressed_again && still_holds {
                 pressed_again = true;
-                self.press(job)?;
+                self.press(job, &submit)?;
             }
             if began.elapsed() >= VERIFY_PATIENCE {
-                let why = match (job.preset.composer.is_some(), still_holds) {
-                    (true, true) => {
-                        "Enter was pressed twice, and the text still stands in its prompt"
-                    }
-                    _ => "Enter was pressed, and nothing shows whether it was taken",
+                let what = match (job.preset.composer.is_some(), still_holds) {
+                    (true, true) => "pressed twice, and the text still stands in its prompt",
+                    _ => "pressed, and nothing shows whether it was taken",
                 };
-                return Err(stalled(why));
+                return Err(stalled(format!("{} was {what}", submit.name)));
             }
         }
     }
 
-    fn press(&self, job: &mut Job<'_>) -> Result<(), Failure> {
+    fn press(&self, job: &mut Job<'_>, submit: &Submit) -> Result<(), Failure> {
         // The last look before a key that could approve something.
         if let Some(why) = self.blocked(&self.glimpse()) {
             return Err(Failure::Blocked(why));
         }
         let keyboard = job.keyboard.as_ref().ok_or_else(|| stalled("it has no keyboard"))?;
         job.entered = true;
-        self.press_key(job.preset, keyboard)
+        self.press_key(job.preset, submit, keyboard)
     }
 
-    fn press_key(&self, preset: &Preset, keyboard: &Keyboard) -> Result<(), Failure> {
-        let modes = self.live.screen().modes();
+    /// The key that enters a text now.
+    fn submit_key(&self, preset: &Preset) -> Result<Submit, Failure> {
         let works = self.host.activities.get(&self.live.id).verdict.state == State::Working;
         let other = preset.input.submit_while_working.as_ref().filter(|_| works);
         let name = other.unwrap_or(&preset.input.submit);
-        let key: Key = name.parse().map_err(|e| stalled(format!("no key: {e}")))?;
+        let key = name.parse().map_err(|e| stalled(format!("no key: {e}")))?;
+        let (first, rest) = name.split_at(name.chars().next().map_or(0, char::len_utf8));
+        Ok(Submit { key, name: format!("{}{rest}", first.to_uppercase()) })
+    }
+
+    fn press_key(
+        &self,
+        preset: &Preset,
+        submit: &Submit,
+        keyboard: &Keyboard,
+    ) -> Result<(), Failure> {
+        let modes = self.live.screen().modes();
         self.facts.submitted("a turn was just handed in", preset.input.hold_ms);
-        self.write(keyboard, key.encode(&modes))
+        self.write(keyboard, submit.key.encode(&modes))
+    }
+
+    /// Whether it is at rest, and no turn was just handed in.
+    fn rests(&self) -> bool {
+        let verdict = self.host.activities.get(&self.live.id).verdict;
+        let works = verdict.state == State::Working && !awaits_instructions(&verdict);
+        self.facts.rests() && !works
     }
 
     /// How it is seen that a text was taken.
-    fn taken(&self, text: &str, held: Option<&str>, since: Instant) -> Option<String> {
-        let turns = self.facts.taken_since(since);
-        if let Some(evidence) = turns.iter().find_map(|turn| told(turn, text)) {
-            return Some(evidence);
-        }
-        let glimpse = self.glimpse();
-        if held.is_some() && glimpse.composer.as_deref() == Some("") {
-            let evidence = "its prompt was empty again after Enter";
-            let other = turns.last().filter(|_| !text.is_empty());
-            return Some(match other {
-                Some(turn) => {
-                    let what = difference(turn, text);
-                    format!("{evidence}, but a hook of its CLI told another text, {what}")
-                }
-                None => evidence.into(),
-            });
-        }
-        let (worked, why) = self.facts.worked()?;
-        // A prompt that a dialog covers may still hold it.
-        let is_covered = held.is_some() && glimpse.composer.is_none();
-        let moved = worked > since && !is_covered && !self.still_holds(held);
-        moved.then(|| format!("it went to work ({why})"))
+    fn taken(&self, entered: Entered<'_>) -> Option<String> {
+        let turns = self.facts.taken_since(entered.at);
+        let works = self.facts.worked().filter(|(at, _)| *at > entered.at).map(|(_, why)| why);
+        entered.taken(&turns, self.glimpse().composer.as_deref(), works.as_deref())
     }
 
     fn still_holds(&self, held: Option<&str>) -> bool {
@@ -380,10 +439,19 @@ impl Target {
 
     /// Waits until a person is asked nothing any more, and looks what became of the text: it was
     /// taken, and by what that is known; or it stands in the prompt, and Enter is missing.
-    async fn after_question(&self, job: &mut Job<'_>) -> Result<Option<String>, Failure> {
-        let stands = self.stands_after_question().await?;
+    async fn after_question(
+        &self,
+        job: &mut Job<'_>,
+        begun: &Delivery,
+    ) -> Result<Option<String>, Failure> {
+        let Afterwards { stands, untouched } = self.stands_after_question().await?;
         let turns = self.facts.taken_since(job.began);
         if let Some(evidence) = turns.iter().find_map(|turn| told(turn, &job.text)) {
+            return Ok(Some(evidence));
+        }
+        if stands.is_empty()
+            && let Some(evidence) = self.says_now(begun)
+        {
             return Ok(Some(evidence));
         }
         let why = match &job.held {
@@ -392,29 +460,34 @@ impl Target {
                 job.held = Some(stands);
                 return Ok(None);
             }
-            None if stands.is_empty() => {
+            None if stands.is_empty() && untouched => {
                 return Err(Failure::Lost(
                     "a person was asked something as it was pasted, and its prompt was empty \
                      afterwards; it is put in again"
                         .into(),
                 ));
             }
-            Some(_) if stands.is_empty() => {
-                "its prompt was empty, so whether it was taken is not known"
-            }
+            // A person may have pressed Enter on it.
+            _ if stands.is_empty() => "its prompt was empty, so whether it was taken is not known",
             _ => "its prompt held something else, so Enter was not pressed",
         };
         Err(stalled(format!("a person was asked something after it was pasted; afterwards {why}")))
     }
 
     /// What the prompt holds once a person is asked nothing any more and types nothing.
-    async fn stands_after_question(&self) -> Result<String, Failure> {
+    async fn stands_after_question(&self) -> Result<Afterwards, Failure> {
         let mut standing = self.host.activities.watch(&self.live.id);
         let mut last = (None, Instant::now());
+        let (mut has_held, mut visible) = (false, None);
         loop {
             tokio::time::sleep(LOOK_PAUSE).await;
             self.alive()?;
             let glimpse = self.glimpse();
+            has_held |= glimpse.composer.as_ref().is_some_and(|stands| !stands.is_empty());
+            match glimpse.composer.is_some() && self.asks(&glimpse).is_none() {
+                true => visible = visible.or(Some(Instant::now())),
+                false => visible = None,
+            }
             let is_asked = self.blocked(&glimpse).is_some()
                 || standing.borrow_and_update().verdict.state == State::Blocked;
             let stands = glimpse.composer.filter(|_| !is_asked);
@@ -425,7 +498,10 @@ impl Target {
                 (Some(stands), since) => {
                     let types = self.live.hand().written.is_some_and(|w| w.elapsed() < KEY_PAUSE);
                     if since.elapsed() >= KEY_PAUSE && !types && self.live.is_read() {
-                        return Ok(stands.clone());
+                        let written = self.live.hand().written;
+                        let typed = written.zip(visible).is_some_and(|(at, since)| at > since);
+                        let untouched = !has_held && !typed;
+                        return Ok(Afterwards { stands: stands.clone(), untouched });
                     }
                 }
                 (None, _) => tokio::select! {
@@ -464,7 +540,7 @@ impl Target {
 
     /// Takes a text that could not be entered out of the prompt again, where nothing else stands
     /// there: others would wait behind it.
-    async fn clear_up(&self, job: Job<'_>, why: String) -> Outcome {
+    async fn clear_up(&self, mut job: Job<'_>, why: String) -> Outcome {
         let glimpse = self.glimpse();
         let stands = match &glimpse.composer {
             Some(stands) if !stands.is_empty() && self.alive().is_ok() => stands.clone(),
@@ -485,6 +561,9 @@ impl Target {
         let emptied = Instant::now();
         while emptied.elapsed() < LATE_PATIENCE {
             tokio::time::sleep(LOOK_PAUSE).await;
+            if self.blocked(&self.glimpse()).is_some() {
+                job.keyboard = None;
+            }
             let turns = self.facts.taken_since(job.began);
             let told = turns.iter().find_map(|turn| told(turn, &job.text));
             let worked = self.facts.worked().filter(|(at, _)| job.rested && *at > job.began);
@@ -566,5 +645,42 @@ impl Target {
             true => Err(stalled("the process ended after it was begun")),
             false => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What shows that `hello` was taken, which the prompt held before Enter.
+    fn taken(rested: bool, turns: &[&str], stands: Option<&str>, works: bool) -> Option<String> {
+        let turns: Vec<_> = turns.iter().map(|&turn| turn.to_owned()).collect();
+        let at = Instant::now();
+        let entered = Entered { text: "hello", held: Some("hello"), at, rested };
+        entered.taken(&turns, stands, works.then_some("title"))
+    }
+
+    #[test]
+    fn work_shows_that_a_text_was_taken_only_if_the_agent_was_at_rest_before() {
+        assert_eq!(taken(true, &[], Some("hel"), true).unwrap(), "it went to work (title)");
+        assert_eq!(taken(false, &[], Some("hel"), true), None, "a torn frame");
+        assert_eq!(taken(false, &[], Some("hello, changed"), true), None);
+        for rested in [true, false] {
+            assert_eq!(taken(rested, &[], Some("hello"), true), None, "it still stands there");
+            assert_eq!(taken(rested, &[], None, true), None, "a dialog covers it");
+            assert_eq!(taken(rested, &[], Some("hel"), false), None);
+            let empty = taken(rested, &[], Some(""), false).unwrap();
+            assert_eq!(empty, "its prompt was empty again after Enter");
+            let told = taken(rested, &["hello"], Some("hello"), false).unwrap();
+            assert_eq!(told, "a hook of its CLI reported the same text");
+        }
+    }
+
+    #[test]
+    fn a_hook_that_reports_a_different_text_is_named_with_the_difference() {
+        let other = taken(true, &["help"], Some(""), false).unwrap();
+        let expected = "its prompt was empty again after Enter, but a hook reported a different text \
+            (from character 4: `p` instead of `lo`)";
+        assert_eq!(other, expected);
     }
 }

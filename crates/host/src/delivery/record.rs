@@ -1,12 +1,16 @@
 //! What is kept of a text on its way into a process.
 
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use super::receipt::Receipt;
 use crate::process::ProcessId;
 
 /// Characters of a text that lists show.
 const EXCERPT_CHARS: usize = 80;
+
+/// What is said of a text while it is put in.
+pub(super) const PUTTING_IN: &str = "it is being put in";
 
 /// Whose words they are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,7 +41,8 @@ pub(crate) enum Source {
 pub(crate) enum Stage {
     /// Nothing of it was written yet.
     Waiting,
-    /// Writing has begun: from here on it is never written again.
+    /// Writing has begun. It is written again only where the server that began it saw that nothing of
+    /// it came to its process: then it waits as before.
     Begun,
     /// Delivered or stalled.
     Done,
@@ -70,6 +75,13 @@ pub(crate) struct Delivery {
     /// What the prompt showed of it when it was left there, not entered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) left: Option<String>,
+    /// When this server began to write it; `None` for one that an earlier server began.
+    #[serde(skip)]
+    pub(crate) begun_at: Option<Instant>,
+    /// Whether the conversation showed the same text when writing began: then it says nothing of this
+    /// one. `None` where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) said_before: Option<bool>,
     /// A person was called to it.
     #[serde(skip)]
     pub(crate) called: bool,
@@ -84,6 +96,11 @@ pub(crate) struct Delivery {
 }
 
 impl Delivery {
+    /// It is being put in, and does not wait for a person on the way.
+    pub(crate) fn is_put_in(&self) -> bool {
+        self.stage == Stage::Begun && self.receipt.evidence == PUTTING_IN
+    }
+
     /// It stalled, and may yet be seen to have been taken.
     pub(crate) fn is_watched(&self) -> bool {
         self.stage == Stage::Done && !self.text.is_empty()

@@ -6,9 +6,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::receipt::{Receipt, ReceiptState};
-use super::record::{Delivery, NewDelivery, Source, Stage, excerpt};
+use super::record::{Delivery, NewDelivery, PUTTING_IN, Source, Stage, excerpt};
 use crate::host::now_ms;
 use crate::process::ProcessId;
 use crate::state::{self, StateDir, StateError};
@@ -21,8 +22,8 @@ const VERSION: u32 = 1;
 pub(super) const HANDED_IN: &str = "it was handed in";
 
 /// What is said of a text that a server had begun to write when it ended.
-pub(super) const HALF_WRITTEN: &str = "the server ended after it had begun to write it; whether it \
-    was taken is not known, and it is not written again";
+pub(super) const HALF_WRITTEN: &str = "the server stopped while typing it; it may or may not have \
+    arrived";
 
 /// Texts that may wait for one process: more than an agent will ever read in a row.
 const WAITING: usize = 100;
@@ -50,9 +51,9 @@ struct Queue<'a> {
 impl Queue<'_> {
     fn words(&self) -> String {
         match self.length {
-            1 => format!("another text is delivered before it: {}", self.first),
+            1 => format!("queued behind another text: {}", self.first),
             more => {
-                format!("{more} other texts are delivered before it; the first: {}", self.first)
+                format!("queued behind {more} other texts; the first: {}", self.first)
             }
         }
     }
@@ -105,6 +106,8 @@ impl Deliveries {
             bytes: new.text.len(),
             text: new.text,
             left: None,
+            begun_at: None,
+            said_before: None,
             called: false,
             at: now_ms(),
             stage: Stage::Waiting,
@@ -216,9 +219,9 @@ impl Deliveries {
         self.first_prompts_given().iter().any(|given| given.to == *id)
     }
 
-    /// Whether a text is half put in.
+    /// Whether a text is half put in; one that waits for a person may wait for the next server as well.
     pub(crate) fn is_putting_in(&self) -> bool {
-        !self.begun().is_empty()
+        self.begun().iter().any(Delivery::is_put_in)
     }
 
     /// Whether a process has instructions to begin with that it has not taken.
@@ -291,12 +294,15 @@ impl Deliveries {
         }
     }
 
-    /// Notes that writing begins, and returns what is to be written; `None` if the text does not wait
-    /// any more. Without that on the disk nothing may be written.
-    pub(crate) fn begin(&self, id: u64) -> Result<Option<Delivery>, StateError> {
+    /// Notes that writing begins, and whether the conversation has the same text already; returns what is
+    /// to be written, `None` if the text does not wait any more. Without that on the disk nothing may be
+    /// written. Of a text that was put back, the first beginning counts.
+    pub(crate) fn begin(&self, id: u64, is_said: bool) -> Result<Option<Delivery>, StateError> {
         self.change_waiting(id, state::write_reserved, |delivery| {
             delivery.stage = Stage::Begun;
-            delivery.receipt.evidence = "it is being put in".into();
+            delivery.begun_at.get_or_insert_with(Instant::now);
+            delivery.said_before.get_or_insert(is_said);
+            delivery.receipt.evidence = PUTTING_IN.into();
         })
     }
 
@@ -478,7 +484,7 @@ mod tests {
         let before = deliveries(&dir);
         let first = before.hand_in(text(1, None, "one")).unwrap();
         let second = before.hand_in(text(1, None, "two")).unwrap();
-        before.begin(first).unwrap();
+        before.begin(first, false).unwrap();
         let after = deliveries(&dir);
         assert_eq!(after.begun().iter().map(|begun| begun.id).collect::<Vec<_>>(), [first]);
         let next = after.next_for(&ProcessId::new(1)).unwrap();
@@ -496,7 +502,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let before = deliveries(&dir);
         let [one, two] = ["one", "two"].map(|said| before.hand_in(text(1, None, said)).unwrap());
-        before.begin(one).unwrap();
+        before.begin(one, false).unwrap();
         before.finish(one, Receipt::new(ReceiptState::Stalled, "nothing shows"));
         before.give_up(&ProcessId::new(2), "another process");
         let after = deliveries(&dir);
@@ -513,7 +519,7 @@ mod tests {
         let deliveries = deliveries(&dir);
         for n in 0..=WATCHED {
             let id = deliveries.hand_in(text(1, None, &n.to_string())).unwrap();
-            deliveries.begin(id).unwrap();
+            deliveries.begin(id, false).unwrap();
             deliveries.finish(id, Receipt::new(ReceiptState::Stalled, "nothing shows"));
         }
         assert_eq!(deliveries.watched(&ProcessId::new(1)).len(), WATCHED);
@@ -524,11 +530,41 @@ mod tests {
     }
 
     #[test]
+    fn what_waits_for_a_person_is_not_being_put_in() {
+        let dir = tempfile::tempdir().unwrap();
+        let deliveries = deliveries(&dir);
+        let id = deliveries.hand_in(text(1, None, "one")).unwrap();
+        assert!(!deliveries.is_putting_in());
+        deliveries.begin(id, false).unwrap();
+        assert!(deliveries.is_putting_in());
+        deliveries.explain(id, "it stands in its prompt, not entered: a person is asked something");
+        assert!(!deliveries.is_putting_in(), "its sender and an upgrade need not wait");
+        deliveries.explain(id, PUTTING_IN);
+        assert!(deliveries.is_putting_in());
+    }
+
+    #[test]
+    fn the_next_server_knows_whether_a_text_was_said_before_it_was_begun() {
+        let dir = tempfile::tempdir().unwrap();
+        let before = deliveries(&dir);
+        let ids = ["one", "two"].map(|said| before.hand_in(text(1, None, said)).unwrap());
+        for (id, is_said) in ids.into_iter().zip([true, false]) {
+            before.begin(id, is_said).unwrap();
+            assert!(before.get(id).unwrap().begun_at.is_some());
+        }
+        before.put_back(ids[1], "a dialog took it");
+        before.begin(ids[1], true).unwrap();
+        let begun = deliveries(&dir).begun();
+        let known: Vec<_> = begun.iter().map(|begun| (begun.said_before, begun.begun_at)).collect();
+        assert_eq!(known, [(Some(true), None), (Some(false), None)]);
+    }
+
+    #[test]
     fn what_is_put_back_waits_in_its_place() {
         let dir = tempfile::tempdir().unwrap();
         let before = deliveries(&dir);
         let [one, _] = ["one", "two"].map(|said| before.hand_in(text(1, None, said)).unwrap());
-        before.begin(one).unwrap();
+        before.begin(one, false).unwrap();
         before.put_back(one, "a dialog took it");
         let next = deliveries(&dir).next_for(&ProcessId::new(1)).unwrap();
         assert_eq!((next.id, next.text.as_str()), (one, "one"));

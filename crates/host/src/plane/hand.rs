@@ -3,7 +3,7 @@
 //! ([`patterm_screen::input`] tells them apart).
 
 use patterm_screen::input::{Parser, Stroke, Token};
-use patterm_screen::keys::KeyCode;
+use patterm_screen::keys::{Key, KeyCode};
 use tokio::time::Instant;
 
 /// What is known of the person who types into a process.
@@ -26,12 +26,17 @@ impl Hand {
         if typed.any {
             self.typed = Some(Instant::now());
         }
-        if typed.any || typed.begins || typed.letters > 0 || typed.erased > 0 {
+        let is_erased = typed.erased > 0 || typed.word_erased;
+        if typed.any || typed.begins || typed.letters > 0 || is_erased {
             self.written = Some(Instant::now());
         }
         self.draft = typed.draft.unwrap_or(self.draft);
         if typed.begins {
             (self.letters, self.seen) = (0, false);
+        }
+        // Of blanks nothing is left.
+        if typed.word_erased && !self.seen {
+            self.letters = 0;
         }
         self.letters = (self.letters + typed.letters).saturating_sub(typed.erased);
         self.seen = self.letters > 0 && (self.seen || typed.seen);
@@ -39,7 +44,12 @@ impl Hand {
 
     /// Only blanks were typed and not entered: a prompt that holds them looks empty.
     pub(crate) fn holds_blanks(&self) -> bool {
-        self.draft && self.letters > 0 && !self.seen
+        self.holds_letters() && !self.seen
+    }
+
+    /// Something was typed and not entered, and not erased letter by letter.
+    pub(crate) fn holds_letters(&self) -> bool {
+        self.draft && self.letters > 0
     }
 }
 
@@ -56,6 +66,8 @@ pub(crate) struct Typed {
     pub(super) letters: usize,
     pub(super) seen: bool,
     pub(super) erased: usize,
+    /// A word was erased before anything that can be seen was typed: all blanks before it went too.
+    pub(super) word_erased: bool,
 }
 
 impl Typed {
@@ -65,6 +77,7 @@ impl Typed {
         match token {
             Token::Paste(text) => self.write(&String::from_utf8_lossy(text)),
             Token::Key(Stroke { key: Some(key), released: false, .. }) => match key.code {
+                _ if erases_word(key) => self.erase_word(),
                 KeyCode::Backspace => self.erased += 1,
                 KeyCode::Char(letter) if leaves_draft(token) == Some(true) => {
                     self.write(letter.encode_utf8(&mut [0; 4]));
@@ -80,6 +93,13 @@ impl Typed {
         *self = Self { any: self.any, draft: self.draft, begins: true, ..Self::default() };
     }
 
+    /// How many letters a word has is not known; blanks are erased with the word before them.
+    fn erase_word(&mut self) {
+        if !self.seen {
+            (self.letters, self.erased, self.word_erased) = (0, 0, true);
+        }
+    }
+
     fn write(&mut self, text: &str) {
         self.letters += text.chars().count();
         self.seen |= text.chars().any(|letter| !letter.is_whitespace());
@@ -91,6 +111,9 @@ impl Typed {
         self.draft = next.draft.or(self.draft);
         if next.begins {
             self.begin();
+        }
+        if next.word_erased {
+            self.erase_word();
         }
         self.letters += next.letters;
         self.seen |= next.seen;
@@ -144,17 +167,35 @@ impl Typist {
     }
 }
 
+/// Ctrl+W, which erases a word.
+const ERASE_WORD: u8 = 0x17;
+
+fn erases_word(key: &Key) -> bool {
+    match key.code {
+        KeyCode::Backspace => key.alt || key.ctrl,
+        KeyCode::Char('w') => key.ctrl,
+        _ => false,
+    }
+}
+
 /// The same for bytes without a sequence, of which there may be many.
 fn plain(bytes: &[u8]) -> Typed {
     let ends = |byte: &u8| matches!(byte, b'\r' | b'\n' | 0x03 | 0x04 | 0x15);
     let is_text = |byte: &u8| !byte.is_ascii_control();
     let draft = bytes.iter().rev().find(|byte| ends(byte) || is_text(byte)).map(is_text);
     let end = bytes.iter().rposition(ends);
-    let line = &bytes[end.map_or(0, |end| end + 1)..];
+    let mut line = &bytes[end.map_or(0, |end| end + 1)..];
+    let is_blank = |line: &[u8]| !line.iter().any(|byte| is_text(byte) && *byte != b' ');
+    let last_word = |line: &[u8]| line.iter().rposition(|byte| *byte == ERASE_WORD);
+    let erased = last_word(line).filter(|at| is_blank(&line[..*at]));
+    if let Some(at) = erased {
+        line = &line[at + 1..];
+    }
     Typed {
         any: !bytes.is_empty(),
         draft,
         begins: end.is_some(),
+        word_erased: erased.is_some(),
         letters: line.iter().filter(|byte| is_text(byte)).count(),
         seen: line.iter().any(|byte| is_text(byte) && *byte != b' '),
         erased: line.iter().filter(|byte| matches!(byte, 0x7f | 0x08)).count(),
@@ -224,6 +265,20 @@ mod tests {
             ("\x1b[200~ \x1b[201~", true),
             ("\x1b[200~x\x1b[201~", false),
             ("\x03", false),
+            // A word is erased: ctrl+w, alt+backspace, and ctrl+backspace and ctrl+w as newer terminals send
+            // them.
+            ("   ", true),
+            ("\x17", false),
+            ("  ", true),
+            ("\x1b\x7f", false),
+            ("  ", true),
+            ("\x1b[127;5u", false),
+            ("  ", true),
+            ("\x1b[119;5u", false),
+            ("  \x17", false),
+            ("  \x17 ", true),
+            ("\x17", false),
+            ("a  \x17", false),
         ] {
             hand.note(typist.read(typed.as_bytes()));
             assert_eq!(hand.holds_blanks(), blanks, "{typed:?}");

@@ -93,6 +93,12 @@ impl Preset {
         format!("{}{text}{}", if command { " " } else { "" }, if goes_on { " " } else { "" })
     }
 
+    /// Whether the CLI has a file open from its first turn on. It may show work beside its prompt before
+    /// that, while it starts.
+    pub(crate) fn has_conversation_file(&self) -> bool {
+        self.resume.as_ref().is_some_and(|resume| resume.told_by_files.is_some())
+    }
+
     /// A text as it is typed in, with a blank behind what opens a list of completions: an open list
     /// would take the key that submits, and change the text.
     pub(crate) fn as_typed(&self, text: &str) -> String {

@@ -108,6 +108,8 @@ impl Tool for SendInput {
             return Err(ToolError::invalid("wait_ms", why));
         }
         let bytes = encode(&args, &live)?;
+        let enter_bytes = if args.submit { enter(&live).len() } else { 0 };
+        check_size(bytes.len() + enter_bytes)?;
         if call.caller == Caller::Person {
             call.host.attended(&process.id);
         }
@@ -187,13 +189,6 @@ fn type_in(
         pieces.push(enter);
     }
     let bytes: usize = pieces.iter().map(Vec::len).sum();
-    if bytes > INPUT_BYTES {
-        let message = format!(
-            "{bytes} bytes are more than one call types, which is {INPUT_BYTES}; send it in parts, or let \
-             the program read it from a file"
-        );
-        return Err(ToolError::new(ErrorKind::Limit, message).with("limit_bytes", INPUT_BYTES));
-    }
     live.push(pieces).map_err(|_full| {
         let message = format!(
             "{} does not read its input: up to {INPUT_BYTES} bytes may wait for it, and {bytes} \
@@ -205,6 +200,18 @@ fn type_in(
     call.host.plane.write(live);
     live.note_draft(&sent);
     Ok(())
+}
+
+/// Whether one call may type so much.
+fn check_size(bytes: usize) -> Result<(), ToolError> {
+    if bytes <= INPUT_BYTES {
+        return Ok(());
+    }
+    let message = format!(
+        "{bytes} bytes are more than one call types, which is {INPUT_BYTES}; send it in parts, or let the \
+         program read it from a file"
+    );
+    Err(ToolError::new(ErrorKind::Limit, message).with("limit_bytes", INPUT_BYTES))
 }
 
 fn encode(args: &Args, live: &Live) -> Result<Vec<u8>, ToolError> {
