@@ -207,7 +207,7 @@ impl Host {
         if let Some(before) = before.filter(|_| !arguments.is_empty()) {
             let (to, source, text) = (before.to, before.source, before.text);
             let again = self.deliveries.hand_in(NewDelivery { to, source, key: None, text })?;
-            self.deliveries.begin(again)?;
+            self.deliveries.begin(again, false)?;
             let why = format!(
                 "its CLI was started again before it took this; message {again} is the same"
             );

@@ -87,11 +87,9 @@ fn first_turn(by_file: bool, has_spoken: bool, worked: Option<String>) -> Option
     }
 }
 
-/// Off this thread: there may be many files.
 async fn look_for_conversation(host: &Arc<Host>, id: &ProcessId) {
     if let Some(live) = host.live(id) {
-        let host = host.clone();
-        let _ = tokio::task::spawn_blocking(move || host.look_for_conversation(&live)).await;
+        let _ = host.look_for_conversation(&live).await;
     }
 }
 

@@ -11,7 +11,7 @@ use crate::sample::{Sample, project};
 use crate::update::{Asked, Event};
 
 /// Every view: how it is reached, and something of it that is of use in 20 columns and 5 rows.
-const VIEWS: [(&str, &str); 21] = [
+const VIEWS: [(&str, &str); 22] = [
     ("", "lead says hello"),
     ("\x02", "new shell"),
     ("\x02:", "start a shell"),
