@@ -102,8 +102,9 @@ pub(crate) fn seen(preset: &Preset, evidence: Evidence<'_>) -> Option<Verdict> {
     let report = reported(&evidence.glimpse.report);
     let by_rules = |tier: fn(&Rule) -> bool| {
         let counts = |rule: &Rule| {
-            !(rule.is_by_title() && report.is_some())
-                && !(rule.state == State::Limited && evidence.past_limit)
+            let is_outranked = rule.is_by_title() && report.is_some();
+            let is_past = rule.state == State::Limited && evidence.past_limit;
+            !is_outranked && !is_past
         };
         strongest(preset, |rule| tier(rule) && counts(rule), evidence)
     };
@@ -262,7 +263,8 @@ fn plain(text: &str) -> String {
             word.contains("://") && word.ends_with(['/', '-', '_', '=', '&', '?'])
         });
         for (number, word) in row.split_whitespace().enumerate() {
-            if !joined.is_empty() && !(cut && number == 0) {
+            let goes_on = cut && number == 0;
+            if !joined.is_empty() && !goes_on {
                 joined.push(' ');
             }
             joined.push_str(word);

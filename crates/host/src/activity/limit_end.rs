@@ -76,7 +76,7 @@ fn span(words: &str, said: DateTime<Local>) -> Option<DateTime<Local>> {
             "h" => 3_600,
             _ => 86_400,
         };
-        Some(part["count"].parse::<i64>().ok()?.checked_mul(unit)?)
+        part["count"].parse::<i64>().ok()?.checked_mul(unit)
     });
     let seconds = seconds.sum::<Option<i64>>()?;
     said.checked_add_signed(TimeDelta::try_seconds(seconds)?)
