@@ -477,10 +477,12 @@ impl Target {
     /// What the prompt holds once a person is asked nothing any more and types nothing.
     async fn stands_after_question(&self) -> Result<Afterwards, Failure> {
         let mut standing = self.host.activities.watch(&self.live.id);
+        let mut printed = self.live.watch();
         let mut last = (None, Instant::now());
         let (mut has_held, mut visible) = (false, None);
         loop {
-            tokio::time::sleep(LOOK_PAUSE).await;
+            let is_blocked = standing.borrow_and_update().verdict.state == State::Blocked;
+            printed.borrow_and_update();
             self.alive()?;
             let glimpse = self.glimpse();
             has_held |= glimpse.composer.as_ref().is_some_and(|stands| !stands.is_empty());
@@ -488,8 +490,7 @@ impl Target {
                 true => visible = visible.or(Some(Instant::now())),
                 false => visible = None,
             }
-            let is_asked = self.blocked(&glimpse).is_some()
-                || standing.borrow_and_update().verdict.state == State::Blocked;
+            let is_asked = is_blocked || self.blocked(&glimpse).is_some();
             let stands = glimpse.composer.filter(|_| !is_asked);
             if stands != last.0 {
                 last = (stands, Instant::now());
@@ -503,10 +504,12 @@ impl Target {
                         let untouched = !has_held && !typed;
                         return Ok(Afterwards { stands: stands.clone(), untouched });
                     }
+                    tokio::time::sleep(LOOK_PAUSE).await;
                 }
+                // Looked at as soon as it changes: a person may enter at once what the prompt shows then.
                 (None, _) => tokio::select! {
                     changed = standing.changed() => drop(changed),
-                    changed = async { self.live.watch().changed().await } => drop(changed),
+                    changed = printed.changed() => drop(changed),
                 },
             }
         }
