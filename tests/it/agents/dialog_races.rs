@@ -3,7 +3,7 @@
 //! appears. opencode and gemini get messages only when they are idle: with these the test shows that every
 //! message waits for the end of the turn, whatever the moment.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -17,6 +17,9 @@ use crate::support::Chance;
 /// sent at the latest: a dialog is drawn in between.
 const BEFORE_THE_CALL: f64 = 0.6;
 const LATEST_MS: usize = 1_600;
+
+/// When a person presses a key again that did nothing.
+const ANSWER_AGAIN: Duration = Duration::from_secs(5);
 
 /// What no screen shows.
 const NEVER: &str = r"[^\s\S]";
@@ -52,8 +55,16 @@ pub(super) fn races(cli: Cli) {
             .iter()
             .any(|begin| evidence.starts_with(begin));
         at_gate += usize::from(answer["receipt"]["state"] == "queued" && !is_typed);
-        bench.key(&id, cli.yes);
-        bench.until("the tool ran", |_| file.exists().then_some(()).ok_or(String::new()));
+        let mut answered: Option<Instant> = None;
+        bench.until("the tool ran", |bench| {
+            // A dialog that has only just come takes no keys yet, claude's if something was just typed.
+            let again = answered.is_none_or(|at| at.elapsed() >= ANSWER_AGAIN);
+            if again && bench.activity(&id)["state"] == "blocked" {
+                answered = Some(Instant::now());
+                bench.key(&id, cli.yes);
+            }
+            file.exists().then_some(()).ok_or(String::new())
+        });
         let done = bench.until_done(number);
         assert_eq!(done.state, "delivered", "{done:?}\n{}", bench.story());
         let text = format!("[external] {message}");
