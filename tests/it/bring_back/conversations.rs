@@ -11,9 +11,9 @@ use crate::support::Place;
 
 /// The fake agent, with a way to take a conversation up again.
 const KEEPS: &str = r#"
-[agents.keeps]
+[agents.goes-on]
 like = "fake"
-[agents.keeps.resume]
+[agents.goes-on.resume]
 begin = ["--begin", "{{conversation}}"]
 again = ["--again", "{{conversation}}"]
 "#;
@@ -76,11 +76,11 @@ fn after(argv: &Value, flag: &str) -> String {
 fn agents_go_on_with_their_conversations_and_those_below_them_run_again() {
     let place = place();
     let (_, mut desk) = serve(&place);
-    let lead = spoken(&mut desk, &place, "keeps");
+    let lead = spoken(&mut desk, &place, "goes-on");
     let forgets = spoken(&mut desk, &place, "fake");
     let mut own = as_agent(&place, &lead);
     let child = id_of(&own.ok("spawn_process", json!({"argv": ["cat"], "name": "below"})));
-    let silent = id_of(&desk.ok("spawn_agent", json!({"agent": "keeps", "name": "silent"})));
+    let silent = id_of(&desk.ok("spawn_agent", json!({"agent": "goes-on", "name": "silent"})));
     until_state(&mut desk, &silent, "idle");
     // What is sent while it asks a person something waits, and arrives when it is back.
     let send = |message: &str| json!({"target_process_id": lead, "message": message});
@@ -125,7 +125,7 @@ fn agents_go_on_with_their_conversations_and_those_below_them_run_again() {
 fn no_agent_brings_anything_back() {
     let place = place();
     let (_, mut desk) = serve(&place);
-    let agent = spoken(&mut desk, &place, "keeps");
+    let agent = spoken(&mut desk, &place, "goes-on");
     let cat = desk.run(&["cat"]);
     place.run(&["kill"]);
     serve(&place);
@@ -141,7 +141,7 @@ fn no_agent_brings_anything_back() {
 fn there_are_never_more_agents_than_may_be() {
     let mut place = place();
     let (_, mut desk) = serve(&place);
-    let ids = [spoken(&mut desk, &place, "keeps"), spoken(&mut desk, &place, "keeps")];
+    let ids = [spoken(&mut desk, &place, "goes-on"), spoken(&mut desk, &place, "goes-on")];
     place.run(&["kill"]);
     place.set("PATTERM_LIMITS", "agents=1");
     let (_, mut desk) = serve(&place);
@@ -156,7 +156,7 @@ fn there_are_never_more_agents_than_may_be() {
 fn an_agent_whose_cli_is_gone_says_so_and_is_still_offered() {
     let place = place();
     let (_, mut desk) = serve(&place);
-    let agent = spoken(&mut desk, &place, "keeps");
+    let agent = spoken(&mut desk, &place, "goes-on");
     place.run(&["kill"]);
     let file = place.path("home/.config/patterm/config.toml");
     let settings = std::fs::read_to_string(&file).unwrap();
@@ -176,7 +176,7 @@ fn an_agent_whose_cli_is_gone_says_so_and_is_still_offered() {
 fn whoever_waits_for_one_at_rest_waits_until_it_is_decided() {
     let place = place();
     let (_, mut desk) = serve(&place);
-    let owner = spoken(&mut desk, &place, "keeps");
+    let owner = spoken(&mut desk, &place, "goes-on");
     let mut own = as_agent(&place, &owner);
     let busy = "while :; do echo busy; sleep 0.1; done";
     let spawn = json!({"argv": ["sh", "-c", busy]});

@@ -84,7 +84,12 @@ impl Sight {
         if process.as_ref().is_some_and(|process| host.starts_after(process).is_some()) {
             return Self { look: Look::ToStart, ..Self::default() };
         }
-        Self::new(process.map(|process| process.status), &host.activities.get(id))
+        let mut sight = Self::new(process.map(|process| process.status), &host.activities.get(id));
+        // Its observer may not have heard yet that a message is on its way to it.
+        if sight.look == Look::Idle && host.deliveries.has_open(id) {
+            sight.look = Look::Pausing;
+        }
+        sight
     }
 }
 
