@@ -1,6 +1,7 @@
 //! Which project a folder belongs to, and the short key that stands for it.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -22,12 +23,13 @@ pub struct Project {
 }
 
 impl Project {
-    /// The project that `folder` lies in: the nearest ancestor with a `patterm.toml`, else with
-    /// `.git`, else the folder itself.
+    /// The project that `folder` lies in: the nearest ancestor with a `patterm.toml`, else with a
+    /// Git repository, else the folder itself.
     pub fn of(folder: &Path) -> io::Result<Self> {
         let folder = folder.canonicalize()?;
-        let nearest = |mark: &str| folder.ancestors().find(|f| f.join(mark).exists());
-        let root = nearest(PROJECT_FILE).or_else(|| nearest(".git")).unwrap_or(&folder);
+        let declared = folder.ancestors().find(|folder| folder.join(PROJECT_FILE).exists());
+        let root = declared.or_else(|| folder.ancestors().find(|folder| has_repository(folder)));
+        let root = root.unwrap_or(&folder);
         Ok(Self { root: root.to_owned(), key: key_of(root) })
     }
 
@@ -41,6 +43,22 @@ impl Project {
         &self.key
     }
 }
+
+/// Whether a folder is the top of a Git repository, a worktree or a submodule. A `.git` alone does not
+/// make it one: codex, for example, puts an empty one into `/tmp` while it runs a command in its sandbox.
+fn has_repository(folder: &Path) -> bool {
+    let git = folder.join(".git");
+    let Ok(metadata) = git.metadata() else { return false };
+    if metadata.is_dir() {
+        return git.join("HEAD").symlink_metadata().is_ok();
+    }
+    let mut begin = [0; GIT_LINK.len()];
+    let read = |mut file: File| file.read_exact(&mut begin);
+    metadata.is_file() && File::open(&git).and_then(read).is_ok() && begin == *GIT_LINK
+}
+
+/// How a `.git` begins that is a file: it names the folder of the repository.
+const GIT_LINK: &[u8; 7] = b"gitdir:";
 
 /// Whether `text` has the form of a key, and so may be part of a file name.
 pub fn is_key(text: &str) -> bool {
@@ -66,7 +84,14 @@ mod tests {
         let root = || Project::of(&inner).unwrap().root;
         assert_eq!(root(), inner);
         std::fs::create_dir(top.join("a/.git")).unwrap();
+        assert_eq!(root(), inner, "an empty one is no repository");
+        std::fs::write(top.join("a/.git/HEAD"), "ref: refs/heads/main\n").unwrap();
         assert_eq!(root(), top.join("a"));
+        std::fs::write(top.join("a/b/.git"), "").unwrap();
+        assert_eq!(root(), top.join("a"), "neither is an empty file");
+        std::fs::write(top.join("a/b/.git"), "gitdir: ../.git/worktrees/b\n").unwrap();
+        assert_eq!(root(), top.join("a/b"), "a worktree");
+        std::fs::remove_file(top.join("a/b/.git")).unwrap();
         std::fs::write(top.join(PROJECT_FILE), "").unwrap();
         assert_eq!(root(), top);
         std::fs::write(top.join("a/b").join(PROJECT_FILE), "").unwrap();

@@ -149,7 +149,7 @@ fn a_second_restart_before_a_word_is_said_still_tells_that_the_conversation_is_l
     let text = until("the timer's text", || {
         turns(&scene.place).into_iter().find(|turn| turn.contains("all rest"))
     });
-    assert!(text.contains("began anew"), "{text}");
+    assert!(text.contains("restarted without its conversation"), "{text}");
 }
 
 #[test]

@@ -61,7 +61,7 @@ poll.poll()",
     until_state(&mut desk, &serves, "unknown", "not seen to wait for input");
     let arm = json!({"watched": [sleeps], "body": "b", "owner_process_id": asks});
     let note = desk.ok("timer_fire_when_idle_all", arm)["note"].take();
-    let words = format!("whether {sleeps} works");
+    let words = format!("whether {sleeps} is working");
     let note = note.as_str().unwrap();
     assert!(note.contains(&words) && note.contains("give max_wait_seconds"), "{note}");
 }

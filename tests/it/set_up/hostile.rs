@@ -52,6 +52,7 @@ impl Stage {
         for folder in [&project, &bare] {
             std::fs::create_dir(folder).unwrap();
             std::fs::create_dir(folder.join(".git")).unwrap();
+            std::fs::write(folder.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
         }
         let scripts = json!({"scripts": {"dev": HOSTILE, HOSTILE: "x"}}).to_string();
         std::fs::write(bare.join("package.json"), scripts).unwrap();

@@ -11,6 +11,7 @@ fn a_file_from_what_the_project_has() {
     let root = place.path("project");
     let write = |name: &str, text: &str| std::fs::write(root.join(name), text).unwrap();
     std::fs::create_dir(root.join(".git")).unwrap();
+    write(".git/HEAD", "ref: refs/heads/main\n");
     std::fs::create_dir(root.join("web")).unwrap();
     write("package.json", r#"{"scripts": {"dev": "vite", "build": "tsc\n", "\u001b[31m\"": "x"}}"#);
     write("Makefile", "lint:\n\ttrue\nbuild:\n\ttrue\n");

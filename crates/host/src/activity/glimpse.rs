@@ -21,9 +21,9 @@ pub(crate) struct Glimpse {
     pub(crate) bottom: Vec<String>,
     /// What stands in the prompt box; `None` where no prompt box is seen.
     pub(crate) composer: Option<String>,
-    /// The cursor is where an empty prompt has it, on a blank. If nothing was typed, what stands behind it
-    /// is left of an earlier picture: a CLI that takes a letter for narrower than it is drawn does not
-    /// erase all of it (opencode with `👨‍👩‍👧‍👦`).
+    /// The cursor is where an empty prompt has it, on a blank or a placeholder. If nothing was typed, what
+    /// stands behind it is left of an earlier picture: a CLI that takes a letter for narrower than it is
+    /// drawn does not erase all of it (opencode and codex with `👨‍👩‍👧‍👦`).
     pub(crate) at_start: bool,
     /// How many of those rows belong to the prompt box or stand below it.
     pub(crate) live: usize,
@@ -80,8 +80,8 @@ fn read(composer: &Composer, screen: &Screen) -> Option<String> {
     }
 }
 
-/// Whether the cursor is at the beginning of the prompt, on a blank; only of a CLI with a cursor of the
-/// terminal's.
+/// Whether the cursor is at the beginning of the prompt, on a blank or a placeholder; only of a CLI with a
+/// cursor of the terminal's.
 fn is_at_start(composer: &Composer, screen: &Screen) -> bool {
     let cursor = screen.cursor();
     let rows = rows_of(composer, screen);
@@ -93,15 +93,28 @@ fn is_at_start(composer: &Composer, screen: &Screen) -> bool {
         let first = row == rows.start || composer.bar.is_some();
         let before = if first { Some(&composer.begin) } else { composer.more.as_ref() };
         let begin = before.and_then(|before| before.find(&whole)).map_or(0, |found| found.end());
-        // Marks are of narrow letters.
-        (whole[..begin].chars().count(), whole[begin..].to_owned())
+        (begin, whole)
     };
-    let above_is_blank =
-        || (rows.start..cursor.row).all(|row| behind_mark(row).1.trim().is_empty());
-    let (column, text) = behind_mark(cursor.row);
-    usize::from(cursor.column) == column
-        && !text.starts_with(|c: char| !c.is_whitespace())
+    let above_is_blank = || {
+        (rows.start..cursor.row).map(behind_mark).all(|(begin, row)| row[begin..].trim().is_empty())
+    };
+    let (begin, row) = behind_mark(cursor.row);
+    let is_text = row[begin..].starts_with(|c: char| !c.is_whitespace());
+    // Marks are of narrow letters.
+    usize::from(cursor.column) == row[..begin].chars().count()
+        && (!is_text || is_faint_at(screen, cursor.row, begin))
         && above_is_blank()
+}
+
+/// Whether the CLI wrote what stands at this byte of a row.
+fn is_faint_at(screen: &Screen, row: u16, byte: usize) -> bool {
+    let runs = screen.styled_row(row).runs;
+    let mut end = 0;
+    let at = runs.iter().position(|run| {
+        end += run.text.len();
+        byte < end
+    });
+    at.is_some_and(|at| is_faint(&runs[at], runs.get(at + 1)))
 }
 
 /// The rows of the prompt box.
@@ -257,5 +270,7 @@ mod tests {
         // A draft, with the cursor behind it and at its beginning.
         assert!(!look("\x1b[18;6Hhello\x1b[18;11H").1);
         assert!(!look("\x1b[18;6H").1);
+        // A placeholder, as codex has one, before such letters.
+        assert!(look("\x1b[18;6H\x1b[2mAsk anything\x1b[m👧\x1b[18;6H").1);
     }
 }
