@@ -342,7 +342,7 @@ fn a_timer_says_that_a_turn_failed_only_of_the_last_turn() {
     run(async {
         let mut world = World::new();
         world.drive();
-        let failed = Verdict::new(State::Idle, &format!("{FAILED}the model is overloaded"));
+        let failed = Verdict::new(State::Idle, format!("{FAILED}the model is overloaded"));
         world.host.activities.set(&ProcessId::new(2), failed, true);
         world.host.processes.note(&ProcessId::new(2), |process| {
             let reason = format!("{FAILED}the model is overloaded");

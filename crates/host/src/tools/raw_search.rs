@@ -119,7 +119,7 @@ mod tests {
         let source = dir.path().join("source");
         std::fs::write(&source, "bar\r\n  foo\r\nfoo\r\n\r\n foo").unwrap();
         log.make_room().unwrap();
-        log.read_from(&std::fs::File::open(&source).unwrap(), 16 << 10).unwrap();
+        log.read_from(std::fs::File::open(&source).unwrap(), 16 << 10).unwrap();
         let found = |pattern: &str| {
             let pattern = compile_bytes(pattern).unwrap();
             let page = Page { from: None, order: Order::First, limit: 10 };
