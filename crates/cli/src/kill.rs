@@ -75,7 +75,11 @@ fn end_all(entries: &[Entry], request: ShutdownRequest) -> anyhow::Result<usize>
         for server in died {
             match server.successor() {
                 Ok(Some(successor)) => next.push(successor),
-                Ok(None) if server.left.is_empty() => {}
+                // Server and keeper are gone, and with them everything that they ran.
+                Ok(None) if server.left.is_empty() => {
+                    count += 1;
+                    say_ended(&server.entry);
+                }
                 Ok(None) => keep_first(&mut failed, server.error("its keeper is gone as well")),
                 Err(error) => keep_first(&mut failed, server.error(&format!("{error:#}"))),
             }
@@ -114,23 +118,27 @@ fn end_once(
         }
     }
     for server in ending {
-        let (project, pid) = (server.entry.project.clone(), server.entry.pid);
+        let entry = server.entry.clone();
         match server.wait() {
             Ok(None) => {
                 *count += 1;
-                say(&format!("ended the server of {} (pid {pid})", shown_path(&project)));
+                say_ended(&entry);
             }
             Ok(Some(server)) => {
-                warn(&format!(
-                    "the server (pid {pid}) died before it had ended {}",
-                    server.names()
-                ));
+                if !server.left.is_empty() {
+                    let (pid, left) = (entry.pid, server.names());
+                    warn(&format!("the server (pid {pid}) died before it had ended {left}"));
+                }
                 died.push(server);
             }
             Err(error) => keep_first(failed, error),
         }
     }
     died
+}
+
+fn say_ended(entry: &Entry) {
+    say(&format!("ended the server of {} (pid {})", shown_path(&entry.project), entry.pid));
 }
 
 /// Errors beyond the first are printed at once.

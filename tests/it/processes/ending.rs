@@ -233,17 +233,17 @@ fn kill_ends_the_programs_of_a_server_that_dies_before_it_answers() {
     let server = place.serve();
     let mut desk = Desk::at(&server.socket());
     desk.run(&["cat"]);
-    // The kernel lists both ends of a connection, that of the server with the name of its socket.
-    let socket = server.socket().to_str().unwrap().to_owned();
-    let connections = || {
-        let sockets = std::fs::read_to_string("/proc/net/unix").unwrap();
-        sockets.lines().filter(|line| line.ends_with(&socket)).count()
-    };
-    let before = connections();
     server.process().signal(Signal::STOP);
     let mut kill = place.patterm(&["kill"]);
     let kill = kill.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    until("kill is connected", || (connections() > before).then_some(()));
+    // The kernel lists the server's end of a connection with the name of its socket, and with inode 0
+    // until the server accepts it. Lines may be missing or come twice while others open sockets.
+    let socket = server.socket().to_str().unwrap().to_owned();
+    until("kill is connected", || {
+        let sockets = std::fs::read_to_string("/proc/net/unix").unwrap();
+        let waits = |line: &str| line.ends_with(&socket) && line.split_whitespace().nth(6) == Some("0");
+        sockets.lines().any(waits).then_some(())
+    });
     server.kill();
     let output = kill.wait_with_output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
