@@ -412,6 +412,9 @@ impl Host {
                 Some(_) => Status::Exited,
             };
         });
+        if self.processes.get(id).is_some_and(|process| process.runs == run) {
+            self.deliveries.lose_unread(id);
+        }
         self.timers.ring();
         self.declared.ring();
         if let Some(live) = self.live(id).filter(|live| live.run == run) {

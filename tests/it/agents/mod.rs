@@ -15,6 +15,7 @@ mod limits;
 mod menus;
 mod mock;
 mod odd_messages;
+mod own_queue;
 mod quoted;
 mod recording;
 mod report;
@@ -33,7 +34,7 @@ macro_rules! truth_of {
         mod $module {
             use super::{
                 cli, dialog_races, first_letters, first_request, limits, menus, odd_messages,
-                quoted, restart, shapes, starts, truth,
+                own_queue, quoted, restart, shapes, starts, truth,
             };
 
             #[test]
@@ -64,6 +65,11 @@ macro_rules! truth_of {
             #[test]
             fn messages_while_it_works_and_starts_arrive_once_and_in_order() {
                 truth::while_working($cli);
+            }
+
+            #[test]
+            fn a_message_in_a_turn_that_is_cut_short_is_not_called_delivered_unless_it_arrived() {
+                own_queue::cut_short($cli);
             }
 
             #[test]

@@ -241,7 +241,8 @@ fn kill_ends_the_programs_of_a_server_that_dies_before_it_answers() {
     let socket = server.socket().to_str().unwrap().to_owned();
     until("kill is connected", || {
         let sockets = std::fs::read_to_string("/proc/net/unix").unwrap();
-        let waits = |line: &str| line.ends_with(&socket) && line.split_whitespace().nth(6) == Some("0");
+        let waits =
+            |line: &str| line.ends_with(&socket) && line.split_whitespace().nth(6) == Some("0");
         sockets.lines().any(waits).then_some(())
     });
     server.kill();

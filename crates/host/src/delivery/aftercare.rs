@@ -1,5 +1,6 @@
 //! What is done for texts that stalled: it may yet be seen that one was taken, and a person is called
-//! where one stands in a prompt.
+//! where one stands in a prompt. And for texts that were accepted during a turn: until the agent rests, they
+//! may be in its CLI's own queue.
 
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use super::deliverer::Target;
 use super::evidence::{is_left_of, is_said, same_words, told};
 use super::gate;
 use super::record::Delivery;
-use crate::activity::Glimpse;
+use crate::activity::{Glimpse, State};
 use crate::host::{Host, now_ms};
 use crate::process::{Attention, ProcessId};
 
@@ -18,14 +19,25 @@ const LINES: usize = 200;
 const LINES_BEFORE: usize = 4 * LINES;
 
 impl Host {
-    /// Looks after the texts that stalled for a process; `false` if there are none, or it ended.
+    /// Looks after the texts that stalled for a process or may be unread; `false` if there are none, or it
+    /// ended.
     pub(super) fn look_after(self: &Arc<Self>, id: &ProcessId) -> bool {
+        let has_unread = self.deliveries.has_unread(id);
         let watched = self.deliveries.watched(id);
-        if watched.is_empty() || self.processes.get(id).is_none_or(|p| !p.status.is_alive()) {
+        let is_none = watched.is_empty() && !has_unread;
+        if is_none || self.processes.get(id).is_none_or(|p| !p.status.is_alive()) {
             return false;
         }
         let Some(target) = self.target(id) else { return true };
+        let standing = self.activities.get(id);
+        let rests = standing.settled && standing.verdict.state == State::Idle;
+        if watched.is_empty() && !rests {
+            return true;
+        }
         let glimpse = target.glimpse();
+        if has_unread && rests {
+            self.deliveries.settle_unread(id, glimpse.composer.as_deref());
+        }
         for stalled in &watched {
             if let Some(evidence) = target.was_taken(stalled, &glimpse) {
                 self.deliveries.correct(stalled.id, &evidence);

@@ -135,7 +135,7 @@ impl Host {
     async fn take_up(self: &Arc<Self>, begun: &Delivery) {
         let mut deadline = Instant::now() + TAKE_UP_PATIENCE;
         let mut left = None;
-        let receipt = loop {
+        let ending = loop {
             let target = self.target(&begun.to);
             let seen = target.as_ref().map(|target| target.glimpse());
             if let (Some(target), Some(glimpse)) = (&target, &seen) {
@@ -147,7 +147,7 @@ impl Host {
                     && self.activities.get(&begun.to).verdict.state != State::Unknown
                 {
                     if let Some(evidence) = target.was_taken(begun, glimpse) {
-                        break Some(Receipt::new(ReceiptState::Delivered, evidence));
+                        break Some(Receipt::new(ReceiptState::Delivered, evidence).into());
                     }
                     let stands = glimpse.composer.clone();
                     left = stands.filter(|stands| is_left_of(&begun.text, stands));
@@ -159,8 +159,10 @@ impl Host {
             }
             tokio::time::sleep(GATE_PAUSE).await;
         };
-        let unknown = || Receipt::new(ReceiptState::Stalled, super::store::HALF_WRITTEN);
-        self.deliveries.finish_with(begun.id, receipt.unwrap_or_else(unknown), left);
+        let unknown = || Receipt::new(ReceiptState::Stalled, super::store::HALF_WRITTEN).into();
+        let mut ending = ending.unwrap_or_else(unknown);
+        ending.left = left;
+        self.deliveries.finish(begun.id, ending);
         // It may rest and print nothing more.
         self.activities.facts(&begun.to).ring();
     }
@@ -203,8 +205,8 @@ impl Host {
     /// Notes how putting in ended; `false` if it is to be tried again.
     fn conclude(&self, begun: &Delivery, outcome: Outcome, tries: usize) -> bool {
         match outcome {
-            Outcome::Over { receipt, left } => {
-                self.deliveries.finish_with(begun.id, receipt, left);
+            Outcome::Over(ending) => {
+                self.deliveries.finish(begun.id, ending);
                 true
             }
             Outcome::Again(why) if tries < TRIES => {

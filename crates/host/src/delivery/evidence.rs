@@ -99,6 +99,13 @@ pub(super) fn is_left_of(text: &str, stands: &str) -> bool {
     }
 }
 
+/// Whether what stands in a prompt has a text in it, alone or among others.
+pub(super) fn has_words_of(stands: &str, text: &str) -> bool {
+    let (stands, text): (String, String) = (letters(stands).collect(), letters(text).collect());
+    let is_among = text.chars().count() >= BEGINNING_CHARS && stands.contains(&text);
+    !text.is_empty() && (is_among || stands == text)
+}
+
 /// What stands in a prompt before a text that was put in there, and is no part of it.
 pub(super) fn stands_before<'a>(text: &str, held: &'a str) -> Option<&'a str> {
     let begin: String = text.trim_start().chars().take(BEGINNING_CHARS).collect();
@@ -174,6 +181,16 @@ mod tests {
         }
         assert!(is_left_of("[external] see @README.md", "[external] see README.md"));
         assert!(!is_left_of("[external] see @README.md", "[external] do something else"));
+    }
+
+    #[test]
+    fn a_text_is_found_in_a_prompt_among_others_unless_it_is_short() {
+        assert!(has_words_of("[lead] one two\n three\n[lead] four", "[lead] one two three"));
+        assert!(has_words_of("go\n", "go"));
+        for draft in ["good", "", "[lead] one"] {
+            assert!(!has_words_of(draft, "go") && !has_words_of(draft, "[lead] one two three"));
+        }
+        assert!(!has_words_of("", ""));
     }
 
     #[test]

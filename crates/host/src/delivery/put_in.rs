@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::deliverer::Target;
 use super::evidence::{difference, same_words, stands_before, told};
 use super::receipt::{Receipt, ReceiptState};
-use super::record::{Delivery, PUTTING_IN};
+use super::record::{Delivery, Ending, PUTTING_IN};
 use crate::activity::{Glimpse, State, awaits_instructions};
 use crate::plane::Keyboard;
 use crate::presets::Preset;
@@ -42,14 +42,13 @@ const ERASED_AT_ONCE: usize = 64;
 const ERASE_PAUSE: Duration = Duration::from_secs(2);
 const ERASE_PATIENCE: Duration = Duration::from_secs(5);
 
+/// What the receipt of a text adds that was accepted during a turn.
+const IN_A_TURN: &str = "; it was in a turn, so its CLI may keep the text until that is over";
+
 /// How putting in ended.
 pub(super) enum Outcome {
     /// It was taken, or it is not known whether.
-    Over {
-        receipt: Receipt,
-        /// What of it stands in the prompt.
-        left: Option<String>,
-    },
+    Over(Ending),
     /// Nothing of it is in its process: it is tried again.
     Again(String),
 }
@@ -64,7 +63,8 @@ struct Afterwards {
 
 impl Outcome {
     fn stalled(why: impl Into<String>, left: Option<String>) -> Self {
-        Self::Over { receipt: Receipt::new(ReceiptState::Stalled, why), left }
+        let receipt = Receipt::new(ReceiptState::Stalled, why);
+        Self::Over(Ending { left, ..receipt.into() })
     }
 }
 
@@ -157,6 +157,15 @@ impl Job<'_> {
         let is_alone = self.keyboard.is_some() && stands_before(&self.text, stands).is_none();
         is_alone || same_words(stands, &self.text)
     }
+
+    /// How the delivery ended. A CLI that is in a turn accepts a text into its own queue.
+    fn ending(&self, mut receipt: Receipt) -> Ending {
+        let unread = receipt.state == ReceiptState::Delivered && !self.rested;
+        if unread {
+            receipt.evidence.push_str(IN_A_TURN);
+        }
+        Ending { left: None, unread, receipt }
+    }
 }
 
 impl Target {
@@ -164,7 +173,7 @@ impl Target {
     pub(super) async fn put_in(&self, delivery: &Delivery, keyboard: Keyboard) -> Outcome {
         let Some(preset) = &self.preset else {
             let receipt = receipt(self.type_into_program(&delivery.text, &keyboard).await);
-            return Outcome::Over { receipt, left: None };
+            return Outcome::Over(receipt.into());
         };
         let mut job = Job {
             preset,
@@ -178,7 +187,7 @@ impl Target {
         match self.put_into_agent(&mut job, delivery).await {
             Err(Failure::Stalled(why)) => self.clear_up(job, why).await,
             Err(Failure::Lost(why)) => Outcome::Again(why),
-            done => Outcome::Over { receipt: receipt(done), left: None },
+            done => Outcome::Over(job.ending(receipt(done))),
         }
     }
 
@@ -287,7 +296,7 @@ impl Target {
         &self,
         begun: &Delivery,
         glimpse: &Glimpse,
-    ) -> Option<Receipt> {
+    ) -> Option<Ending> {
         let preset = self.preset.as_ref()?;
         let held = glimpse.composer.as_deref().filter(|held| same_words(held, &begun.text))?;
         if self.blocked(glimpse).is_some() {
@@ -302,7 +311,8 @@ impl Target {
             entered: false,
             rested: self.rests(),
         };
-        Some(receipt(self.enter(&mut job).await))
+        let receipt = receipt(self.enter(&mut job).await);
+        Some(job.ending(receipt))
     }
 
     /// Waits until what was pasted shows and its screen stands still; returns what the prompt holds.
@@ -573,7 +583,7 @@ impl Target {
             let works = worked.map(|(_, why)| format!("it went to work ({why})"));
             if let Some(evidence) = told.or(works) {
                 let receipt = Receipt::new(ReceiptState::Delivered, evidence);
-                return Outcome::Over { receipt, left: None };
+                return Outcome::Over(job.ending(receipt));
             }
         }
         Outcome::stalled(format!("{why}; it was taken out of the prompt again, send it anew"), None)

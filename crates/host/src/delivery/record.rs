@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::receipt::Receipt;
+use super::receipt::{Receipt, ReceiptState};
 use crate::process::ProcessId;
 
 /// Characters of a text that lists show.
@@ -48,6 +48,22 @@ pub(crate) enum Stage {
     Done,
 }
 
+/// How a delivery ended.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    pub(crate) receipt: Receipt,
+    /// What of it stands in the prompt.
+    pub(crate) left: Option<String>,
+    /// See [`Delivery::unread`].
+    pub(crate) unread: bool,
+}
+
+impl From<Receipt> for Ending {
+    fn from(receipt: Receipt) -> Self {
+        Self { receipt, left: None, unread: false }
+    }
+}
+
 /// A text to be put into a process.
 #[derive(Debug, Clone)]
 pub(crate) struct NewDelivery {
@@ -82,6 +98,10 @@ pub(crate) struct Delivery {
     /// one. `None` where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) said_before: Option<bool>,
+    /// The agent was in a turn when its CLI accepted the text, and has not been seen to rest since: the text may
+    /// still be in the CLI's own queue, which ends with the CLI.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) unread: bool,
     /// A person was called to it.
     #[serde(skip)]
     pub(crate) called: bool,
@@ -103,7 +123,16 @@ impl Delivery {
 
     /// It stalled, and may yet be seen to have been taken.
     pub(crate) fn is_watched(&self) -> bool {
-        self.stage == Stage::Done && !self.text.is_empty()
+        let is_stalled = self.receipt.state == ReceiptState::Stalled;
+        self.stage == Stage::Done && is_stalled && !self.text.is_empty()
+    }
+
+    /// What is known of its text: all of it, or its beginning.
+    pub(super) fn known_text(&self) -> &str {
+        match self.text.is_empty() {
+            true => self.excerpt.trim_end_matches('…'),
+            false => &self.text,
+        }
     }
 }
 

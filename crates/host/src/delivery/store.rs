@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::evidence::has_words_of;
 use super::receipt::{Receipt, ReceiptState};
-use super::record::{Delivery, NewDelivery, PUTTING_IN, Source, Stage, excerpt};
+use super::record::{Delivery, Ending, NewDelivery, PUTTING_IN, Source, Stage, excerpt};
 use crate::host::now_ms;
 use crate::process::ProcessId;
 use crate::state::{self, StateDir, StateError};
@@ -24,6 +25,14 @@ pub(super) const HANDED_IN: &str = "it was handed in";
 /// What is said of a text that a server had begun to write when it ended.
 pub(super) const HALF_WRITTEN: &str = "the server stopped while typing it; it may or may not have \
     arrived";
+
+/// What is said of a text that a CLI had accepted into its own queue when it ended.
+const QUEUE_ENDED: &str = "its CLI accepted it during a turn and ended before that turn was over; send it \
+    again if the conversation does not have it";
+
+/// What is said of one that a CLI put back into its prompt.
+const GIVEN_BACK: &str = "its CLI accepted it during a turn, which was interrupted, and put it back into its \
+    prompt, not entered";
 
 /// Texts that may wait for one process: more than an agent will ever read in a row.
 const WAITING: usize = 100;
@@ -108,6 +117,7 @@ impl Deliveries {
             left: None,
             begun_at: None,
             said_before: None,
+            unread: false,
             called: false,
             at: now_ms(),
             stage: Stage::Waiting,
@@ -126,10 +136,11 @@ impl Deliveries {
         self.table().deliveries.iter().find(waits).cloned()
     }
 
-    /// The processes for which something waits, or is watched.
+    /// The processes for which something waits, is watched or may be unread.
     pub(crate) fn waiting(&self) -> Vec<ProcessId> {
         let table = self.table();
-        let is_open = |known: &&Delivery| known.stage == Stage::Waiting || known.is_watched();
+        let is_open =
+            |known: &&Delivery| known.stage == Stage::Waiting || known.is_watched() || known.unread;
         table.deliveries.iter().filter(is_open).map(|known| known.to.clone()).collect()
     }
 
@@ -344,17 +355,57 @@ impl Deliveries {
     }
 
     /// Notes how one ended.
-    pub(crate) fn finish(&self, id: u64, receipt: Receipt) {
-        self.finish_with(id, receipt, None);
-    }
-
-    /// Notes how one ended, and what of it stands in the prompt.
-    pub(crate) fn finish_with(&self, id: u64, receipt: Receipt, left: Option<String>) {
+    pub(crate) fn finish(&self, id: u64, ending: impl Into<Ending>) {
+        let Ending { receipt, left, unread } = ending.into();
         let is_it = |known: &&mut Delivery| known.id == id && known.stage != Stage::Done;
         if let Some(delivery) = self.table().deliveries.iter_mut().find(is_it) {
             delivery.left = left;
+            delivery.unread = unread;
         }
         self.finish_where(|delivery| delivery.id == id, &receipt);
+    }
+
+    /// Whether a process has texts that its CLI may keep in its own queue.
+    pub(crate) fn has_unread(&self, id: &ProcessId) -> bool {
+        self.table().deliveries.iter().any(|known| known.to == *id && known.unread)
+    }
+
+    /// An agent rests: its CLI has read what was in its queue, or has given it back into its prompt, which
+    /// holds `stands`.
+    pub(crate) fn settle_unread(&self, id: &ProcessId, stands: Option<&str>) {
+        self.change_unread(id, |known| {
+            let gives_back = |stands: &&str| has_words_of(stands, known.known_text());
+            match stands.filter(gives_back) {
+                Some(stands) => {
+                    known.receipt = Receipt::new(ReceiptState::Stalled, GIVEN_BACK);
+                    known.left = Some(stands.to_owned());
+                }
+                None => known.text.clear(),
+            }
+        });
+    }
+
+    /// The run of a process ended, and with it its CLI's own queue.
+    pub(crate) fn lose_unread(&self, id: &ProcessId) {
+        self.change_unread(id, |known| {
+            known.receipt = Receipt::new(ReceiptState::Stalled, QUEUE_ENDED);
+            known.text.clear();
+        });
+    }
+
+    fn change_unread(&self, id: &ProcessId, change: impl Fn(&mut Delivery)) {
+        let mut table = self.table();
+        let mut changed = false;
+        for known in table.deliveries.iter_mut().filter(|known| known.to == *id && known.unread) {
+            known.unread = false;
+            change(known);
+            changed = true;
+        }
+        if changed {
+            self.note(&table);
+            drop(table);
+            self.ring();
+        }
     }
 
     /// Another delivery has the same text: this one is not watched any more.
@@ -428,10 +479,11 @@ fn is_first(delivery: &Delivery) -> bool {
     matches!(delivery.source, Source::FirstPrompt { .. })
 }
 
-/// What was begun and stalled keeps its text: it may yet be seen that it was taken.
+/// What was begun and stalled keeps its text: it may yet be seen that it was taken. So does what may be
+/// unread: it may be given back.
 fn end(delivery: &mut Delivery, receipt: Receipt) {
     let is_watched = delivery.stage == Stage::Begun && receipt.state == ReceiptState::Stalled;
-    if !is_watched {
+    if !is_watched && !delivery.unread {
         delivery.text.clear();
         delivery.left = None;
     }
@@ -448,9 +500,10 @@ fn forget_texts(table: &mut Table) {
         if known.stage == Stage::Done && known.receipt.state == ReceiptState::Delivered {
             followed.insert(known.to.clone());
         }
-        if known.is_watched() {
+        if known.is_watched() || known.unread {
             watched += 1;
-            if watched > WATCHED || followed.contains(&known.to) {
+            let is_followed = !known.unread && followed.contains(&known.to);
+            if watched > WATCHED || is_followed {
                 known.text.clear();
                 known.left = None;
             }
@@ -527,6 +580,54 @@ mod tests {
         deliveries.finish(last, Receipt::new(ReceiptState::Delivered, "seen"));
         assert_eq!(deliveries.watched(&ProcessId::new(1)), []);
         assert_eq!(deliveries.waiting(), []);
+    }
+
+    /// Finishes two texts that were accepted during a turn; returns the deliveries as the next server has them.
+    fn unread(dir: &tempfile::TempDir) -> (Deliveries, [u64; 2]) {
+        let deliveries = deliveries(dir);
+        let ids = ["[lead] look at the tests", "[lead] and then at the docs"].map(|said| {
+            let id = deliveries.hand_in(text(1, None, said)).unwrap();
+            deliveries.begin(id, false).unwrap();
+            let receipt = Receipt::new(ReceiptState::Delivered, "its prompt was empty");
+            deliveries.finish(id, Ending { unread: true, ..receipt.into() });
+            id
+        });
+        (self::deliveries(dir), ids)
+    }
+
+    #[test]
+    fn what_a_cli_may_keep_in_its_own_queue_is_read_when_the_agent_rests() {
+        let dir = tempfile::tempdir().unwrap();
+        let (deliveries, _) = unread(&dir);
+        let process = ProcessId::new(1);
+        assert!(deliveries.has_unread(&process));
+        assert_eq!(deliveries.watched(&process), [], "they are not stalled");
+        deliveries.settle_unread(&process, Some("a person's draft"));
+        assert!(!deliveries.has_unread(&process));
+        deliveries.lose_unread(&process);
+        assert_eq!(states(&deliveries), [(ReceiptState::Delivered, false); 2]);
+    }
+
+    #[test]
+    fn what_a_cli_may_keep_in_its_own_queue_is_stalled_when_its_run_ends() {
+        let dir = tempfile::tempdir().unwrap();
+        let (deliveries, [one, _]) = unread(&dir);
+        deliveries.lose_unread(&ProcessId::new(2));
+        assert_eq!(states(&deliveries), [(ReceiptState::Delivered, false); 2]);
+        deliveries.lose_unread(&ProcessId::new(1));
+        assert_eq!(states(&deliveries), [(ReceiptState::Stalled, false); 2]);
+        assert_eq!(deliveries.get(one).unwrap().receipt.evidence, QUEUE_ENDED);
+    }
+
+    #[test]
+    fn what_a_cli_puts_back_into_its_prompt_is_stalled_and_watched() {
+        let dir = tempfile::tempdir().unwrap();
+        let (deliveries, _) = unread(&dir);
+        let stands = "[lead] look at the\n tests\n[lead] and then at the docs";
+        deliveries.settle_unread(&ProcessId::new(1), Some(stands));
+        assert_eq!(states(&deliveries), [(ReceiptState::Stalled, true); 2]);
+        let after = self::deliveries(&dir);
+        assert_eq!(after.watched(&ProcessId::new(1))[1].left.as_deref(), Some(stands));
     }
 
     #[test]
