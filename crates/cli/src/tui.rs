@@ -7,7 +7,7 @@ use patterm_host::registry;
 use patterm_host::runtime::RuntimeDir;
 use patterm_host::state::{self, StateDir};
 use patterm_host::{PANE_VARIABLE, PERSON, Project};
-use patterm_tui::{Around, Depth, Door, Kept, Options};
+use patterm_tui::{Around, Depth, Door, Options, SavedLayout};
 
 use crate::said::say;
 use crate::{pads, start};
@@ -85,11 +85,11 @@ impl Door for ProjectDoor {
         PERSON.to_owned()
     }
 
-    fn kept(&self) -> Option<Kept> {
+    fn saved_layout(&self) -> Option<SavedLayout> {
         state::read(&self.layout_file()?, LAYOUT_VERSION).ok().flatten()
     }
 
-    fn keep(&self, layout: &Kept) {
+    fn save_layout(&self, layout: &SavedLayout) {
         // Without it the next visit begins with one pane; nothing else is lost.
         if let Some(file) = self.layout_file() {
             let _ = state::write(&file, LAYOUT_VERSION, layout);

@@ -39,6 +39,7 @@ mod socket;
 mod standpoint;
 pub mod state;
 pub mod surroundings;
+mod sync;
 mod timers;
 pub mod tools;
 mod tree;

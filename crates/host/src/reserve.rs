@@ -10,9 +10,8 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::fs::{FallocateFlags, OFlags, fallocate};
+use rustix::io::Errno;
 use tokio::sync::watch;
-
-use crate::state::is_disk_full;
 
 /// Its name in the state folder.
 const FILE: &str = "reserve";
@@ -95,6 +94,12 @@ pub(crate) async fn keep(folder: &Path, told: impl Fn(bool)) {
     }
 }
 
+/// Whether something failed for want of disk space.
+pub(crate) fn is_disk_full(error: &io::Error) -> bool {
+    let full = [Errno::NOSPC, Errno::DQUOT].map(Errno::raw_os_error);
+    error.raw_os_error().is_some_and(|code| full.contains(&code))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,7 +112,7 @@ mod tests {
         assert!(kept() >= RESERVE_BYTES);
         let done = with_room(dir.path(), || match kept() {
             0 => Ok("done"),
-            _ => Err(io::Error::from(rustix::io::Errno::NOSPC)),
+            _ => Err(io::Error::from(Errno::NOSPC)),
         });
         assert_eq!(done.unwrap(), "done");
         assert!(kept() >= RESERVE_BYTES, "and there it is again");

@@ -6,7 +6,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -227,16 +226,10 @@ fn refused(what: &'static str, path: &Path) -> impl FnOnce(Refusal) -> StateErro
 
 pub(crate) fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StateError {
     let path = path.to_owned();
-    move |source| match is_disk_full(&source) {
+    move |source| match reserve::is_disk_full(&source) {
         true => StateError::Full { what, path, source },
         false => StateError::Io { what, path, source },
     }
-}
-
-/// Whether something failed for want of disk space.
-pub(crate) fn is_disk_full(error: &io::Error) -> bool {
-    let full = [Errno::NOSPC, Errno::DQUOT].map(Errno::raw_os_error);
-    error.raw_os_error().is_some_and(|code| full.contains(&code))
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ fn total_bound() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spawn::Size;
+    use crate::size::Size;
 
     fn program(argument: usize, times: usize, value: usize) -> Program {
         let argv = std::iter::repeat_n("x".repeat(argument), times).collect();

@@ -20,6 +20,7 @@ pub mod memory;
 mod message;
 mod pane;
 mod peer;
+mod size;
 mod spawn;
 mod status;
 
@@ -29,5 +30,6 @@ pub use keep::{Options, WANTED, run};
 pub use message::Survivor;
 pub use pane::{Pane, PaneEvent};
 pub use peer::{PeerLife, peer_life};
-pub use spawn::{Program, Size, SpawnError, SpawnFault};
+pub use size::Size;
+pub use spawn::{Program, SpawnError, SpawnFault};
 pub use status::{Exit, Status};

@@ -9,7 +9,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer};
 
 use crate::control::Command;
-use crate::spawn::Size;
+use crate::size::Size;
 use crate::status::Status;
 
 /// The descriptors of one pane.

@@ -15,31 +15,17 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::tcsetwinsize;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::init::Init;
 use crate::pane::Pane;
+use crate::size::Size;
 
 /// How long a program may take from fork to exec before it counts as started: only a dead network
 /// file system takes longer than this.
 const EXEC_PATIENCE: Duration = Duration::from_secs(10);
-
-/// A terminal's size in cells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Size {
-    /// Its height.
-    pub rows: u16,
-    /// Its width.
-    pub columns: u16,
-}
-
-impl From<Size> for Winsize {
-    fn from(size: Size) -> Self {
-        Self { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 }
-    }
-}
 
 /// What to start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,7 +12,7 @@ use crate::keyboard::Keyboard;
 use crate::modes::Modes;
 use crate::notice::Notices;
 use crate::page::{Page, line};
-use crate::reply::Replies;
+use crate::replies::Replies;
 use crate::size::{CursorShape, Size};
 use crate::tabs::Tabs;
 use crate::title::Title;

@@ -24,6 +24,7 @@ mod print;
 mod record;
 #[cfg(test)]
 mod recording_tests;
+mod replies;
 mod reply;
 #[cfg(test)]
 mod reply_tests;

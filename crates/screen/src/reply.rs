@@ -6,9 +6,6 @@ use std::fmt::Write as _;
 
 use crate::engine::Engine;
 
-/// Answers that may wait to be taken. A program that asks without reading loses what is beyond.
-const REPLY_LIMIT: usize = 4 << 10;
-
 /// Who we say we are. Claude Code asks, and older ones switch their keyboard on only for names they
 /// know; what programs assume about tmux (a multiplexer, no images) is true here.
 const VERSION: &str = "tmux 3.5a";
@@ -24,21 +21,11 @@ const BACKGROUND: Rgb = (0x18, 0x18, 0x18);
 
 type Rgb = (u8, u8, u8);
 
-/// Answers waiting to be taken.
-#[derive(Debug, Default)]
-pub(crate) struct Replies(String);
-
-impl Replies {
-    pub(crate) fn take(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.0).into_bytes()
-    }
-}
-
 impl Engine {
-    /// Answers, unless an old log is read or too much waits already.
+    /// Answers, unless an old log is read.
     fn answer(&mut self, text: &str) {
-        if !self.replay && self.replies.0.len() + text.len() <= REPLY_LIMIT {
-            self.replies.0.push_str(text);
+        if !self.replay {
+            self.replies.push(text);
         }
     }
 

@@ -4,7 +4,6 @@
 
 mod action;
 mod canvas;
-mod kept;
 mod layout;
 mod link;
 mod list;
@@ -15,6 +14,7 @@ mod paint;
 mod run;
 #[cfg(test)]
 mod sample;
+mod saved_layout;
 mod scroll;
 mod send;
 mod settings;
@@ -23,7 +23,7 @@ mod trust;
 mod update;
 mod view;
 
-pub use kept::Kept;
 pub use outer::Around;
 pub use paint::Depth;
 pub use run::{Door, Error, Options, run};
+pub use saved_layout::SavedLayout;

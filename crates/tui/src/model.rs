@@ -11,8 +11,8 @@ use patterm_wire::servers::Server;
 use serde::Deserialize;
 
 use crate::canvas::Rect;
-use crate::kept::Kept;
 use crate::layout::{Divider, Layout, PaneId};
+use crate::saved_layout::{Part, SavedLayout};
 use crate::scroll::Scroll;
 use crate::settings::{Settings, Theme};
 use crate::trust::Sheet;
@@ -176,8 +176,8 @@ pub(crate) struct Model {
     pub(crate) held: Option<Held>,
     /// The terminal has the focus.
     pub(crate) focused: bool,
-    /// The layout of the last visit, until it is laid out.
-    pub(crate) kept: Option<Kept>,
+    /// The layout of the last attachment, until it is restored.
+    pub(crate) saved_layout: Option<SavedLayout>,
     /// Processes to show as soon as they are seen.
     pub(crate) wanted: Option<String>,
     /// What could be brought back, and the person did not want to decide about.
@@ -230,7 +230,7 @@ impl Model {
             servers: Vec::new(),
             held: None,
             focused: true,
-            kept: None,
+            saved_layout: None,
             wanted,
             put_off: Vec::new(),
             ours: Vec::new(),
@@ -303,6 +303,21 @@ impl Model {
 
     pub(crate) fn focused_pane(&self) -> Option<&Pane> {
         self.panes.get(&self.focus)
+    }
+
+    /// The layout to save for the next attachment; nothing before the project was seen.
+    pub(crate) fn layout_to_save(&self) -> Option<SavedLayout> {
+        let process = |id| {
+            let process = &self.panes.get(&id)?.process;
+            (!process.is_empty()).then(|| process.clone())
+        };
+        self.begun.then(|| SavedLayout {
+            panes: self.layout.as_ref().and_then(|layout| Part::of(layout, &process)),
+            focus: self.focused_pane().map(|pane| pane.process.clone()),
+            zoomed: self.zoomed,
+            tree_hidden: self.tree_hidden,
+            tree_width: self.tree_width,
+        })
     }
 
     /// The process that is selected: that of the pane with the focus.

@@ -14,8 +14,6 @@ use crate::said::{one_line, say, shown_path};
 use crate::servers::in_mcp_json;
 use crate::start;
 
-pub(crate) use write::quoted;
-
 pub(crate) fn run() -> anyhow::Result<()> {
     let project = start::project_here()?;
     let path = project.root().join(PROJECT_FILE);

@@ -2,9 +2,8 @@
 
 use std::fmt::Write;
 
-use patterm_wire::printable::is_active;
-
 use super::found::Suggestion;
+use crate::toml_string::quoted;
 
 const HEAD: &str = "\
 # What patterm knows of this project. Nothing of it takes effect before a person has run
@@ -68,22 +67,6 @@ pub(super) fn project_file(suggestions: &[Suggestion], servers: &[(String, Strin
         let _ = write!(text, "\n{table}");
     }
     text + TAIL
-}
-
-/// A text as a TOML string.
-pub(crate) fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            c if is_active(c) => {
-                let _ = write!(quoted, "\\u{:04X}", u32::from(c));
-            }
-            c => quoted.push(c),
-        }
-    }
-    quoted + "\""
 }
 
 #[cfg(test)]

@@ -9,9 +9,9 @@ use patterm_host::project::PROJECT_FILE;
 use patterm_host::project_file::ProjectFile;
 use serde_json::{Map, Value};
 
-use crate::init::quoted;
 use crate::said::{one_line, say, shown_path};
 use crate::start;
+use crate::toml_string::quoted;
 
 /// The file that many clients read.
 const MCP_JSON: &str = ".mcp.json";

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use patterm_keeper::Pane;
@@ -18,6 +18,7 @@ use super::trouble::Trouble;
 use super::views::Views;
 use crate::ports::Ports;
 use crate::process::{Exit, ProcessId};
+use crate::sync::lock;
 use crate::tree::{self, Usage};
 
 /// Memory of parsed output is given back in steps of this.
@@ -420,10 +421,6 @@ impl Live {
     pub(super) fn lag(&self) -> u64 {
         self.log.end().saturating_sub(self.parsed.load(Ordering::Acquire))
     }
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -10,9 +10,10 @@ use patterm_screen::{Screen, Stripper};
 use regex::{Regex, RegexSet, RegexSetBuilder};
 use tokio::sync::oneshot;
 
-use super::live::{Live, lock};
+use super::live::Live;
 use super::turns::Turns;
 use crate::ports;
+use crate::sync::lock;
 
 /// Bytes looked at of one pane before the next has its turn.
 const TURN_BYTES: usize = 256 << 10;

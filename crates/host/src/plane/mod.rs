@@ -27,7 +27,7 @@ use tokio::sync::mpsc;
 pub(crate) use draft_mark::DraftMark;
 pub(crate) use hand::{Typed, Typist};
 pub(crate) use input::{INPUT_BYTES, InputFull};
-pub(crate) use live::{Live, MARK_BYTES, Progress, lock};
+pub(crate) use live::{Live, MARK_BYTES, Progress};
 use matcher::Matcher;
 pub(crate) use matcher::{Found, Waiting, visible_lines};
 use parser::Parser;

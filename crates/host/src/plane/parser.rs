@@ -9,10 +9,11 @@ use tokio::sync::mpsc;
 use super::Event;
 use super::echoes;
 use super::history::Histories;
-use super::live::{Live, lock};
+use super::live::Live;
 use super::matcher::Matcher;
 use super::reader::Reader;
 use super::turns::Turns;
+use crate::sync::lock;
 
 /// Bytes parsed of one pane before the next has its turn; about a millisecond.
 const TURN_BYTES: usize = 64 << 10;

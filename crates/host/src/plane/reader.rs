@@ -17,9 +17,10 @@ use tokio::sync::mpsc;
 
 use super::Event;
 use super::echoes::Echoes;
-use super::live::{Live, lock};
+use super::live::Live;
 use super::parser::Parser;
 use super::reading::{Reading, Room};
+use crate::sync::lock;
 
 /// Bytes read from one pane before the next has its turn: what keeps 200 floods from starving a
 /// shell.

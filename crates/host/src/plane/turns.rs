@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use super::live::{Live, lock};
+use super::live::Live;
+use crate::sync::lock;
 
 /// A line of processes for one thread to look after. `flag` is where a process notes that it stands
 /// in this line.

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use patterm_gateway::http::{Asked, Own, Principal, Talk};
 use patterm_gateway::{Refusal, RefusalKind, Told};
@@ -20,6 +20,7 @@ use crate::host::Host;
 use crate::limits::NOTICES;
 use crate::socket::Dispatch;
 use crate::standpoint;
+use crate::sync::lock;
 
 /// What a client may be behind with what it is told; more is lost to it alone.
 const TOLD: usize = 64;
@@ -298,8 +299,4 @@ fn progress_token(text: &str) -> Option<String> {
     let token: serde_json::Value =
         serde_json::from_str(request.params.meta.progress_token.get()).ok()?;
     Some(token.to_string())
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

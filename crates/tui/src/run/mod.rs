@@ -17,12 +17,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::canvas::Canvas;
-use crate::kept::Kept;
 use crate::layout::PaneId;
 use crate::link::{Calls, Follow, PaneLink};
 use crate::model::Model;
 use crate::outer::{Around, Outer};
 use crate::paint::Depth;
+use crate::saved_layout::SavedLayout;
 use crate::settings::file::SettingsFile;
 use crate::terminal::Terminal;
 use crate::update::{Event, update};
@@ -41,11 +41,11 @@ pub trait Door {
     /// The line that says who calls tools on a connection.
     fn greeting(&self) -> String;
 
-    /// The layout that was kept last, if there is one.
-    fn kept(&self) -> Option<Kept>;
+    /// The layout that was saved last, if there is one.
+    fn saved_layout(&self) -> Option<SavedLayout>;
 
-    /// Keeps a layout for the next visit.
-    fn keep(&self, layout: &Kept);
+    /// Saves a layout for the next attachment.
+    fn save_layout(&self, layout: &SavedLayout);
 
     /// Lets the person edit a scratchpad; the terminal is theirs meanwhile.
     fn edit(&self, pad: &str) -> Result<(), String>;
@@ -143,9 +143,9 @@ impl Tui {
         let (width, height) = terminal.size();
         let now = Instant::now();
         let mut model = Model::new(width, height, options.process);
-        model.kept = options.door.kept();
-        if let Some(kept) = &model.kept {
-            (model.tree_hidden, model.tree_width) = kept.tree();
+        model.saved_layout = options.door.saved_layout();
+        if let Some(saved) = &model.saved_layout {
+            (model.tree_hidden, model.tree_width) = (saved.tree_hidden, saved.tree_width);
         }
         let mut tui = Self {
             terminal,
@@ -179,8 +179,8 @@ impl Tui {
         // The terminal first: a slow disk keeps nobody waiting.
         let Self { terminal, door, model, .. } = self;
         drop(terminal);
-        if let Some(kept) = Kept::of(&model) {
-            door.keep(&kept);
+        if let Some(layout) = model.layout_to_save() {
+            door.save_layout(&layout);
         }
         over
     }

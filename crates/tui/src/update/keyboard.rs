@@ -5,7 +5,6 @@
 use patterm_wire::follow::Selection;
 
 use super::{Effect, panes, tell};
-use crate::action::Action;
 use crate::model::{Mode, Model};
 
 /// A person who typed so lately goes on typing.
@@ -109,11 +108,4 @@ pub(super) fn taken_away(model: &mut Model, name: &str) {
     if sent_lately && model.mode == Mode::Typing {
         model.mode = Mode::Interrupted { name: name.to_owned() };
     }
-}
-
-/// What is said while keys wait.
-pub(crate) fn interrupted_words(model: &Model, name: &str) -> String {
-    let next = model.selected().map_or("patterm", |process| &process.name);
-    let leader = model.settings.keys.press(Action::Help);
-    format!("{name} was closed while you typed; esc goes on in {next} ({leader}: keys)")
 }

@@ -30,8 +30,6 @@ use crate::layout::PaneId;
 use crate::model::{Model, Notice};
 use patterm_screen::input::Token;
 
-pub(crate) use keyboard::interrupted_words;
-
 /// Everything that can happen.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "events are handled one at a time and never stored")]

@@ -121,9 +121,9 @@ fn begin(model: &mut Model, effects: &mut Vec<Effect>) {
 
 /// Lays out what the last visit left, as far as it is still there; false if nothing of it is.
 fn restore(model: &mut Model) -> bool {
-    let Some(kept) = model.kept.take() else { return false };
+    let Some(saved) = model.saved_layout.take() else { return false };
     let mut panes: Vec<(PaneId, Pane)> = Vec::new();
-    model.layout = kept.place(|id| {
+    model.layout = saved.place(|id| {
         let pane = new_pane(model.process(id)?);
         let twice = panes.iter().any(|(_, pane)| pane.process == id);
         if twice || panes.len() >= PANES {
@@ -133,11 +133,12 @@ fn restore(model: &mut Model) -> bool {
         panes.push((model.last_pane, pane));
         Some(model.last_pane)
     });
-    let focus = panes.iter().find(|(_, pane)| Some(pane.process.as_str()) == kept.focus());
+    let focus =
+        panes.iter().find(|(_, pane)| Some(pane.process.as_str()) == saved.focus.as_deref());
     let Some((focus, _)) = focus.or(panes.first()) else { return false };
     model.focus = *focus;
     model.panes = panes.into_iter().collect();
-    model.zoomed = kept.zoomed() && model.panes.len() > 1;
+    model.zoomed = saved.zoomed && model.panes.len() > 1;
     true
 }
 

@@ -58,7 +58,7 @@ fn who_begins_to_wait_is_told_of_once() {
 /// The same project at another visit.
 fn come_back(kept: &str, size: (u16, u16), seen: Seen) -> (Sample, Vec<String>) {
     let mut sample = Sample::empty(size.0, size.1);
-    sample.model.kept = serde_json::from_str(kept).ok();
+    sample.model.saved_layout = serde_json::from_str(kept).ok();
     let effects = sample.happen(Event::Seen(seen)).to_vec();
     let processes = attached(&effects).into_iter().map(str::to_owned).collect();
     (sample, processes)
@@ -72,14 +72,14 @@ fn the_layout_of_the_last_visit_comes_back_at_any_size() {
     let (x, y) = (line.x + 1, line.y + 3);
     sample.type_in(&format!("\x1b[<0;{x};{y}M\x1b[<32;{};{y}M\x1b[<0;{};{y}m", x + 10, x + 10));
     sample.type_in("\x02O\x02z");
-    let kept = crate::kept::Kept::of(&sample.model).unwrap();
+    let kept = sample.model.layout_to_save().unwrap();
     let text = serde_json::to_string(&kept).unwrap();
     for size in [(120, 40), (20, 5), (300, 100)] {
         let (mut back, processes) = come_back(&text, size, project());
         assert_eq!(processes, ["p1", "p2", "p3"]);
         assert_eq!(selected(&back), "p2");
         assert!(back.model.zoomed);
-        assert_eq!(crate::kept::Kept::of(&back.model).unwrap(), kept, "and is kept again");
+        assert_eq!(back.model.layout_to_save().unwrap(), kept, "and is kept again");
         back.type_in("\x02z");
         crate::view::view(&back.model);
     }
@@ -93,7 +93,7 @@ fn the_layout_of_the_last_visit_comes_back_at_any_size() {
 fn what_is_gone_meanwhile_leaves_its_room_to_the_rest() {
     let mut sample = Sample::new(120, 40);
     sample.type_in("\x02|\x02-");
-    let kept = serde_json::to_string(&crate::kept::Kept::of(&sample.model)).unwrap();
+    let kept = serde_json::to_string(&sample.model.layout_to_save()).unwrap();
     let mut seen = project();
     seen.processes.remove(2);
     let (back, processes) = come_back(&kept, (120, 40), seen);
@@ -123,9 +123,9 @@ fn a_kept_layout_that_makes_no_sense_is_ignored() {
 fn what_is_asked_for_comes_into_the_kept_layout() {
     let mut sample = Sample::new(120, 40);
     sample.type_in("\x02|");
-    let kept = serde_json::to_string(&crate::kept::Kept::of(&sample.model)).unwrap();
+    let kept = serde_json::to_string(&sample.model.layout_to_save()).unwrap();
     let mut back = Sample::empty(120, 40);
-    back.model.kept = serde_json::from_str(&kept).unwrap();
+    back.model.saved_layout = serde_json::from_str(&kept).unwrap();
     back.model.wanted = Some("p5".to_owned());
     back.happen(Event::Seen(project()));
     assert_eq!(selected(&back), "p5");

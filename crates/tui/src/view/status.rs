@@ -6,7 +6,6 @@ use super::look;
 use crate::action::Action;
 use crate::canvas::{Canvas, text_width};
 use crate::model::{Doubt, Mode, Model, Question, is_alive};
-use crate::update::interrupted_words;
 
 pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
     let y = model.height - 1;
@@ -172,4 +171,11 @@ fn confirm(model: &Model, doubt: &Doubt) -> String {
     };
     let name = model.process(id).map_or(id, |process| &process.name);
     format!("{does} {name}{means}? y/n ")
+}
+
+/// What is said while keys wait.
+fn interrupted_words(model: &Model, name: &str) -> String {
+    let next = model.selected().map_or("patterm", |process| &process.name);
+    let leader = model.settings.keys.press(Action::Help);
+    format!("{name} was closed while you typed; esc goes on in {next} ({leader}: keys)")
 }
