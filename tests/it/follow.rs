@@ -5,7 +5,9 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 
 use patterm_wire::Framing;
-use patterm_wire::follow::{self, Seen, SeenActivity, SeenKind, SeenProcess, SeenStatus};
+use patterm_wire::follow::{
+    self, ActivityState, ProcessInfo, ProcessKind, ProcessStatus, ProjectSnapshot,
+};
 use patterm_wire::view;
 use serde_json::{Value, json};
 
@@ -15,7 +17,7 @@ const SOCKET: Door = Door::Socket(Framing::Newline);
 
 struct Follower {
     stream: BufReader<UnixStream>,
-    seen: Seen,
+    seen: ProjectSnapshot,
 }
 
 impl Follower {
@@ -37,7 +39,7 @@ impl Follower {
     }
 
     /// Takes values until one is as wanted.
-    fn until(&mut self, wanted: impl Fn(&Seen) -> bool) -> &Seen {
+    fn until(&mut self, wanted: impl Fn(&ProjectSnapshot) -> bool) -> &ProjectSnapshot {
         while !wanted(&self.seen) {
             let mut line = String::new();
             assert!(self.stream.read_line(&mut line).unwrap() > 0, "the server ended it");
@@ -60,7 +62,7 @@ fn go(peer: &mut Peer, id: &str) {
     assert!(answer["error"].is_null(), "{answer}");
 }
 
-fn only(seen: &Seen) -> Option<&SeenProcess> {
+fn only(seen: &ProjectSnapshot) -> Option<&ProcessInfo> {
     seen.processes.first()
 }
 
@@ -74,10 +76,10 @@ fn a_follower_sees_a_process_from_its_beginning_to_its_end() {
     assert!(follower.seen.project.ends_with("/project"), "{}", follower.seen.project);
     let id = spawn(&mut peer, &["sh", "-c", "read go; echo printed; read go; exit 3"]);
     let running =
-        follower.until(|seen| only(seen).is_some_and(|p| p.status == SeenStatus::Running));
+        follower.until(|seen| only(seen).is_some_and(|p| p.status == ProcessStatus::Running));
     let process = only(running).unwrap();
     assert_eq!((process.id.as_str(), process.name.as_str()), (id.as_str(), "one"));
-    assert_eq!((process.kind, process.runs, process.unread), (SeenKind::Command, 1, false));
+    assert_eq!((process.kind, process.runs, process.unread), (ProcessKind::Command, 1, false));
     go(&mut peer, &id);
     follower.until(|seen| only(seen).is_some_and(|p| p.unread));
     peer.answer(3, "rename_process", json!({"process_id": id, "name": "two"}));
@@ -86,9 +88,10 @@ fn a_follower_sees_a_process_from_its_beginning_to_its_end() {
     peer.answer(4, "request_human_attention", attention);
     follower.until(|seen| only(seen).is_some_and(|p| p.attention.as_deref() == Some("look")));
     go(&mut peer, &id);
-    let ended = follower.until(|seen| only(seen).is_some_and(|p| p.status == SeenStatus::Exited));
+    let ended =
+        follower.until(|seen| only(seen).is_some_and(|p| p.status == ProcessStatus::Exited));
     assert_eq!(only(ended).unwrap().code, Some(3));
-    follower.until(|seen| only(seen).is_some_and(|p| p.activity == SeenActivity::Idle));
+    follower.until(|seen| only(seen).is_some_and(|p| p.activity == ActivityState::Idle));
     peer.answer(6, "close_process", json!({"process_id": id}));
     follower.until(|seen| seen.processes.is_empty());
 }

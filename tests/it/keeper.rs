@@ -11,7 +11,7 @@ use patterm_keeper::log::Log;
 use patterm_keeper::{Exit, Keeper, Pane, PaneEvent, Program, Size, SpawnFault, Status};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::support::{Baseline, Place, Vitals};
+use crate::support::{Baseline, Place, ProcessStats};
 
 const SIZE: Size = Size { rows: 24, columns: 80 };
 
@@ -387,7 +387,7 @@ fn two_hundred_panes_come_and_go_without_a_trace() {
             status(pane, |status| status.empty);
         }
     };
-    let at_rest = Baseline::after(&Vitals::of(kept.keeper.id()), || round(5));
+    let at_rest = Baseline::after(&ProcessStats::of(kept.keeper.id()), || round(5));
     (0..4).for_each(|_| round(50));
     until(|| at_rest.more_of_anything().is_none().then_some(()));
 }

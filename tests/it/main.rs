@@ -11,7 +11,6 @@ mod support;
 
 mod agents;
 mod bad_input;
-mod bring_back;
 mod clients;
 mod containers;
 mod follow;
@@ -26,6 +25,7 @@ mod processes;
 mod protocol;
 mod proxy;
 mod release;
+mod restore;
 mod screen_reference;
 mod set_up;
 mod shared;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::stage::Stage;
+use super::harness::Harness;
 use super::{PATIENCE, Worker};
 use crate::session::Tools;
 
@@ -113,14 +113,14 @@ pub(super) fn home(
 
 /// Who writes to the tiny agents.
 pub(super) struct Messages {
-    stage: Arc<Stage>,
+    harness: Arc<Harness>,
     tools: Tools,
     sent: usize,
 }
 
 impl Messages {
-    pub(super) fn new(stage: &Arc<Stage>) -> anyhow::Result<Self> {
-        Ok(Self { stage: stage.clone(), tools: stage.connect()?, sent: 0 })
+    pub(super) fn new(harness: &Arc<Harness>) -> anyhow::Result<Self> {
+        Ok(Self { harness: harness.clone(), tools: harness.connect()?, sent: 0 })
     }
 }
 
@@ -129,16 +129,16 @@ impl Worker for Messages {
     const PAUSE: Duration = Duration::from_secs(5);
 
     fn step(&mut self) -> anyhow::Result<()> {
-        let target = &self.stage.fakes[self.sent % self.stage.fakes.len()];
+        let target = &self.harness.fakes[self.sent % self.harness.fakes.len()];
         self.sent += 1;
         deliver(&mut self.tools, target, &format!("soak-{}", self.sent))?;
-        self.stage.journal.did("messages delivered");
+        self.harness.journal.did("messages delivered");
         Ok(())
     }
 
     /// Each came once, whole.
     fn finish(&mut self) -> anyhow::Result<()> {
-        let log = std::fs::read_to_string(self.stage.place.folder().join("fake.log"))?;
+        let log = std::fs::read_to_string(self.harness.place.folder().join("fake.log"))?;
         let turns: Vec<String> = log.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
         for number in 1..=self.sent {
             let text = format!("[external] soak-{number}");
@@ -151,16 +151,16 @@ impl Worker for Messages {
 
 /// Who gives the real CLI work: a turn with calls of our tools in it, and now and then a sub-agent.
 pub(super) struct Turns {
-    stage: Arc<Stage>,
+    harness: Arc<Harness>,
     tools: Tools,
     claude: String,
     turns: usize,
 }
 
 impl Turns {
-    pub(super) fn new(stage: &Arc<Stage>, claude: &str) -> anyhow::Result<Self> {
-        let tools = stage.connect()?;
-        Ok(Self { stage: stage.clone(), tools, claude: claude.to_owned(), turns: 0 })
+    pub(super) fn new(harness: &Arc<Harness>, claude: &str) -> anyhow::Result<Self> {
+        let tools = harness.connect()?;
+        Ok(Self { harness: harness.clone(), tools, claude: claude.to_owned(), turns: 0 })
     }
 }
 
@@ -188,12 +188,12 @@ impl Worker for Turns {
             let done = content.ends_with(&note) && state["state"] == "idle";
             Ok(if done { Ok(()) } else { Err(format!("{state}, pad {content}")) })
         })?;
-        self.stage.journal.did("claude's turns");
+        self.harness.journal.did("claude's turns");
         if !team.is_empty() {
             let listed = self.tools.call("list_processes", &json!({"kind": "agent"}))?;
             let agents = listed["processes"].as_array().map_or(0, Vec::len);
-            anyhow::ensure!(agents == self.stage.fakes.len() + 1, "{agents} agents are left");
-            self.stage.journal.did("sub-agents started and closed");
+            anyhow::ensure!(agents == self.harness.fakes.len() + 1, "{agents} agents are left");
+            self.harness.journal.did("sub-agents started and closed");
         }
         Ok(())
     }

@@ -8,14 +8,14 @@ use serde_json::json;
 
 use super::Worker;
 use super::agents::until;
-use super::stage::Stage;
+use super::harness::Harness;
 use crate::client::Client;
 use crate::proc;
 use crate::session::Session;
 
 /// A client of our own tools, and others that come for one call.
 pub(super) struct Own {
-    stage: Arc<Stage>,
+    harness: Arc<Harness>,
     client: Client,
     steps: usize,
 }
@@ -24,9 +24,9 @@ const OWN: &str = "/mcp";
 const SHARED: &str = "/servers/plain/mcp";
 
 impl Own {
-    pub(super) fn new(stage: &Arc<Stage>) -> anyhow::Result<Self> {
-        let client = Client::connect(stage.port, OWN, &stage.token)?;
-        Ok(Self { stage: stage.clone(), client, steps: 0 })
+    pub(super) fn new(harness: &Arc<Harness>) -> anyhow::Result<Self> {
+        let client = Client::connect(harness.port, OWN, &harness.token)?;
+        Ok(Self { harness: harness.clone(), client, steps: 0 })
     }
 }
 
@@ -36,18 +36,18 @@ impl Worker for Own {
 
     fn step(&mut self) -> anyhow::Result<()> {
         self.steps += 1;
-        let id = &self.stage.drawings[self.steps % self.stage.drawings.len()];
+        let id = &self.harness.drawings[self.steps % self.harness.drawings.len()];
         self.client.call("get_process_output", &json!({"process_id": id}))?;
         self.client.call("list_processes", &json!({}))?;
-        self.stage.journal.add("HTTP calls of our tools", 2);
+        self.harness.journal.add("HTTP calls of our tools", 2);
         if self.steps.is_multiple_of(5) {
             let path = [OWN, SHARED][self.steps / 5 % 2];
-            let mut client = Client::connect(self.stage.port, path, &self.stage.token)?;
+            let mut client = Client::connect(self.harness.port, path, &self.harness.token)?;
             if path == OWN {
                 client.call("whoami", &json!({}))?;
             }
             client.end()?;
-            self.stage.journal.did("HTTP sessions begun and ended");
+            self.harness.journal.did("HTTP sessions begun and ended");
         }
         Ok(())
     }
@@ -55,15 +55,15 @@ impl Worker for Own {
 
 /// A client of the shared server, which is killed now and then, and now and then sleeps.
 pub(super) struct Shared {
-    stage: Arc<Stage>,
+    harness: Arc<Harness>,
     client: Client,
     steps: usize,
 }
 
 impl Shared {
-    pub(super) fn new(stage: &Arc<Stage>) -> anyhow::Result<Self> {
-        let client = Client::connect(stage.port, SHARED, &stage.token)?;
-        Ok(Self { stage: stage.clone(), client, steps: 0 })
+    pub(super) fn new(harness: &Arc<Harness>) -> anyhow::Result<Self> {
+        let client = Client::connect(harness.port, SHARED, &harness.token)?;
+        Ok(Self { harness: harness.clone(), client, steps: 0 })
     }
 
     fn call(&mut self) -> anyhow::Result<()> {
@@ -81,23 +81,23 @@ impl Worker for Shared {
     fn step(&mut self) -> anyhow::Result<()> {
         self.steps += 1;
         self.call()?;
-        self.stage.journal.did("HTTP calls of the shared server");
+        self.harness.journal.did("HTTP calls of the shared server");
         if self.steps.is_multiple_of(40) {
-            let folder = self.stage.place.folder();
+            let folder = self.harness.place.folder();
             let is_server = |pid: &u32| {
                 proc::link(*pid, "exe").is_some_and(|exe| exe.ends_with("plain-server"))
             };
             for pid in proc::processes_in(folder).into_iter().filter(is_server) {
-                let mut kill = self.stage.place.command(Path::new("kill"));
+                let mut kill = self.harness.place.command(Path::new("kill"));
                 kill.args(["-9", &pid.to_string()]).status()?;
             }
             // Whoever called at that moment is told; the server is there again after a while.
             until("the shared server is back", || Ok(self.call().map_err(|why| why.to_string())))?;
-            self.stage.journal.did("shared server killed and back");
+            self.harness.journal.did("shared server killed and back");
         }
         // Long enough for it to be put to sleep, and woken.
         if self.steps.is_multiple_of(97) {
-            self.stage.journal.rest(Duration::from_secs(25));
+            self.harness.journal.rest(Duration::from_secs(25));
         }
         Ok(())
     }
@@ -105,12 +105,12 @@ impl Worker for Shared {
 
 /// Clients on standard input and output that come, call, and are killed.
 pub(super) struct Proxies {
-    stage: Arc<Stage>,
+    harness: Arc<Harness>,
 }
 
 impl Proxies {
-    pub(super) fn new(stage: &Arc<Stage>) -> anyhow::Result<Self> {
-        Ok(Self { stage: stage.clone() })
+    pub(super) fn new(harness: &Arc<Harness>) -> anyhow::Result<Self> {
+        Ok(Self { harness: harness.clone() })
     }
 }
 
@@ -119,7 +119,7 @@ impl Worker for Proxies {
     const PAUSE: Duration = Duration::from_secs(5);
 
     fn step(&mut self) -> anyhow::Result<()> {
-        let mut proxy = Session::start(&mut self.stage.place.patterm(&["mcp-stdio"]))?;
+        let mut proxy = Session::start(&mut self.harness.place.patterm(&["mcp-stdio"]))?;
         proxy.handshake()?;
         proxy.send(
             "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"tools/call\",\"params\":{\
@@ -133,7 +133,7 @@ impl Worker for Proxies {
                 break;
             }
         }
-        self.stage.journal.did("proxies started and killed");
+        self.harness.journal.did("proxies started and killed");
         Ok(())
     }
 }

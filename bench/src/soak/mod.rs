@@ -4,13 +4,13 @@
 //! many minutes as `PATTERM_SOAK_MINUTES` says.
 
 mod agents;
+mod harness;
 mod http;
 mod journal;
 mod pads;
 mod panes;
 mod person;
 mod sample;
-mod stage;
 mod timers;
 
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use serde_json::json;
 use crate::chart::{Axis, Chart, Series};
 use crate::row::{Bar, Row};
 use crate::{Measured, long, proc};
+use harness::Harness;
 use sample::{Column, Sampler};
-use stage::Stage;
 
 /// In the short form and the long one.
 const MINUTES: [f64; 2] = [1.0, 60.0];
@@ -60,19 +60,19 @@ trait Worker: Send + Sized + 'static {
 }
 
 fn work<W: Worker>(
-    stage: &Arc<Stage>,
+    harness: &Arc<Harness>,
     worker: anyhow::Result<W>,
 ) -> anyhow::Result<JoinHandle<()>> {
-    let (stage, mut worker) = (stage.clone(), worker.context(W::NAME)?);
+    let (harness, mut worker) = (harness.clone(), worker.context(W::NAME)?);
     let name = |why: anyhow::Error| format!("{}: {why:#}", W::NAME);
     Ok(std::thread::spawn(move || {
-        while stage.journal.rest(W::PAUSE) {
+        while harness.journal.rest(W::PAUSE) {
             if let Err(why) = worker.step() {
-                stage.journal.wrong(name(why));
+                harness.journal.wrong(name(why));
             }
         }
         if let Err(why) = worker.finish() {
-            stage.journal.wrong(name(why));
+            harness.journal.wrong(name(why));
         }
     }))
 }
@@ -83,44 +83,44 @@ pub(crate) fn measure() -> anyhow::Result<Measured> {
         Err(_) => MINUTES[usize::from(long())],
     };
     let time = Duration::from_secs_f64(minutes * 60.0);
-    let stage = Stage::new()?;
-    pads::begin(&stage)?;
-    let workers = begin(&stage)?;
+    let harness = Harness::new()?;
+    pads::begin(&harness)?;
+    let workers = begin(&harness)?;
     proc::pause(SETTLE);
-    let mut sampler = Sampler::new(&stage)?;
-    sample(&stage, &mut sampler, time)?;
-    stage.journal.end();
+    let mut sampler = Sampler::new(&harness)?;
+    sample(&harness, &mut sampler, time)?;
+    harness.journal.end();
     for worker in workers {
         if worker.join().is_err() {
-            stage.journal.wrong("a worker panicked".into());
+            harness.journal.wrong("a worker panicked".into());
         }
     }
-    if let Err(why) = pads::check(&stage) {
-        stage.journal.wrong(format!("{why:#}"));
+    if let Err(why) = pads::check(&harness) {
+        harness.journal.wrong(format!("{why:#}"));
     }
-    let rest = at_rest(&stage)?;
+    let rest = at_rest(&harness)?;
     write_down(&sampler)?;
-    Ok(Measured { rows: rows(&stage, &sampler, &rest, minutes), charts: vec![chart(&sampler)] })
+    Ok(Measured { rows: rows(&harness, &sampler, &rest, minutes), charts: vec![chart(&sampler)] })
 }
 
-fn begin(stage: &Arc<Stage>) -> anyhow::Result<Vec<JoinHandle<()>>> {
+fn begin(harness: &Arc<Harness>) -> anyhow::Result<Vec<JoinHandle<()>>> {
     let mut workers = vec![
-        work(stage, panes::Counters::new(stage))?,
-        work(stage, panes::Lives::new(stage))?,
-        work(stage, panes::Waits::new(stage))?,
-        work(stage, panes::InVain::new(stage))?,
-        work(stage, timers::Timers::new(stage))?,
-        work(stage, agents::Messages::new(stage))?,
-        work(stage, http::Own::new(stage))?,
-        work(stage, http::Shared::new(stage))?,
-        work(stage, http::Proxies::new(stage))?,
-        work(stage, person::Person::new(stage))?,
+        work(harness, panes::Counters::new(harness))?,
+        work(harness, panes::Lives::new(harness))?,
+        work(harness, panes::Waits::new(harness))?,
+        work(harness, panes::InVain::new(harness))?,
+        work(harness, timers::Timers::new(harness))?,
+        work(harness, agents::Messages::new(harness))?,
+        work(harness, http::Own::new(harness))?,
+        work(harness, http::Shared::new(harness))?,
+        work(harness, http::Proxies::new(harness))?,
+        work(harness, person::Person::new(harness))?,
     ];
     for number in 0..3 {
-        workers.push(work(stage, pads::Pads::new(stage, number))?);
+        workers.push(work(harness, pads::Pads::new(harness, number))?);
     }
-    if let Some(claude) = &stage.claude {
-        workers.push(work(stage, agents::Turns::new(stage, claude))?);
+    if let Some(claude) = &harness.claude {
+        workers.push(work(harness, agents::Turns::new(harness, claude))?);
     }
     Ok(workers)
 }
@@ -128,13 +128,13 @@ fn begin(stage: &Arc<Stage>) -> anyhow::Result<Vec<JoinHandle<()>>> {
 /// Looks again and again until the time is over. What happened so far is said as it goes on: an hour
 /// is long.
 #[expect(clippy::print_stderr, reason = "somebody may be watching")]
-fn sample(stage: &Stage, sampler: &mut Sampler, time: Duration) -> anyhow::Result<()> {
+fn sample(harness: &Harness, sampler: &mut Sampler, time: Duration) -> anyhow::Result<()> {
     let start = Instant::now();
     while start.elapsed() < time {
         proc::pause(time.div_f64(LOOKS));
-        let now = sampler.look(stage)?.clone();
+        let now = sampler.look(harness)?.clone();
         if sampler.samples.len().is_multiple_of(4) {
-            let errors = stage.journal.errors().len();
+            let errors = harness.journal.errors().len();
             eprintln!("{now:.1?} errors {errors}");
             write_down(sampler)?;
         }
@@ -156,16 +156,16 @@ struct Rest {
 }
 
 /// Everything that prints is stopped, and nobody asks for anything.
-fn at_rest(stage: &Stage) -> anyhow::Result<Rest> {
-    let mut tools = stage.connect()?;
-    for id in stage.printing() {
+fn at_rest(harness: &Harness) -> anyhow::Result<Rest> {
+    let mut tools = harness.connect()?;
+    for id in harness.printing() {
         let status = tools.call("get_process_status", &json!({"process_id": id}))?;
         if status["status"] == "running" {
             tools.call("stop_process", &json!({"process_id": id}))?;
         }
     }
     proc::pause(REST);
-    let pids = proc::patterm_processes(stage.place.folder());
+    let pids = proc::patterm_processes(harness.place.folder());
     let before = proc::wakeups(&pids);
     proc::pause(QUIET);
     let after = proc::wakeups(&pids);
@@ -174,8 +174,8 @@ fn at_rest(stage: &Stage) -> anyhow::Result<Rest> {
     Ok(Rest {
         wakeups: woken as f64 / QUIET.as_secs_f64(),
         processes: pids.len(),
-        rss: proc::memory_mib(stage.place.server, "Rss:")?,
-        anonymous: proc::memory_mib(stage.place.server, "Anonymous:")?,
+        rss: proc::memory_mib(harness.place.server, "Rss:")?,
+        anonymous: proc::memory_mib(harness.place.server, "Anonymous:")?,
     })
 }
 
@@ -194,7 +194,7 @@ fn chart(sampler: &Sampler) -> Chart {
     Chart::lines("soak", "Memory of fifty panes at work", axes, series)
 }
 
-fn rows(stage: &Stage, sampler: &Sampler, rest: &Rest, minutes: f64) -> Vec<Row> {
+fn rows(harness: &Harness, sampler: &Sampler, rest: &Rest, minutes: f64) -> Vec<Row> {
     let what = |part: &str| format!("soak, {minutes} min, 50 panes: {part}");
     let number = |part: &str, value: f64, unit, bar, ours: String| Row {
         ours,
@@ -214,8 +214,8 @@ fn rows(stage: &Stage, sampler: &Sampler, rest: &Rest, minutes: f64) -> Vec<Row>
     let seconds: Column = |s| s.seconds;
     let (first, last) = (sampler.samples.first(), sampler.samples.last());
     let spent = |of: Column| last.map_or(0.0, of) - first.map_or(0.0, of);
-    let errors = stage.journal.errors();
-    let counts = stage.journal.counts();
+    let errors = harness.journal.errors();
+    let counts = harness.journal.counts();
     let done: u64 = counts.iter().filter(|(what, _)| !what.contains("bytes")).map(|(_, n)| n).sum();
     let said: Vec<String> = counts.iter().map(|(what, count)| format!("{what} {count}")).collect();
     let checked = counts.get("bytes of counters checked").copied().unwrap_or(0);

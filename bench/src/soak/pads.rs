@@ -7,7 +7,7 @@ use anyhow::Context;
 use serde_json::json;
 
 use super::Worker;
-use super::stage::Stage;
+use super::harness::Harness;
 use crate::session::Tools;
 
 /// A pad that is longer is cut.
@@ -18,14 +18,14 @@ const SHORT: usize = 1 << 10;
 
 /// One that adds to a pad, and counts in another.
 pub(super) struct Pads {
-    stage: Arc<Stage>,
+    harness: Arc<Harness>,
     tools: Tools,
     number: usize,
 }
 
 impl Pads {
-    pub(super) fn new(stage: &Arc<Stage>, number: usize) -> anyhow::Result<Self> {
-        Ok(Self { stage: stage.clone(), tools: stage.connect()?, number })
+    pub(super) fn new(harness: &Arc<Harness>, number: usize) -> anyhow::Result<Self> {
+        Ok(Self { harness: harness.clone(), tools: harness.connect()?, number })
     }
 
     /// Writes what the last content makes of it, unless somebody else was faster.
@@ -41,7 +41,7 @@ impl Pads {
         match self.tools.call("scratchpad_write", &arguments) {
             Ok(_) => Ok(Some(content)),
             Err(why) if why.to_string().contains("\"conflict\"") => {
-                self.stage.journal.did("conflicts of pads");
+                self.harness.journal.did("conflicts of pads");
                 Ok(None)
             }
             Err(why) => Err(why),
@@ -65,23 +65,23 @@ impl Worker for Pads {
         }
         // The one that is counted in, until it was counted.
         while self.change("sum", increment)?.is_none() {}
-        self.stage.journal.did("counted in a pad");
+        self.harness.journal.did("counted in a pad");
         self.tools.call("scratchpad_list", &json!({}))?;
-        self.stage.journal.did("notes added to pads");
+        self.harness.journal.did("notes added to pads");
         Ok(())
     }
 }
 
 /// Makes the pad in which everybody counts.
-pub(super) fn begin(stage: &Stage) -> anyhow::Result<()> {
-    stage.connect()?.call("scratchpad_write", &json!({"name": "sum", "content": "0"}))?;
+pub(super) fn begin(harness: &Harness) -> anyhow::Result<()> {
+    harness.connect()?.call("scratchpad_write", &json!({"name": "sum", "content": "0"}))?;
     Ok(())
 }
 
 /// No count was lost.
-pub(super) fn check(stage: &Stage) -> anyhow::Result<()> {
-    let pad = stage.connect()?.call("scratchpad_read", &json!({"name": "sum"}))?;
-    let counts = stage.journal.counts();
+pub(super) fn check(harness: &Harness) -> anyhow::Result<()> {
+    let pad = harness.connect()?.call("scratchpad_read", &json!({"name": "sum"}))?;
+    let counts = harness.journal.counts();
     let counted = counts.get("counted in a pad").copied().unwrap_or(0).to_string();
     anyhow::ensure!(pad["content"] == counted.as_str(), "{pad} is not {counted}");
     Ok(())

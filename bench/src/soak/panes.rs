@@ -7,7 +7,7 @@ use anyhow::Context;
 use serde_json::json;
 
 use super::Worker;
-use super::stage::Stage;
+use super::harness::Harness;
 use crate::session::Tools;
 
 /// How far a counter was read: the next offset, a line that is not whole, and the last number.
@@ -20,20 +20,20 @@ struct Reading {
 
 /// Reads the counters' bytes: no number may be missing or come twice.
 pub(super) struct Counters {
-    stage: Arc<Stage>,
+    harness: Arc<Harness>,
     tools: Tools,
     readings: Vec<Reading>,
     next: usize,
 }
 
 impl Counters {
-    pub(super) fn new(stage: &Arc<Stage>) -> anyhow::Result<Self> {
-        let readings = stage.counters.iter().map(|_| Reading::default()).collect();
-        Ok(Self { stage: stage.clone(), tools: stage.connect()?, readings, next: 0 })
+    pub(super) fn new(harness: &Arc<Harness>) -> anyhow::Result<Self> {
+        let readings = harness.counters.iter().map(|_| Reading::default()).collect();
+        Ok(Self { harness: harness.clone(), tools: harness.connect()?, readings, next: 0 })
     }
 
     fn read(&mut self, at: usize) -> anyhow::Result<()> {
-        let (id, reading) = (&self.stage.counters[at], &mut self.readings[at]);
+        let (id, reading) = (&self.harness.counters[at], &mut self.readings[at]);
         loop {
             let arguments = json!({"process_id": id, "since_offset": reading.offset});
             let read = self.tools.call("get_process_raw_output", &arguments)?;
@@ -43,7 +43,7 @@ impl Counters {
                 return Ok(());
             }
             reading.offset = read["next_offset"].as_u64().context("no offset")?;
-            self.stage.journal.add("bytes of counters checked", text.len() as u64);
+            self.harness.journal.add("bytes of counters checked", text.len() as u64);
             reading.held += text;
             while let Some((line, rest)) = reading.held.split_once("\r\n") {
                 let number = line.split(' ').nth(1).and_then(|number| number.parse().ok());
@@ -71,14 +71,14 @@ impl Worker for Counters {
 
 /// Starts what ended again, and others that are closed at once.
 pub(super) struct Lives {
-    stage: Arc<Stage>,
+    harness: Arc<Harness>,
     tools: Tools,
     steps: usize,
 }
 
 impl Lives {
-    pub(super) fn new(stage: &Arc<Stage>) -> anyhow::Result<Self> {
-        Ok(Self { stage: stage.clone(), tools: stage.connect()?, steps: 0 })
+    pub(super) fn new(harness: &Arc<Harness>) -> anyhow::Result<Self> {
+        Ok(Self { harness: harness.clone(), tools: harness.connect()?, steps: 0 })
     }
 }
 
@@ -88,20 +88,20 @@ impl Worker for Lives {
 
     fn step(&mut self) -> anyhow::Result<()> {
         self.steps += 1;
-        for id in &self.stage.brief {
+        for id in &self.harness.brief {
             let arguments = json!({"process_id": id});
             let status = self.tools.call("get_process_status", &arguments)?;
             if status["status"] == "exited" {
                 anyhow::ensure!(status["exit"]["code"] == 0, "{id}: {}", status["exit"]);
                 self.tools.call("start_process", &arguments)?;
-                self.stage.journal.did("processes started again");
+                self.harness.journal.did("processes started again");
             }
         }
         // The first shells are the person's.
-        let shell = &self.stage.shells[4 + self.steps % (self.stage.shells.len() - 4)];
+        let shell = &self.harness.shells[4 + self.steps % (self.harness.shells.len() - 4)];
         if self.steps.is_multiple_of(10) {
             self.tools.call("restart_process", &json!({"process_id": shell, "signal": 1}))?;
-            self.stage.journal.did("shells restarted");
+            self.harness.journal.did("shells restarted");
         }
         let id = self.tools.spawn(&["sh", "-c", "echo here; exit 3"])?;
         let arguments = json!({"process_id": id, "pattern": "never", "timeout_seconds": 30});
@@ -113,21 +113,21 @@ impl Worker for Lives {
         let screen = self.tools.call("get_process_output", &arguments)?;
         anyhow::ensure!(screen["rows"][0] == "here", "{id}: {screen}");
         self.tools.call("close_process", &arguments)?;
-        self.stage.journal.did("processes started and closed");
+        self.harness.journal.did("processes started and closed");
         Ok(())
     }
 }
 
 /// Waits for numbers to come, and searches.
 pub(super) struct Waits {
-    stage: Arc<Stage>,
+    harness: Arc<Harness>,
     tools: Tools,
     steps: usize,
 }
 
 impl Waits {
-    pub(super) fn new(stage: &Arc<Stage>) -> anyhow::Result<Self> {
-        Ok(Self { stage: stage.clone(), tools: stage.connect()?, steps: 0 })
+    pub(super) fn new(harness: &Arc<Harness>) -> anyhow::Result<Self> {
+        Ok(Self { harness: harness.clone(), tools: harness.connect()?, steps: 0 })
     }
 }
 
@@ -137,7 +137,7 @@ impl Worker for Waits {
 
     fn step(&mut self) -> anyhow::Result<()> {
         self.steps += 1;
-        let id = &self.stage.counters[self.steps % self.stage.counters.len()];
+        let id = &self.harness.counters[self.steps % self.harness.counters.len()];
         let screen = self.tools.call("get_process_output", &json!({"process_id": id}))?;
         let rows = screen["rows"].as_array().context("no rows")?;
         let numbers = rows.iter().filter_map(|row| row.as_str()?.split(' ').nth(1)?.parse().ok());
@@ -146,25 +146,25 @@ impl Worker for Waits {
         let arguments = json!({"process_id": id, "pattern": pattern});
         let waited = self.tools.call("wait_for_pattern", &arguments)?;
         anyhow::ensure!(waited["matched"] == true, "{id}, {pattern}: {waited}");
-        self.stage.journal.did("waits fulfilled");
+        self.harness.journal.did("waits fulfilled");
         let arguments = json!({"process_id": id, "pattern": pattern, "kind": "raw"});
         let found = self.tools.call("search_output", &arguments)?;
         anyhow::ensure!(found["total"] == 1, "{id}, {pattern}: {found}");
-        let id = &self.stage.bursts[self.steps % self.stage.bursts.len()];
+        let id = &self.harness.bursts[self.steps % self.harness.bursts.len()];
         for kind in ["raw", "rendered"] {
             let arguments =
                 json!({"process_id": id, "pattern": "INFO.*panicked", "kind": kind, "limit": 5});
             let found = self.tools.call("search_output", &arguments)?;
             anyhow::ensure!(found["total"].as_u64() > Some(0), "{id}, {kind}: {found}");
         }
-        self.stage.journal.add("searches", 3);
+        self.harness.journal.add("searches", 3);
         Ok(())
     }
 }
 
 /// Many who wait for what never comes.
 pub(super) struct InVain {
-    stage: Arc<Stage>,
+    harness: Arc<Harness>,
     tools: Tools,
 }
 
@@ -172,8 +172,8 @@ pub(super) struct InVain {
 const WAITING: u64 = 20;
 
 impl InVain {
-    pub(super) fn new(stage: &Arc<Stage>) -> anyhow::Result<Self> {
-        Ok(Self { stage: stage.clone(), tools: stage.connect()? })
+    pub(super) fn new(harness: &Arc<Harness>) -> anyhow::Result<Self> {
+        Ok(Self { harness: harness.clone(), tools: harness.connect()? })
     }
 }
 
@@ -183,7 +183,7 @@ impl Worker for InVain {
 
     fn step(&mut self) -> anyhow::Result<()> {
         for number in 0..WAITING {
-            let id = &self.stage.bursts[number as usize % self.stage.bursts.len()];
+            let id = &self.harness.bursts[number as usize % self.harness.bursts.len()];
             let pattern = format!("never {number}[0-9]+ .*done");
             let arguments = json!({"process_id": id, "pattern": pattern, "timeout_seconds": 10});
             self.tools.ask("wait_for_pattern", &arguments)?;
@@ -192,7 +192,7 @@ impl Worker for InVain {
             let answer = self.tools.answer()?;
             anyhow::ensure!(answer["result"]["timed_out"] == true, "{answer}");
         }
-        self.stage.journal.add("waits in vain", WAITING);
+        self.harness.journal.add("waits in vain", WAITING);
         Ok(())
     }
 }

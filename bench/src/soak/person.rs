@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use patterm_bench::terminal::Terminal;
 use patterm_screen::{Screen, Size};
 
-use super::stage::Stage;
+use super::harness::Harness;
 use super::{PATIENCE, Worker};
 use crate::viewer;
 
@@ -21,21 +21,21 @@ const LOOK: Duration = Duration::from_secs(2);
 const VISITS: &str = "visits of a person";
 
 pub(super) struct Person {
-    stage: Arc<Stage>,
+    harness: Arc<Harness>,
     visits: usize,
 }
 
 impl Person {
-    pub(super) fn new(stage: &Arc<Stage>) -> anyhow::Result<Self> {
-        Ok(Self { stage: stage.clone(), visits: 0 })
+    pub(super) fn new(harness: &Arc<Harness>) -> anyhow::Result<Self> {
+        Ok(Self { harness: harness.clone(), visits: 0 })
     }
 
     fn attach(&self, shell: &str) -> anyhow::Result<(Terminal, Screen)> {
-        let place = &self.stage.place;
+        let place = &self.harness.place;
         let client =
             format!("{} attach {shell}", place.patterm(&[]).get_program().to_string_lossy());
         let opened = viewer::open(place, &client, SIZE, &format!(" {shell} "))?;
-        self.stage.tui.store(opened.0.pid(), Ordering::Relaxed);
+        self.harness.tui.store(opened.0.pid(), Ordering::Relaxed);
         Ok(opened)
     }
 }
@@ -46,14 +46,14 @@ impl Worker for Person {
 
     fn step(&mut self) -> anyhow::Result<()> {
         self.visits += 1;
-        let shell = &self.stage.shells[self.visits % 4];
+        let shell = &self.harness.shells[self.visits % 4];
         let (mut terminal, mut screen) = self.attach(shell)?;
         for line in 0..5 {
             let (visit, sum) = (self.visits, 40 + line);
             terminal.type_in(format!("echo typed-{visit}-$((40+{line}))\r").as_bytes())?;
             let text = format!("typed-{visit}-{sum}");
             viewer::until(&mut terminal, &mut screen, &text)?;
-            self.stage.journal.did("lines typed");
+            self.harness.journal.did("lines typed");
             look(&mut terminal, &mut screen, LOOK)?;
         }
         // Back into the past, and to the present again.
@@ -66,14 +66,14 @@ impl Worker for Person {
         for _ in 0..6 {
             terminal.type_in(b"\x02n")?;
             look(&mut terminal, &mut screen, LOOK)?;
-            self.stage.journal.did("panes looked at");
+            self.harness.journal.did("panes looked at");
         }
         terminal.type_in(b"\x02d")?;
         let deadline = Instant::now() + PATIENCE;
         while terminal.read(deadline).is_ok_and(|bytes| !bytes.is_empty()) {}
         anyhow::ensure!(Instant::now() < deadline, "the TUI does not leave");
-        self.stage.tui.store(0, Ordering::Relaxed);
-        self.stage.journal.did(VISITS);
+        self.harness.tui.store(0, Ordering::Relaxed);
+        self.harness.journal.did(VISITS);
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::stage::Stage;
+use super::harness::Harness;
 use crate::proc;
 
 /// One look.
@@ -61,17 +61,17 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    pub(super) fn new(stage: &Stage) -> anyhow::Result<Self> {
+    pub(super) fn new(harness: &Harness) -> anyhow::Result<Self> {
         let start = Instant::now();
-        let keeper = proc::keeper(stage.place.folder())?;
-        let last = (start, proc::wakeups(&proc::patterm_processes(stage.place.folder())));
+        let keeper = proc::keeper(harness.place.folder())?;
+        let last = (start, proc::wakeups(&proc::patterm_processes(harness.place.folder())));
         Ok(Self { start, last, keeper, samples: Vec::new() })
     }
 
-    pub(super) fn look(&mut self, stage: &Stage) -> anyhow::Result<&Sample> {
-        let (server, keeper) = (stage.place.server, self.keeper);
-        let all = proc::processes_in(stage.place.folder());
-        let ours = proc::patterm_processes(stage.place.folder());
+    pub(super) fn look(&mut self, harness: &Harness) -> anyhow::Result<&Sample> {
+        let (server, keeper) = (harness.place.server, self.keeper);
+        let all = proc::processes_in(harness.place.folder());
+        let ours = proc::patterm_processes(harness.place.folder());
         let (now, woken) = (Instant::now(), proc::wakeups(&ours));
         let sum: u64 = woken
             .iter()
@@ -79,7 +79,7 @@ impl Sampler {
             .sum();
         let passed = now.duration_since(self.last.0).as_secs_f64();
         self.last = (now, woken);
-        let tui = stage.tui.load(Ordering::Relaxed);
+        let tui = harness.tui.load(Ordering::Relaxed);
         // The TUI may have left by now.
         let tui = proc::memory_mib(tui, "Anonymous:").unwrap_or(0.0);
         self.samples.push(Sample {

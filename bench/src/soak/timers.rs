@@ -7,26 +7,26 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::Worker;
-use super::stage::Stage;
+use super::harness::Harness;
 use crate::session::Tools;
 
 /// Sets timers of all kinds, one after the other, for panes that say back what is typed.
 pub(super) struct Timers {
-    stage: Arc<Stage>,
+    harness: Arc<Harness>,
     tools: Tools,
     set: usize,
     fired: Vec<(String, String)>,
 }
 
 impl Timers {
-    pub(super) fn new(stage: &Arc<Stage>) -> anyhow::Result<Self> {
-        Ok(Self { stage: stage.clone(), tools: stage.connect()?, set: 0, fired: Vec::new() })
+    pub(super) fn new(harness: &Arc<Harness>) -> anyhow::Result<Self> {
+        Ok(Self { harness: harness.clone(), tools: harness.connect()?, set: 0, fired: Vec::new() })
     }
 
     /// Sets one and waits until its text is there.
     fn fire(&mut self, tool: &str, mut arguments: Value) -> anyhow::Result<()> {
         self.set += 1;
-        let owner = &self.stage.cats[self.set % self.stage.cats.len()];
+        let owner = &self.harness.cats[self.set % self.harness.cats.len()];
         let body = format!("timer-{}-fired", self.set);
         arguments["owner_process_id"] = owner.as_str().into();
         arguments["body"] = body.as_str().into();
@@ -36,7 +36,7 @@ impl Timers {
         let waited = self.tools.call("wait_for_pattern", &wait)?;
         anyhow::ensure!(waited["matched"] == true, "{timer} did not fire: {waited}");
         self.fired.push((owner.clone(), body));
-        self.stage.journal.did("timers fired");
+        self.harness.journal.did("timers fired");
         Ok(())
     }
 }
@@ -47,11 +47,11 @@ impl Worker for Timers {
 
     fn step(&mut self) -> anyhow::Result<()> {
         self.fire("timer_set", json!({"seconds": 2.0}))?;
-        let brief = self.stage.brief[self.set % self.stage.brief.len()].clone();
+        let brief = self.harness.brief[self.set % self.harness.brief.len()].clone();
         let watched = json!({"watched": [brief], "max_wait_seconds": 20.0});
         self.fire("timer_fire_when_idle_all", watched.clone())?;
         self.fire("timer_fire_when_idle_any", watched)?;
-        let owner = &self.stage.cats[0];
+        let owner = &self.harness.cats[0];
         let never = json!({"seconds": 100_000.0, "body": "never", "owner_process_id": owner});
         let timer = self.tools.call("timer_set", &never)?["timer_id"].take();
         let timer = json!({"timer_id": timer});
@@ -61,7 +61,7 @@ impl Worker for Timers {
         let listed = self.tools.call("timer_list", &json!({}))?["timers"].take();
         anyhow::ensure!(listed.as_array().map(Vec::len) == Some(1), "{listed}");
         self.tools.call("timer_cancel", &timer)?;
-        self.stage.journal.did("timers paused, resumed and cancelled");
+        self.harness.journal.did("timers paused, resumed and cancelled");
         Ok(())
     }
 

@@ -59,6 +59,8 @@ pub(crate) enum Verb {
     Stop(Stop),
     /// End a process and start it again
     Restart(Restart),
+    /// Restart everything that ran when the server was ended or the machine was rebooted
+    Restore(Restore),
     /// End a process with all it started and remove it
     Close(One),
     /// Show this project on this terminal; ctrl+b d leaves
@@ -319,10 +321,17 @@ pub(crate) struct Restart {
     /// An id, a unique name, or the start of one
     #[arg(value_name = "ID", required_unless_present = "bring_back")]
     pub(crate) process: Option<String>,
-    /// Bring back all that ran when the server was ended or the machine was restarted; agents go on
-    /// with their conversations where they can
-    #[arg(long, conflicts_with = "process")]
+    /// The spelling of `patterm restore` in 0.1
+    #[arg(long, conflicts_with = "process", hide = true)]
     pub(crate) bring_back: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Agents resume their conversations where their CLIs can.
+#[derive(Debug, Args)]
+pub(crate) struct Restore {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

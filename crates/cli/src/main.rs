@@ -2,7 +2,6 @@
 
 mod args;
 mod attach;
-mod bring_back;
 mod client;
 mod connect;
 mod doctor;
@@ -15,6 +14,7 @@ mod mcp_stdio;
 mod overview;
 mod pads;
 mod papers;
+mod restore;
 mod said;
 mod serve;
 mod servers;
@@ -67,6 +67,7 @@ fn main() -> ExitCode {
         Some(Verb::Key(options)) => verbs::key(&options),
         Some(Verb::Stop(options)) => verbs::stop(&options),
         Some(Verb::Restart(options)) => verbs::restart(&options),
+        Some(Verb::Restore(options)) => restore::run(options.json),
         Some(Verb::Close(options)) => verbs::close(&options),
         Some(Verb::Attach(options)) => attach::run(&options),
         Some(Verb::Timers(options)) => timers::run(&options),

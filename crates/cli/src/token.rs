@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use patterm_host::TOKEN_METHOD;
 use patterm_host::web::{Grant, Listed, TokenWish};
-use patterm_wire::servers::{Answer, METHOD, Wish};
+use patterm_wire::servers::{METHOD, ServersRequest, ServersResult};
 use serde_json::Value;
 
 use crate::args::{NewToken, Token};
@@ -66,8 +66,9 @@ fn unknown_servers(named: &[String]) -> anyhow::Result<Option<String>> {
     if named.iter().all(is_of_ours) {
         return Ok(None);
     }
-    let answer = Client::connect()?.look(METHOD, &serde_json::to_value(Wish::default())?)?;
-    let servers: Answer = serde_json::from_value(answer)?;
+    let answer =
+        Client::connect()?.look(METHOD, &serde_json::to_value(ServersRequest::default())?)?;
+    let servers: ServersResult = serde_json::from_value(answer)?;
     let mut there: Vec<_> = servers.servers.into_iter().map(|server| server.name).collect();
     there.dedup();
     let unknown: Vec<_> =

@@ -8,8 +8,8 @@ use crate::args::{
     Agent, Agents, Call, Key, Logs, Message, One, Ps, Restart, Run, Screen, Search, Send, Shell,
     Status, Stop, Wait,
 };
-use crate::bring_back;
 use crate::client::{Client, text};
+use crate::restore;
 use crate::said::{
     one_line, say, say_bytes, say_content, say_json, say_json_text, say_red, shown, warn,
 };
@@ -109,7 +109,7 @@ pub(crate) fn ps(options: &Ps) -> anyhow::Result<()> {
         let [id, problem] = ["process_id", "output_problem"].map(|field| text(&process[field]));
         say_red(&format!("{id}: {problem}"));
     }
-    if let Some(hint) = bring_back::hint(&processes) {
+    if let Some(hint) = restore::hint(&processes) {
         say(&hint);
     }
     Ok(())
@@ -385,7 +385,7 @@ pub(crate) fn restart(options: &Restart) -> anyhow::Result<()> {
             say_json(&client.call("restart_process", &json!({"process_id": id}))?)
         }
         Some(process) => act("restart_process", process, json!({}), "restarted"),
-        None => bring_back::run(options.json),
+        None => restore::run(options.json),
     }
 }
 

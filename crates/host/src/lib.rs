@@ -4,7 +4,6 @@
 mod activity;
 mod adoption;
 mod agents;
-mod bring_back;
 pub mod caller;
 mod declared;
 mod delivery;
@@ -30,6 +29,7 @@ pub mod project;
 pub mod project_file;
 pub mod registry;
 pub mod reserve;
+mod restore;
 pub mod runtime;
 mod selections;
 pub mod server;

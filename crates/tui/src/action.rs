@@ -29,7 +29,7 @@ pub(crate) enum Action {
     Restart,
     Stop,
     Close,
-    BringBack,
+    Restore,
     Palette,
     Help,
     SendLeader,

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
 use patterm_screen::Size;
-use patterm_wire::follow::{self, Seen, SelectionAnswer};
+use patterm_wire::follow::{self, ProjectSnapshot, SelectionAnswer};
 use patterm_wire::view::{self, FromView, ToView, ViewDecoder, ViewSize};
 use patterm_wire::{Decoder, Frame, Framing, Id, Incoming, Message, reply};
 use serde::Deserialize;
@@ -104,7 +104,7 @@ fn refusal(error: &str) -> String {
 #[derive(Debug)]
 pub(crate) enum Told {
     /// The project as it is now.
-    Seen(Box<Seen>),
+    ProjectSnapshot(Box<ProjectSnapshot>),
     /// It was ended for good.
     Ended,
     /// Why it will not be followed.
@@ -169,7 +169,7 @@ impl Follow {
             };
             newest = serde_json::from_str(seen).ok().or(newest);
         }
-        Ok(newest.map(|seen| Told::Seen(Box::new(seen))))
+        Ok(newest.map(|seen| Told::ProjectSnapshot(Box::new(seen))))
     }
 }
 

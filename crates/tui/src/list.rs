@@ -1,8 +1,8 @@
 //! What stands in a list, and what choosing it does.
 
-use patterm_wire::follow::{SeenMessage, SeenTimer};
+use patterm_wire::follow::{MessageInfo, TimerInfo};
 use patterm_wire::printable::is_active;
-use patterm_wire::servers::Server;
+use patterm_wire::servers::ServerInfo;
 
 use crate::action::{ACTIONS, Action};
 use crate::model::{Listed, Model, is_blocked};
@@ -103,7 +103,7 @@ fn all(model: &Model, listed: Listed) -> Vec<Item> {
     }
 }
 
-fn server(server: &Server) -> Item {
+fn server(server: &ServerInfo) -> Item {
     let mark = match server.state.as_str() {
         "running" => "●",
         "starting" => "◐",
@@ -140,8 +140,8 @@ fn palette(model: &Model) -> Vec<Item> {
     let waiting = model.offered().len();
     let back = (waiting > 0).then(|| {
         let detail = format!("{waiting} waiting");
-        let words = "bring back what ran";
-        Item::new("", words, &detail, Choice::Do(Action::BringBack))
+        let words = "restore what ran";
+        Item::new("", words, &detail, Choice::Do(Action::Restore))
     });
     back.into_iter().chain(actions).chain(processes).collect()
 }
@@ -170,7 +170,7 @@ fn attention(model: &Model) -> Vec<Item> {
         .collect()
 }
 
-fn message(model: &Model, message: &SeenMessage) -> Item {
+fn message(model: &Model, message: &MessageInfo) -> Item {
     let (from, to) = (name_of(model, &message.from), name_of(model, &message.to));
     let mark = match message.state.as_str() {
         "delivered" => "✓",
@@ -182,7 +182,7 @@ fn message(model: &Model, message: &SeenMessage) -> Item {
     Item::new(mark, &text, detail, Choice::Show(message.to.clone()))
 }
 
-fn timer_item(model: &Model, timer: &SeenTimer) -> Item {
+fn timer_item(model: &Model, timer: &TimerInfo) -> Item {
     let left = |due: u64| if timer.paused { due } else { due.saturating_sub(model.now) };
     let mut when = timer.due.map(|due| duration(left(due))).unwrap_or_default();
     if timer.paused {

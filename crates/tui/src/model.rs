@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use patterm_screen::keys::KeyCode;
 use patterm_screen::{Screen, Size};
-use patterm_wire::bring_back::Offer;
-use patterm_wire::follow::{Seen, SeenProcess, SeenStatus};
-use patterm_wire::servers::Server;
+use patterm_wire::follow::{ProcessInfo, ProcessStatus, ProjectSnapshot};
+use patterm_wire::restore::RestoreOffer;
+use patterm_wire::servers::ServerInfo;
 use serde::Deserialize;
 
 use crate::canvas::Rect;
@@ -117,8 +117,8 @@ pub(crate) enum Mode {
     Line { question: Question, text: String },
     /// Something must be confirmed.
     Confirm(Doubt),
-    /// What ran when everything was ended, to be brought back; some of it may be left out.
-    BringBack { chosen: usize, left_out: BTreeSet<String> },
+    /// What ran when everything was ended, to be restored; some of it may be left out.
+    Restore { chosen: usize, left_out: BTreeSet<String> },
     /// What the project file would run, to be trusted or not.
     Trust(Sheet),
     /// The process that was typed into is gone; keys wait until the person has seen it.
@@ -150,7 +150,7 @@ pub(crate) struct Notice {
 pub(crate) struct Model {
     pub(crate) width: u16,
     pub(crate) height: u16,
-    pub(crate) seen: Seen,
+    pub(crate) seen: ProjectSnapshot,
     /// The project was seen at least once.
     pub(crate) begun: bool,
     /// The server answers.
@@ -172,7 +172,7 @@ pub(crate) struct Model {
     pub(crate) pads: Vec<Pad>,
     pub(crate) ports: Vec<Port>,
     /// The shared MCP servers, once they were asked for.
-    pub(crate) servers: Vec<Server>,
+    pub(crate) servers: Vec<ServerInfo>,
     pub(crate) held: Option<Held>,
     /// The terminal has the focus.
     pub(crate) focused: bool,
@@ -180,7 +180,7 @@ pub(crate) struct Model {
     pub(crate) saved_layout: Option<SavedLayout>,
     /// Processes to show as soon as they are seen.
     pub(crate) wanted: Option<String>,
-    /// What could be brought back, and the person did not want to decide about.
+    /// What could be restored, and the person did not want to decide about.
     pub(crate) put_off: Vec<String>,
     /// Keys that were pressed for us: their release is not for a program either.
     pub(crate) ours: Vec<KeyCode>,
@@ -210,7 +210,7 @@ impl Model {
         Self {
             width,
             height,
-            seen: Seen::default(),
+            seen: ProjectSnapshot::default(),
             begun: false,
             connected: false,
             panes: BTreeMap::new(),
@@ -297,7 +297,7 @@ impl Model {
         if self.has_titles() { room.cut_top(1).1 } else { room }
     }
 
-    pub(crate) fn process(&self, id: &str) -> Option<&SeenProcess> {
+    pub(crate) fn process(&self, id: &str) -> Option<&ProcessInfo> {
         self.seen.processes.iter().find(|process| process.id == id)
     }
 
@@ -321,15 +321,15 @@ impl Model {
     }
 
     /// The process that is selected: that of the pane with the focus.
-    pub(crate) fn selected(&self) -> Option<&SeenProcess> {
+    pub(crate) fn selected(&self) -> Option<&ProcessInfo> {
         self.process(&self.focused_pane()?.process)
     }
 
     /// The processes in the order of the tree, each with its depth.
-    pub(crate) fn tree(&self) -> Vec<(usize, &SeenProcess)> {
+    pub(crate) fn tree(&self) -> Vec<(usize, &ProcessInfo)> {
         let mut tree = Vec::new();
         let known = |id: &String| self.process(id).is_some();
-        let is_top = |p: &&SeenProcess| p.parent.as_ref().is_none_or(|id| !known(id));
+        let is_top = |p: &&ProcessInfo| p.parent.as_ref().is_none_or(|id| !known(id));
         for process in self.seen.processes.iter().filter(is_top) {
             self.add_below(process, 0, &mut tree);
         }
@@ -338,9 +338,9 @@ impl Model {
 
     fn add_below<'a>(
         &'a self,
-        process: &'a SeenProcess,
+        process: &'a ProcessInfo,
         depth: usize,
-        tree: &mut Vec<(usize, &'a SeenProcess)>,
+        tree: &mut Vec<(usize, &'a ProcessInfo)>,
     ) {
         // A circle cannot be, but must not hang us.
         if tree.len() > self.seen.processes.len() {
@@ -353,26 +353,26 @@ impl Model {
         }
     }
 
-    /// What can be brought back, in the order of the tree, each with its depth.
-    pub(crate) fn offered(&self) -> Vec<(usize, &SeenProcess, &Offer)> {
+    /// What can be restored, in the order of the tree, each with its depth.
+    pub(crate) fn offered(&self) -> Vec<(usize, &ProcessInfo, &RestoreOffer)> {
         let offer = |id: &str| self.seen.offers.iter().find(|offer| offer.id == id);
         let tree = self.tree().into_iter();
         tree.filter_map(|(depth, process)| Some((depth, process, offer(&process.id)?))).collect()
     }
 
     /// Those who ask for a person, or wait for one.
-    pub(crate) fn calling(&self) -> Vec<&SeenProcess> {
+    pub(crate) fn calling(&self) -> Vec<&ProcessInfo> {
         let tree = self.tree().into_iter().map(|(_, process)| process);
         tree.filter(|process| process.attention.is_some() || is_blocked(process)).collect()
     }
 }
 
 /// Whether a process waits for a person.
-pub(crate) fn is_blocked(process: &SeenProcess) -> bool {
-    use patterm_wire::follow::SeenActivity;
-    is_alive(process) && process.activity == SeenActivity::Blocked
+pub(crate) fn is_blocked(process: &ProcessInfo) -> bool {
+    use patterm_wire::follow::ActivityState;
+    is_alive(process) && process.activity == ActivityState::Blocked
 }
 
-pub(crate) fn is_alive(process: &SeenProcess) -> bool {
-    matches!(process.status, SeenStatus::Running | SeenStatus::Starting)
+pub(crate) fn is_alive(process: &ProcessInfo) -> bool {
+    matches!(process.status, ProcessStatus::Running | ProcessStatus::Starting)
 }

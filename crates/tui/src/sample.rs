@@ -1,10 +1,10 @@
 //! A project to test with, and the hands that type into it.
 
 use patterm_screen::Size;
-use patterm_wire::bring_back::{EndCause, How, Offer};
 use patterm_wire::follow::{
-    Seen, SeenActivity, SeenKind, SeenMessage, SeenProcess, SeenStatus, SeenTimer,
+    ActivityState, MessageInfo, ProcessInfo, ProcessKind, ProcessStatus, ProjectSnapshot, TimerInfo,
 };
+use patterm_wire::restore::{EndCause, RestoreMode, RestoreOffer};
 use patterm_wire::view::{ToView, ViewSize};
 
 use crate::layout::PaneId;
@@ -15,47 +15,52 @@ use patterm_screen::input::Parser;
 /// When it is now, in milliseconds since 1970.
 const NOW: u64 = 1_000_000_000;
 
-pub(crate) fn process(id: &str, name: &str, kind: SeenKind, activity: SeenActivity) -> SeenProcess {
-    SeenProcess {
+pub(crate) fn process(
+    id: &str,
+    name: &str,
+    kind: ProcessKind,
+    activity: ActivityState,
+) -> ProcessInfo {
+    ProcessInfo {
         id: id.to_owned(),
         name: name.to_owned(),
         kind,
         activity,
         runs: 1,
         reason: "the screen says so".to_owned(),
-        ..SeenProcess::default()
+        ..ProcessInfo::default()
     }
 }
 
 /// A lead with two helpers, a dev server that failed, and a shell.
-pub(crate) fn project() -> Seen {
-    let lead = process("p1", "lead", SeenKind::Agent, SeenActivity::Working);
-    let lead = SeenProcess {
+pub(crate) fn project() -> ProjectSnapshot {
+    let lead = process("p1", "lead", ProcessKind::Agent, ActivityState::Working);
+    let lead = ProcessInfo {
         preset: Some("claude".to_owned()),
         reason: "the title shows a spinner: ✳ Refactoring the parser".to_owned(),
         ..lead
     };
-    let below = |process: SeenProcess| SeenProcess { parent: Some("p1".to_owned()), ..process };
-    let helper = below(process("p2", "helper", SeenKind::Agent, SeenActivity::Idle));
-    let helper = SeenProcess { unread: true, ..helper };
-    let tests = below(process("p3", "tests", SeenKind::Agent, SeenActivity::Blocked));
-    let tests = SeenProcess { attention: Some("may I push?".to_owned()), ..tests };
-    let dev = process("p4", "dev", SeenKind::Command, SeenActivity::Idle);
-    let dev = SeenProcess { status: SeenStatus::Exited, code: Some(1), ..dev };
-    let shell = process("p5", "bash", SeenKind::Terminal, SeenActivity::Idle);
-    Seen {
+    let below = |process: ProcessInfo| ProcessInfo { parent: Some("p1".to_owned()), ..process };
+    let helper = below(process("p2", "helper", ProcessKind::Agent, ActivityState::Idle));
+    let helper = ProcessInfo { unread: true, ..helper };
+    let tests = below(process("p3", "tests", ProcessKind::Agent, ActivityState::Blocked));
+    let tests = ProcessInfo { attention: Some("may I push?".to_owned()), ..tests };
+    let dev = process("p4", "dev", ProcessKind::Command, ActivityState::Idle);
+    let dev = ProcessInfo { status: ProcessStatus::Exited, code: Some(1), ..dev };
+    let shell = process("p5", "bash", ProcessKind::Terminal, ActivityState::Idle);
+    ProjectSnapshot {
         project: "/home/ada/compiler".to_owned(),
         server: "0.0.1".to_owned(),
         processes: vec![lead, helper, tests, dev, shell],
         messages: vec![message()],
         timers: vec![timer()],
-        ..Seen::default()
+        ..ProjectSnapshot::default()
     }
 }
 
 /// The same after everything was ended: the lead goes on, a helper cannot, the shell starts again.
-pub(crate) fn ended() -> Seen {
-    let offer = |id: &str, how, reason: Option<&str>| Offer {
+pub(crate) fn ended() -> ProjectSnapshot {
+    let offer = |id: &str, how, reason: Option<&str>| RestoreOffer {
         id: id.to_owned(),
         how,
         reason: reason.map(str::to_owned),
@@ -64,19 +69,19 @@ pub(crate) fn ended() -> Seen {
     };
     let mut seen = project();
     for process in &mut seen.processes {
-        (process.status, process.attention) = (SeenStatus::Stopped, None);
+        (process.status, process.attention) = (ProcessStatus::Stopped, None);
     }
     seen.offers = vec![
-        offer("p1", How::Resumed, None),
-        offer("p2", How::Anew, Some("its CLI never told the id of its conversation")),
-        offer("p3", How::Not, Some("`codex` is in no folder of PATH")),
-        offer("p5", How::Again, None),
+        offer("p1", RestoreMode::Resumed, None),
+        offer("p2", RestoreMode::Anew, Some("its CLI never told the id of its conversation")),
+        offer("p3", RestoreMode::Not, Some("`codex` is in no folder of PATH")),
+        offer("p5", RestoreMode::Again, None),
     ];
     seen
 }
 
-fn message() -> SeenMessage {
-    SeenMessage {
+fn message() -> MessageInfo {
+    MessageInfo {
         id: 1,
         kind: "message".to_owned(),
         from: "p1".to_owned(),
@@ -88,14 +93,14 @@ fn message() -> SeenMessage {
     }
 }
 
-fn timer() -> SeenTimer {
-    SeenTimer {
+fn timer() -> TimerInfo {
+    TimerInfo {
         id: "t1".to_owned(),
         kind: "delay".to_owned(),
         owner: "p1".to_owned(),
         due: Some(NOW + 90_000),
         excerpt: Some("look at the build".to_owned()),
-        ..SeenTimer::default()
+        ..TimerInfo::default()
     }
 }
 
@@ -123,7 +128,7 @@ impl Sample {
     pub(crate) fn empty(width: u16, height: u16) -> Self {
         let mut sample = Self { model: Model::new(width, height, None), effects: Vec::new() };
         sample.model.now = NOW;
-        sample.happen(Event::Seen(Seen { processes: Vec::new(), ..project() }));
+        sample.happen(Event::Snapshot(ProjectSnapshot { processes: Vec::new(), ..project() }));
         sample.model.agents = Some(agents());
         sample
     }
@@ -132,7 +137,7 @@ impl Sample {
     pub(crate) fn after_the_end(width: u16, height: u16) -> Self {
         let mut sample = Self { model: Model::new(width, height, None), effects: Vec::new() };
         sample.model.now = NOW;
-        sample.happen(Event::Seen(ended()));
+        sample.happen(Event::Snapshot(ended()));
         sample.model.agents = Some(agents());
         sample
     }
@@ -140,7 +145,10 @@ impl Sample {
     /// The project above, its lead in front.
     pub(crate) fn new(width: u16, height: u16) -> Self {
         let mut sample = Self::empty(width, height);
-        sample.happen(Event::Seen(Seen { looked_at: Some("p1".to_owned()), ..project() }));
+        sample.happen(Event::Snapshot(ProjectSnapshot {
+            looked_at: Some("p1".to_owned()),
+            ..project()
+        }));
         let pane = sample.model.focus;
         sample.show(pane, "lead says hello\r\n\x1b[1;32m>\x1b[0m what next?");
         sample

@@ -3,15 +3,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::bring_back::Offer;
+use crate::restore::RestoreOffer;
 
 /// The version of these values. A follower says which it speaks.
 pub const VERSION: u32 = 1;
 
-/// The request that turns a connection into a follower's; the answer is a [`Seen`].
+/// The request that turns a connection into a follower's; the answer is a [`ProjectSnapshot`].
 pub const METHOD: &str = "patterm/follow";
 
-/// The notification that carries the next [`Seen`].
+/// The notification that carries the next [`ProjectSnapshot`].
 pub const CHANGED: &str = "patterm/changed";
 
 /// The notification that the server was ended for good. One that dies, or is replaced, says nothing.
@@ -46,7 +46,7 @@ pub struct SelectionAnswer {
 
 /// A project as it is at a moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct ProjectSnapshot {
     /// The project's folder.
     pub project: String,
     /// Which patterm serves it.
@@ -63,17 +63,17 @@ pub struct Seen {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub looked_at: Option<String>,
     /// Its processes, oldest first.
-    pub processes: Vec<SeenProcess>,
+    pub processes: Vec<ProcessInfo>,
     /// The last messages between its agents, oldest first.
-    pub messages: Vec<SeenMessage>,
+    pub messages: Vec<MessageInfo>,
     /// Its timers, oldest first.
-    pub timers: Vec<SeenTimer>,
-    /// What ran when everything was ended and can be brought back, oldest first.
+    pub timers: Vec<TimerInfo>,
+    /// What ran when everything was ended and can be restored, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub offers: Vec<Offer>,
+    pub offers: Vec<RestoreOffer>,
     /// The project file.
     #[serde(default)]
-    pub project_file: SeenFile,
+    pub project_file: ProjectFileInfo,
     /// What is wrong with the disk that its state is on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_problem: Option<String>,
@@ -81,9 +81,9 @@ pub struct Seen {
 
 /// How the project file stands. What it would run is asked for by who wants to read it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SeenFile {
+pub struct ProjectFileInfo {
     /// Whether it is in effect.
-    pub state: SeenFileState,
+    pub state: ProjectFileState,
     /// The hash of its content, where it could be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
@@ -92,7 +92,7 @@ pub struct SeenFile {
 /// Whether the project file is in effect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum SeenFileState {
+pub enum ProjectFileState {
     /// There is none.
     #[default]
     Absent,
@@ -107,7 +107,7 @@ pub enum SeenFileState {
 /// What a process runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum SeenKind {
+pub enum ProcessKind {
     /// A coding agent's CLI.
     Agent,
     /// A program that can be started again.
@@ -120,7 +120,7 @@ pub enum SeenKind {
 /// How a process stands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum SeenStatus {
+pub enum ProcessStatus {
     /// Being started.
     Starting,
     /// Alive.
@@ -139,7 +139,7 @@ pub enum SeenStatus {
 /// Whether a process does something.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum SeenActivity {
+pub enum ActivityState {
     /// It does.
     Working,
     /// It waits for its next task.
@@ -153,13 +153,13 @@ pub enum SeenActivity {
 
 /// A process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SeenProcess {
+pub struct ProcessInfo {
     /// Its id.
     pub id: String,
     /// Its label.
     pub name: String,
     /// What it runs.
-    pub kind: SeenKind,
+    pub kind: ProcessKind,
     /// The preset of an agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<String>,
@@ -167,9 +167,9 @@ pub struct SeenProcess {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
     /// How it stands.
-    pub status: SeenStatus,
+    pub status: ProcessStatus,
     /// Whether it does something.
-    pub activity: SeenActivity,
+    pub activity: ActivityState,
     /// It waits for the end of a limit: until when, or nothing where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limited: Option<String>,
@@ -196,7 +196,7 @@ pub struct SeenProcess {
 
 /// A text that was put, or is to be put, into a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SeenMessage {
+pub struct MessageInfo {
     /// Its number.
     pub id: u64,
     /// `message`, `first_prompt` or `timer`.
@@ -217,7 +217,7 @@ pub struct SeenMessage {
 
 /// A timer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SeenTimer {
+pub struct TimerInfo {
     /// Its id.
     pub id: String,
     /// `delay`, `idle_any` or `idle_all`.

@@ -2,7 +2,6 @@
 //! messages out. Nothing here does I/O, reads a clock, or knows what MCP is.
 
 pub mod base64;
-pub mod bring_back;
 pub mod error;
 pub mod follow;
 pub mod frame;
@@ -12,6 +11,7 @@ pub mod message;
 mod nesting;
 pub mod printable;
 pub mod reply;
+pub mod restore;
 pub mod servers;
 pub mod view;
 

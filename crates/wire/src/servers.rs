@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The request; its parameters are a [`Wish`], its answer is an [`Answer`].
+/// The request; its parameters are a [`ServersRequest`], its answer is an [`ServersResult`].
 pub const METHOD: &str = "patterm/servers";
 
 /// What is to be done; nothing, to look.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wish {
+pub struct ServersRequest {
     /// A server that is to end; the next call starts it anew. Only people may ask for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<String>,
@@ -16,14 +16,14 @@ pub struct Wish {
 
 /// How they stand.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct ServersResult {
     /// Each running copy of each server, and each server that does not run.
-    pub servers: Vec<Server>,
+    pub servers: Vec<ServerInfo>,
 }
 
 /// One of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Server {
+pub struct ServerInfo {
     /// Its name.
     pub name: String,
     /// Whose it is, where it is not shared by all.

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::fake::Fake;
-use crate::processes::desk::Desk;
+use crate::support::tool_client::ToolClient;
 
 #[test]
 fn presets_that_cannot_be_started_are_named_and_leave_nothing_behind() {
@@ -16,13 +16,13 @@ fn presets_that_cannot_be_started_are_named_and_leave_nothing_behind() {
         ("unavailable", "wrong", "settle"),
         ("invalid_argument", "", "names no preset"),
     ] {
-        let message = fake.desk.refused(kind, "spawn_agent", spawn(preset));
+        let message = fake.tools.refused(kind, "spawn_agent", spawn(preset));
         assert!(message.contains(words), "{preset}: {message}");
     }
     let empty = json!({"agent": "fake", "agent_instructions": "\u{1b} "});
-    fake.desk.refused("invalid_argument", "spawn_agent", empty);
-    assert_eq!(fake.desk.ids(), Vec::<String>::new());
-    let agents = fake.desk.ok("list_agents", json!({}))["agents"].take();
+    fake.tools.refused("invalid_argument", "spawn_agent", empty);
+    assert_eq!(fake.tools.ids(), Vec::<String>::new());
+    let agents = fake.tools.ok("list_agents", json!({}))["agents"].take();
     let found = |name: &str| {
         let all = agents.as_array().unwrap().iter();
         all.clone().find(|agent| agent["agent"] == name).unwrap()["found"].clone()
@@ -38,21 +38,21 @@ fn presets_that_cannot_be_started_are_named_and_leave_nothing_behind() {
 #[test]
 fn first_instructions_do_not_wait_for_themselves() {
     let mut fake = Fake::new();
-    fake.desk.ok("spawn_agent", json!({"agent": "fake", "agent_instructions": "begin"}));
+    fake.tools.ok("spawn_agent", json!({"agent": "fake", "agent_instructions": "begin"}));
     assert_eq!(fake.until_turns(1), ["begin"]);
 }
 
 #[test]
 fn an_agent_that_ends_at_once_is_told_with_its_instructions() {
     let mut fake = Fake::new();
-    let answer = fake.desk.ok("spawn_agent", json!({"agent": "ends", "agent_instructions": "go"}));
+    let answer = fake.tools.ok("spawn_agent", json!({"agent": "ends", "agent_instructions": "go"}));
     let id = answer["process_id"].as_str().unwrap().to_owned();
-    let status = fake.desk.ended(&id);
+    let status = fake.tools.ended(&id);
     assert_eq!(status["exit"]["code"], 3, "{status}");
     fake.until_receipt(1, "queued", "does not run");
     let message = json!({"target_process_id": id, "message": "hello"});
-    fake.desk.refused("not_running", "send_message", message);
-    fake.desk.close(&id);
+    fake.tools.refused("not_running", "send_message", message);
+    fake.tools.close(&id);
     let receipt = fake.until_receipt(1, "stalled", "");
     assert!(receipt.evidence.contains("closed"), "{receipt:?}");
     assert_eq!(fake.turns(), Vec::<String>::new());
@@ -86,8 +86,8 @@ fn one_that_never_becomes_ready_gets_nothing_typed() {
     assert_eq!(receipt.state, "queued", "{receipt:?}");
     assert!(receipt.evidence.contains("not ready"), "{receipt:?}");
     let pattern = json!({"process_id": id, "pattern": "there", "timeout_seconds": 1});
-    assert_eq!(fake.desk.ok("wait_for_pattern", pattern)["timed_out"], true);
-    fake.desk.close(&id);
+    assert_eq!(fake.tools.ok("wait_for_pattern", pattern)["timed_out"], true);
+    fake.tools.close(&id);
     fake.until_receipt(receipt.message, "stalled", "closed");
 }
 
@@ -100,34 +100,34 @@ fn control_bytes_do_not_reach_the_keyboard() {
     assert_eq!(fake.until_turns(1), ["[external] a[201~bc\nd\ne201~fg"]);
     for nothing in ["", " \n", "\u{1b}\u{3}"] {
         let arguments = json!({"target_process_id": id, "message": nothing});
-        fake.desk.refused("invalid_argument", "send_message", arguments);
+        fake.tools.refused("invalid_argument", "send_message", arguments);
     }
     let huge = json!({"target_process_id": id, "message": "x".repeat(5 << 20)});
-    fake.desk.refused("limit", "send_message", huge);
+    fake.tools.refused("limit", "send_message", huge);
 }
 
 #[test]
 fn messages_go_to_other_agents_that_run() {
     let mut fake = Fake::new();
     let id = fake.spawn_ready();
-    let cat = fake.desk.run(&["cat"]);
+    let cat = fake.tools.run(&["cat"]);
     let to = |id: &str| json!({"target_process_id": id, "message": "hello"});
-    let message = fake.desk.refused("invalid_argument", "send_message", to(&cat));
+    let message = fake.tools.refused("invalid_argument", "send_message", to(&cat));
     assert!(message.contains("send_input"), "{message}");
-    fake.desk.refused("not_found", "send_message", to("p99"));
+    fake.tools.refused("not_found", "send_message", to("p99"));
     let mut itself = as_agent(&fake, &id);
     assert!(itself.refused("invalid_argument", "send_message", to(&id)).contains("yourself"));
-    fake.desk.close(&id);
-    fake.desk.refused("not_found", "send_message", to(&id));
+    fake.tools.close(&id);
+    fake.tools.refused("not_found", "send_message", to(&id));
 }
 
 /// A client with the identity of an agent, as its CLI has.
-fn as_agent(fake: &Fake, id: &str) -> Desk {
+fn as_agent(fake: &Fake, id: &str) -> ToolClient {
     let file = fake.place.state().file("agents").join(id).join("identity");
     let token = std::fs::read_to_string(file).unwrap();
-    let mut desk = Desk::at(&fake.server.socket());
-    desk.peer.greet(token.trim(), None);
-    desk
+    let mut tools = ToolClient::at(&fake.server.socket());
+    tools.peer.greet(token.trim(), None);
+    tools
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn what_waits_for_one_that_is_closed_is_told_as_stalled() {
     for receipt in &receipts {
         assert_eq!(receipt.state, "queued", "{receipt:?}");
     }
-    fake.desk.close(&id);
+    fake.tools.close(&id);
     for receipt in &receipts {
         fake.until_receipt(receipt.message, "stalled", "closed");
     }
@@ -178,7 +178,7 @@ fn what_waits_at_a_question_arrives_after_its_answer() {
     for receipt in &receipts {
         assert_eq!(receipt.state, "queued", "{receipt:?}");
     }
-    fake.desk.ok("send_input", json!({"process_id": id, "kind": "text", "text": "y"}));
+    fake.tools.ok("send_input", json!({"process_id": id, "kind": "text", "text": "y"}));
     let turns = ["[external] ask", "[external] one", "[external] two"];
     assert_eq!(fake.until_turns(3), turns);
     for receipt in &receipts {
@@ -198,13 +198,13 @@ fn agents_have_ceilings() {
     let message = sub.refused("limit", "spawn_agent", spawn.clone());
     assert!(message.contains("deeper"), "{message}");
     let third = fake.spawn("fake");
-    let message = fake.desk.refused("limit", "spawn_agent", spawn.clone());
+    let message = fake.tools.refused("limit", "spawn_agent", spawn.clone());
     assert!(message.contains("3 agents run already"), "{message}");
-    assert_eq!(fake.desk.ids(), [top.clone(), below, third.clone()]);
-    fake.desk.close(&third);
+    assert_eq!(fake.tools.ids(), [top.clone(), below, third.clone()]);
+    fake.tools.close(&third);
     fake.spawn("fake");
     // Closing one closes those below it.
-    assert_eq!(fake.desk.close(&top).len(), 2);
+    assert_eq!(fake.tools.close(&top).len(), 2);
 }
 
 #[test]
@@ -245,25 +245,25 @@ fn a_queued_message_is_withdrawn_or_replaced_by_its_sender_and_by_nobody_else() 
     let cancel = |message: u64| json!({"message_id": message});
     let mut stranger = as_agent(&fake, &other);
     stranger.refused("not_owner", "message_cancel", cancel(kept));
-    let answer = fake.desk.ok("message_cancel", cancel(withdrawn));
+    let answer = fake.tools.ok("message_cancel", cancel(withdrawn));
     assert_eq!(answer["receipt"]["state"], "stalled", "{answer}");
     let replacement = json!({"message_id": replaced, "replacement": "four"});
-    assert_eq!(fake.desk.ok("message_cancel", replacement)["excerpt"], "[external] four");
+    assert_eq!(fake.tools.ok("message_cancel", replacement)["excerpt"], "[external] four");
     for (message, words) in [(begun.message, "send another"), (withdrawn, "withdrew")] {
-        let why = fake.desk.refused("conflict", "message_cancel", cancel(message));
+        let why = fake.tools.refused("conflict", "message_cancel", cancel(message));
         assert!(why.contains(words), "{why}");
     }
-    fake.desk.refused("not_found", "message_cancel", cancel(99));
-    fake.desk.refused("not_found", "message_status", cancel(99));
+    fake.tools.refused("not_found", "message_cancel", cancel(99));
+    fake.tools.refused("not_found", "message_status", cancel(99));
     // It holds, also for the next server.
     fake.server.kill();
     let server = fake.place.serve();
-    fake.desk = Desk::at(&server.socket());
+    fake.tools = ToolClient::at(&server.socket());
     std::fs::write(fake.place.path("done"), "").unwrap();
     let expected = [work.as_str(), "one", "four"].map(|text| format!("[external] {text}"));
     assert_eq!(fake.until_turns(3), expected);
     fake.until_receipt(replaced, "delivered", "");
-    let status = fake.desk.ok("message_status", cancel(withdrawn));
+    let status = fake.tools.ok("message_status", cancel(withdrawn));
     assert_eq!(status["receipt"]["state"], "stalled", "{status}");
     assert_eq!(fake.turns().len(), 3);
 }
@@ -273,12 +273,12 @@ fn a_queued_message_is_withdrawn_or_replaced_by_its_sender_and_by_nobody_else() 
 fn a_plain_agent_gets_its_first_instructions_and_nothing_in_the_middle_of_a_draft() {
     let mut fake = Fake::new();
     let spawned =
-        fake.desk.ok("spawn_agent", json!({"agent": "plain", "agent_instructions": "begin"}));
+        fake.tools.ok("spawn_agent", json!({"agent": "plain", "agent_instructions": "begin"}));
     let id = spawned["process_id"].as_str().unwrap().to_owned();
     assert_eq!(fake.until_turns(1), ["begin"]);
     fake.until_state(&id, "idle");
     let draft = json!({"process_id": id, "kind": "text", "text": "half a "});
-    fake.desk.ok("send_input", draft);
+    fake.tools.ok("send_input", draft);
     fake.until_state(&id, "idle");
     let receipt = fake.send(&id, "hello");
     assert_eq!(receipt.state, "queued", "{receipt:?}");
@@ -286,15 +286,15 @@ fn a_plain_agent_gets_its_first_instructions_and_nothing_in_the_middle_of_a_draf
     // The draft is there for the next server too, and gone for the one after it.
     fake.server.kill();
     let server = fake.place.serve();
-    fake.desk = Desk::at(&server.socket());
+    fake.tools = ToolClient::at(&server.socket());
     fake.until_receipt(receipt.message, "queued", "not entered yet");
     fake.until_state(&id, "idle");
     let rest = json!({"process_id": id, "kind": "text", "text": "thought", "submit": true});
-    fake.desk.ok("send_input", rest);
+    fake.tools.ok("send_input", rest);
     assert_eq!(fake.until_turns(3), ["begin", "half a thought", "[external] hello"]);
     server.kill();
     let server = fake.place.serve();
-    fake.desk = Desk::at(&server.socket());
+    fake.tools = ToolClient::at(&server.socket());
     fake.send(&id, "again");
     assert_eq!(fake.until_turns(4)[3], "[external] again");
 }
@@ -305,15 +305,15 @@ fn an_agent_with_a_message_on_its_way_is_not_idle_for_timers() {
     let id = fake.spawn_ready();
     let owner = fake.spawn_ready();
     let draft = json!({"process_id": id, "kind": "text", "text": "half a "});
-    fake.desk.ok("send_input", draft);
+    fake.tools.ok("send_input", draft);
     fake.until_state(&id, "idle");
     let queued = fake.send(&id, "hello");
     assert_eq!(queued.state, "queued", "{queued:?}");
     let arm = |body: &str| json!({"watched": [id], "body": body, "owner_process_id": owner});
-    let armed = fake.desk.ok("timer_fire_when_idle_all", arm("all idle"));
+    let armed = fake.tools.ok("timer_fire_when_idle_all", arm("all idle"));
     assert_eq!(armed["waiting_on"], json!([id]), "{armed}");
     let rest = json!({"process_id": id, "kind": "text", "text": "thought", "submit": true});
-    fake.desk.ok("send_input", rest);
+    fake.tools.ok("send_input", rest);
     let turns = fake.until_turns(3);
     assert_eq!(turns[..2], ["half a thought", "[external] hello"], "{turns:?}");
     assert!(turns[2].ends_with("all idle"), "{turns:?}");

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::cli::{self, Cli};
 use super::mock::{Mock, Turn};
-use crate::processes::desk::{Desk, id_of};
+use crate::support::tool_client::{ToolClient, id_of};
 use crate::support::{Place, Running};
 use crate::view::View;
 
@@ -25,7 +25,7 @@ pub(super) struct Bench {
     pub(super) place: Place,
     pub(super) mock: Mock,
     /// A client without an identity.
-    pub(super) desk: Desk,
+    pub(super) tools: ToolClient,
     pub(super) server: Entry,
     pub(super) cli: Cli,
 }
@@ -49,15 +49,15 @@ impl Bench {
         let mock = Mock::start(&place);
         cli::settle(&mut place, &mock, settings);
         let server = serve(&place);
-        let desk = Desk::at(&server.socket);
-        Self { place, mock, desk, server, cli }
+        let tools = ToolClient::at(&server.socket);
+        Self { place, mock, tools, server, cli }
     }
 
     /// A client that is the person's.
-    pub(super) fn person(&self) -> Desk {
-        let mut desk = Desk::at(&self.server.socket);
-        desk.peer.send(format!("{PERSON}\n").as_bytes());
-        desk
+    pub(super) fn person(&self) -> ToolClient {
+        let mut tools = ToolClient::at(&self.server.socket);
+        tools.peer.send(format!("{PERSON}\n").as_bytes());
+        tools
     }
 
     /// `kill -9` of the server; the next one is there when this returns.
@@ -66,14 +66,14 @@ impl Bench {
         running.signal(Signal::KILL);
         running.wait();
         self.server = serve(&self.place);
-        self.desk = Desk::at(&self.server.socket);
+        self.tools = ToolClient::at(&self.server.socket);
     }
 
     /// `patterm kill`, as before a reboot; the next server is there when this returns.
     pub(super) fn end_everything(&mut self) {
         self.place.run(&["kill"]);
         self.server = serve(&self.place);
-        self.desk = Desk::at(&self.server.socket);
+        self.tools = ToolClient::at(&self.server.socket);
     }
 
     /// Starts the CLI as an agent.
@@ -83,7 +83,7 @@ impl Bench {
         if let Some(instructions) = instructions {
             arguments["agent_instructions"] = instructions.into();
         }
-        id_of(&self.desk.ok("spawn_agent", arguments))
+        id_of(&self.tools.ok("spawn_agent", arguments))
     }
 
     /// Starts it, and waits until its first turn is over and it rests.
@@ -97,13 +97,13 @@ impl Bench {
 
     #[track_caller]
     pub(super) fn send(&mut self, id: &str, message: &str) -> Receipt {
-        send(&mut self.desk, id, message)
+        send(&mut self.tools, id, message)
     }
 
     /// What stands of a text now.
     #[track_caller]
     pub(super) fn receipt(&mut self, message: u64) -> Receipt {
-        receipt_of(&mut self.desk, message)
+        receipt_of(&mut self.tools, message)
     }
 
     /// Waits until a text is delivered or stalled.
@@ -136,7 +136,7 @@ impl Bench {
 
     #[track_caller]
     pub(super) fn activity(&mut self, id: &str) -> Value {
-        self.desk.status(id)["activity"].take()
+        self.tools.status(id)["activity"].take()
     }
 
     /// Waits until the model has said all there was to say to a text of this CLI's conversation.
@@ -205,12 +205,12 @@ impl Bench {
     /// All that is known, for whoever has to find out why a test failed.
     pub(super) fn story(&mut self) -> String {
         let mut story = String::new();
-        for id in self.desk.ids() {
-            let status = self.desk.status(&id);
-            let screen = self.desk.rows(&id).join("\n");
+        for id in self.tools.ids() {
+            let status = self.tools.status(&id);
+            let screen = self.tools.rows(&id).join("\n");
             story += &format!("--- {id} {} {}\n{screen}\n", status["title"], status["activity"]);
         }
-        let status = self.desk.ok("get_project_status", json!({}));
+        let status = self.tools.ok("get_project_status", json!({}));
         for message in status["messages"].as_array().unwrap() {
             story += &format!("{message}\n");
         }
@@ -229,14 +229,14 @@ impl Bench {
     /// Presses a key with the deliberate hand.
     #[track_caller]
     pub(super) fn key(&mut self, id: &str, key: &str) {
-        self.desk.key(id, key);
+        self.tools.key(id, key);
     }
 
     /// Whether a text that must not come stays away for a while.
     #[track_caller]
     pub(super) fn stays_away(&mut self, id: &str, pattern: &str, seconds: f64) {
         let arguments = json!({"process_id": id, "pattern": pattern, "timeout_seconds": seconds});
-        let answer = self.desk.ok("wait_for_pattern", arguments);
+        let answer = self.tools.ok("wait_for_pattern", arguments);
         assert_eq!(answer["timed_out"], true, "{answer}\n{}", self.story());
     }
 }
@@ -253,14 +253,14 @@ pub(super) fn type_by_hand(view: &mut View, before: &str, text: &str) {
 }
 
 #[track_caller]
-pub(super) fn send(desk: &mut Desk, id: &str, message: &str) -> Receipt {
-    receipt(&desk.ok("send_message", json!({"target_process_id": id, "message": message})))
+pub(super) fn send(tools: &mut ToolClient, id: &str, message: &str) -> Receipt {
+    receipt(&tools.ok("send_message", json!({"target_process_id": id, "message": message})))
 }
 
 /// What stands of a text now.
 #[track_caller]
-pub(super) fn receipt_of(desk: &mut Desk, message: u64) -> Receipt {
-    let status = desk.ok("get_project_status", json!({}));
+pub(super) fn receipt_of(tools: &mut ToolClient, message: u64) -> Receipt {
+    let status = tools.ok("get_project_status", json!({}));
     let all = status["messages"].as_array().unwrap();
     let found = all.iter().find(|known| known["message_id"] == message);
     receipt(found.unwrap_or_else(|| panic!("no message {message} in {all:?}")))

@@ -10,8 +10,8 @@ use serde_json::json;
 use super::bench::Bench;
 use super::cli::{Cli, GEMINI, OPENCODE};
 use super::report::row;
-use crate::processes::desk::{Desk, long};
-use crate::support::Chance;
+use crate::support::Rng;
+use crate::support::tool_client::{ToolClient, long};
 
 /// How long the model waits before it calls the tool, and how long after its turn began a message is
 /// sent at the latest: a dialog is drawn in between.
@@ -28,7 +28,7 @@ pub(super) fn races(cli: Cli) {
     let mut bench = Bench::with_settings(cli, cli.asking);
     let id = bench.spawn_ready();
     let file = bench.place.path("project/made");
-    let mut chance = Chance::new(14);
+    let mut rng = Rng::new(14);
     let trials = if long() { 20 } else { 3 };
     let (mut before, mut at_gate) = (0, 0);
     for trial in 0..trials {
@@ -37,10 +37,10 @@ pub(super) fn races(cli: Cli) {
         bench.send(&id, &ask);
         let ask = format!("[external] {ask}");
         bench.until_turn("the turn that asks", |turn| turn.text == ask);
-        let moment = Duration::from_millis(chance.within(0..LATEST_MS) as u64);
+        let moment = Duration::from_millis(rng.within(0..LATEST_MS) as u64);
         bench.mock.more_than(usize::MAX, moment);
         let message = format!("at the moment of a dialog {trial}");
-        let mut sender = Desk::at(&bench.server.socket);
+        let mut sender = ToolClient::at(&bench.server.socket);
         sender.ask("send_message", json!({"target_process_id": id, "message": message}));
         bench.until_state(&id, "blocked");
         // What the message does to the dialog it has done by then.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::fake::{self, turns};
-use crate::processes::desk::{Desk, id_of, until};
+use crate::support::tool_client::{ToolClient, id_of, until};
 use crate::support::{Place, Spawned};
 
 /// The fake agent as CLIs with which something special must be done.
@@ -46,7 +46,7 @@ unless = ["/helper"]
 struct Scene {
     place: Place,
     server: Spawned,
-    desk: Desk,
+    tools: ToolClient,
 }
 
 impl Scene {
@@ -54,14 +54,14 @@ impl Scene {
         let mut place = Place::new();
         fake::settle(&mut place, SETTINGS);
         let server = place.serve();
-        let desk = Desk::at(&server.socket());
-        Self { place, server, desk }
+        let tools = ToolClient::at(&server.socket());
+        Self { place, server, tools }
     }
 
     /// An agent at rest.
     #[track_caller]
     fn spawn(&mut self, preset: &str) -> String {
-        let id = id_of(&self.desk.ok("spawn_agent", json!({"agent": preset})));
+        let id = id_of(&self.tools.ok("spawn_agent", json!({"agent": preset})));
         self.until_state(&id, "idle");
         id
     }
@@ -69,7 +69,7 @@ impl Scene {
     #[track_caller]
     fn until_state(&mut self, id: &str, state: &str) {
         until(&format!("{id} is {state}"), || {
-            (self.desk.status(id)["activity"]["state"] == state).then_some(())
+            (self.tools.status(id)["activity"]["state"] == state).then_some(())
         });
     }
 
@@ -78,10 +78,10 @@ impl Scene {
     fn work(&mut self, id: &str, name: &str) {
         let before = turns(&self.place).len();
         let message = format!("work {name}");
-        self.desk.ok("send_message", json!({"target_process_id": id, "message": message}));
+        self.tools.ok("send_message", json!({"target_process_id": id, "message": message}));
         until("the turn", || (turns(&self.place).len() > before).then_some(()));
         until(&format!("{id} works on it"), || {
-            let reason = self.desk.status(id)["activity"]["reason"].clone();
+            let reason = self.tools.status(id)["activity"]["reason"].clone();
             reason.as_str().unwrap().contains("busy").then_some(())
         });
     }
@@ -95,14 +95,14 @@ impl Scene {
     fn kill_server(&mut self) {
         self.server.kill();
         self.server = self.place.serve();
-        self.desk = Desk::at(&self.server.socket());
+        self.tools = ToolClient::at(&self.server.socket());
     }
 
     /// The signal that ended an agent which was stopped.
     #[track_caller]
     fn stopped_by(&mut self, id: &str) -> Value {
-        self.desk.ok("stop_process", json!({"process_id": id}));
-        self.desk.status(id)["exit"]["signal"].take()
+        self.tools.ok("stop_process", json!({"process_id": id}));
+        self.tools.status(id)["exit"]["signal"].take()
     }
 
     fn folder(&self, id: &str) -> PathBuf {
@@ -124,7 +124,7 @@ fn an_agent_that_took_a_turn_under_another_server_is_asked_to_end_and_not_killed
     assert_eq!(scene.stopped_by(&used), 15);
     assert_eq!(scene.stopped_by(&unused), 9, "it would delete its conversation");
     // Its next run has not taken a turn yet.
-    scene.desk.ok("start_process", json!({"process_id": used}));
+    scene.tools.ok("start_process", json!({"process_id": used}));
     scene.until_state(&used, "idle");
     assert_eq!(scene.stopped_by(&used), 9);
 }
@@ -139,9 +139,9 @@ fn a_second_restart_before_a_word_is_said_still_tells_that_the_conversation_is_l
     scene.work(&other, "other");
     let owner = scene.spawn("fake");
     let timer = json!({"watched": [lost, other], "body": "all rest", "owner_process_id": owner});
-    scene.desk.ok("timer_fire_when_idle_all", timer);
+    scene.tools.ok("timer_fire_when_idle_all", timer);
     for _ in 0..2 {
-        let answer = scene.desk.ok("restart_process", json!({"process_id": lost}));
+        let answer = scene.tools.ok("restart_process", json!({"process_id": lost}));
         assert!(answer["began_anew"].is_string(), "{answer}");
         scene.until_state(&lost, "idle");
     }
@@ -161,7 +161,7 @@ fn what_a_cli_wrote_into_its_home_is_not_lost_when_it_is_closed() {
     std::fs::write(own.join(".fakecli/chat"), "said").unwrap();
     std::fs::create_dir(own.join(".agents")).unwrap();
     std::fs::write(own.join(".agents/skill"), "made").unwrap();
-    scene.desk.close(&noted);
+    scene.tools.close(&noted);
     let read = |name: &str| std::fs::read_to_string(home.join(name)).unwrap();
     assert_eq!((read(".fakecli/chat").as_str(), read(".agents/skill").as_str()), ("said", "made"));
     assert!(!scene.folder(&noted).exists());
@@ -173,7 +173,7 @@ fn what_a_cli_wrote_into_its_home_is_not_lost_when_it_is_closed() {
         id
     };
     let old = without_note(&mut scene, "old");
-    scene.desk.close(&old);
+    scene.tools.close(&old);
     assert_eq!(read(".fakecli/old"), "old");
     assert!(!scene.folder(&old).exists());
     // And the preset is gone too: it stays where it is.
@@ -182,7 +182,7 @@ fn what_a_cli_wrote_into_its_home_is_not_lost_when_it_is_closed() {
     let text = std::fs::read_to_string(&settings).unwrap();
     let cut = text.find("# With a home of its own.").unwrap();
     std::fs::write(&settings, &text[..cut]).unwrap();
-    scene.desk.close(&orphan);
+    scene.tools.close(&orphan);
     assert!(!home.join(".fakecli/orphan").exists());
     let kept = scene.folder(&orphan).join("home/.fakecli/orphan");
     assert_eq!(std::fs::read_to_string(kept).unwrap(), "orphan");
@@ -193,12 +193,12 @@ fn a_look_for_a_conversation_that_takes_long_keeps_no_call_waiting() {
     let mut scene = Scene::new();
     let id = scene.spawn("held");
     let token = std::fs::read_to_string(scene.folder(&id).join("identity")).unwrap();
-    let mut agent = Desk::at(&scene.server.socket());
+    let mut agent = ToolClient::at(&scene.server.socket());
     agent.peer.greet(token.trim(), None);
     // It names a conversation that is not known: its files are looked at.
     let me = agent.ok("whoami", json!({"_meta": {"threadId": "two"}}));
     assert_eq!(me["caller"]["process_id"], json!(id));
-    assert_eq!(scene.desk.status(&id)["status"], "running");
-    scene.desk.ok("stop_process", json!({"process_id": id}));
-    assert_eq!(scene.desk.status(&id)["status"], "stopped");
+    assert_eq!(scene.tools.status(&id)["status"], "running");
+    scene.tools.ok("stop_process", json!({"process_id": id}));
+    assert_eq!(scene.tools.status(&id)["status"], "stopped");
 }

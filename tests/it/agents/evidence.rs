@@ -74,7 +74,7 @@ fn more_than_one_call_types_is_refused_with_the_limit_also_for_an_agent() {
     let id = fake.spawn_ready();
     let text = "x".repeat(2_000_000);
     let long = json!({"process_id": id, "kind": "text", "text": text, "submit": true});
-    let message = fake.desk.refused("limit", "send_input", long);
+    let message = fake.tools.refused("limit", "send_input", long);
     assert!(message.starts_with("2000001 bytes are more than one call types"), "{message}");
     assert_eq!(fake.send(&id, "nothing of it was typed").state, "delivered");
     assert_eq!(fake.turns(), ["[external] nothing of it was typed"]);

@@ -5,14 +5,14 @@ use std::path::Path;
 use serde_json::json;
 
 use super::bench::{Receipt, receipt_of, send};
-use crate::processes::desk::{Desk, id_of, until};
+use crate::support::tool_client::{ToolClient, id_of, until};
 use crate::support::{Place, Spawned};
 
 /// A project with a server that knows the fake agent as several presets.
 pub(super) struct Fake {
     pub(super) place: Place,
     pub(super) server: Spawned,
-    pub(super) desk: Desk,
+    pub(super) tools: ToolClient,
 }
 
 /// What the fake agents look like, and what goes wrong with some.
@@ -82,13 +82,13 @@ impl Fake {
             place.set("PATTERM_LIMITS", limits);
         }
         let server = place.serve();
-        let desk = Desk::at(&server.socket());
-        Self { place, server, desk }
+        let tools = ToolClient::at(&server.socket());
+        Self { place, server, tools }
     }
 
     #[track_caller]
     pub(super) fn spawn(&mut self, preset: &str) -> String {
-        id_of(&self.desk.ok("spawn_agent", json!({"agent": preset})))
+        id_of(&self.tools.ok("spawn_agent", json!({"agent": preset})))
     }
 
     /// Starts one that is ready.
@@ -101,13 +101,13 @@ impl Fake {
 
     #[track_caller]
     pub(super) fn send(&mut self, id: &str, message: &str) -> Receipt {
-        send(&mut self.desk, id, message)
+        send(&mut self.tools, id, message)
     }
 
     #[track_caller]
     pub(super) fn until_state(&mut self, id: &str, state: &str) {
         until(&format!("{id} is {state}"), || {
-            (self.desk.status(id)["activity"]["state"] == state).then_some(())
+            (self.tools.status(id)["activity"]["state"] == state).then_some(())
         });
     }
 
@@ -115,7 +115,7 @@ impl Fake {
     #[track_caller]
     pub(super) fn until_receipt(&mut self, message: u64, state: &str, words: &str) -> Receipt {
         until(&format!("message {message} is {state}: {words}"), || {
-            let receipt = receipt_of(&mut self.desk, message);
+            let receipt = receipt_of(&mut self.tools, message);
             (receipt.state == state && receipt.evidence.contains(words)).then_some(receipt)
         })
     }

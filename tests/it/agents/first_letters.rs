@@ -9,8 +9,8 @@ use serde_json::json;
 use super::bench::Bench;
 use super::cli::Cli;
 use super::report::row;
-use crate::processes::desk::{Desk, long};
-use crate::support::Chance;
+use crate::support::Rng;
+use crate::support::tool_client::{ToolClient, long};
 
 /// How far apart the first letter and the message are, in milliseconds.
 const APART: std::ops::Range<usize> = 0..150;
@@ -23,15 +23,15 @@ pub(super) fn races(cli: Cli) {
     let mut bench = Bench::new(cli);
     let id = bench.spawn_ready();
     let mut view = bench.view(&id);
-    let mut chance = Chance::new(36);
+    let mut rng = Rng::new(36);
     let trials = if long() { 36 } else { 3 };
     let mut first = 0;
     for trial in 0..trials {
         let letters = format!("qz{trial}wv");
         let message = format!("at the first letters {trial}");
-        let mut sender = Desk::at(&bench.server.socket);
+        let mut sender = ToolClient::at(&bench.server.socket);
         let arguments = json!({"target_process_id": id, "message": message});
-        let apart = Duration::from_millis(chance.within(APART) as u64);
+        let apart = Duration::from_millis(rng.within(APART) as u64);
         let key = |letter: &str| FromView::Input(letter.as_bytes().to_vec());
         let (begin, rest) = letters.split_at(1);
         if trial % 2 == 0 {

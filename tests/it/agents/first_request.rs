@@ -74,5 +74,5 @@ pub(super) fn tools(cli: Cli) {
     }
     let said = last.results.last().unwrap();
     assert!(said.contains("timers"), "the deferred one was called: {last:?}");
-    bench.desk.close(&id);
+    bench.tools.close(&id);
 }

@@ -5,7 +5,7 @@ use patterm_wire::view::FromView;
 use serde_json::json;
 
 use super::fake::Fake;
-use crate::processes::desk::Desk;
+use crate::support::tool_client::ToolClient;
 use crate::view::View;
 
 #[test]
@@ -68,7 +68,7 @@ fn what_is_taken_after_the_server_was_killed_is_called_delivered_by_the_next_one
     fake.until_receipt(message, "stalled", "still stands in its prompt");
     fake.server.kill();
     let server = fake.place.serve();
-    fake.desk = Desk::at(&server.socket());
+    fake.tools = ToolClient::at(&server.socket());
     let own = format!("message {message}, which patterm typed and could not enter");
     let next = fake.send(&id, "the next one").message;
     fake.until_receipt(next, "queued", &own);
@@ -87,7 +87,7 @@ fn what_a_question_swallowed_is_put_in_again_after_its_answer() {
     fake.until_state(&id, "blocked");
     fake.until_receipt(message, "queued", "its prompt did not show it yet");
     assert_eq!(fake.turns(), Vec::<String>::new());
-    fake.desk.ok("send_input", json!({"process_id": id, "kind": "text", "text": "y"}));
+    fake.tools.ok("send_input", json!({"process_id": id, "kind": "text", "text": "y"}));
     fake.until_receipt(message, "delivered", "");
     assert_eq!(fake.turns(), ["[external] are you there?"]);
 }
@@ -101,7 +101,7 @@ fn what_a_question_covers_is_entered_after_its_answer_and_not_called_delivered_b
     fake.until_state(&id, "blocked");
     fake.until_receipt(message, "queued", "Enter was pressed as a person was asked something");
     assert_eq!(fake.turns(), Vec::<String>::new());
-    fake.desk.ok("send_input", json!({"process_id": id, "kind": "text", "text": "y"}));
+    fake.tools.ok("send_input", json!({"process_id": id, "kind": "text", "text": "y"}));
     fake.until_receipt(message, "delivered", "");
     assert_eq!(fake.turns(), ["[external] this is covered"]);
 }
@@ -122,5 +122,5 @@ fn a_draft_of_blanks_is_left_alone() {
 
 /// What a person is called to a process for.
 fn attention(fake: &mut Fake, id: &str) -> Option<String> {
-    fake.desk.status(id)["attention"]["reason"].as_str().map(str::to_owned)
+    fake.tools.status(id)["attention"]["reason"].as_str().map(str::to_owned)
 }

@@ -5,35 +5,35 @@ use serde_json::json;
 use super::bench::Bench;
 use super::cli::{CLAUDE, CODEX, Cli, GEMINI, OPENCODE};
 use super::report::row;
-use crate::processes::desk::long;
+use crate::support::tool_client::long;
 
 /// A usage limit that ends in an hour, and a turn after it.
 pub(super) fn usage(cli: Cli) {
     let mut bench = Bench::new(cli);
     let id = bench.spawn_ready();
-    let cat = bench.desk.run(&["cat"]);
+    let cat = bench.tools.run(&["cat"]);
     let times = if long() { 5 } else { 1 };
     let mut shown = String::new();
     for time in 0..times {
         let body = format!("rest {time}.");
         let timer = json!({"watched": [id], "body": body, "owner_process_id": cat});
-        bench.desk.ok("timer_fire_when_idle_any", timer);
+        bench.tools.ok("timer_fire_when_idle_any", timer);
         bench.send(&id, &format!("mock: limit usage 3600\nnumber {time}"));
         let activity = bench.until_state(&id, "limited");
         let until = activity["limited_until"].as_str().unwrap_or_default().to_owned();
         // With a key of its own, gemini is not told when the day of its quota ends.
         assert_eq!(until.is_empty(), cli == GEMINI, "{activity}");
-        let attention = bench.desk.status(&id)["attention"]["reason"].take();
+        let attention = bench.tools.status(&id)["attention"]["reason"].take();
         let reason = attention.as_str().unwrap_or_default().to_owned();
         assert!(reason.starts_with("limited"), "{attention}\n{}", bench.story());
         bench.stays_away(&cat, &body, 2.0);
         let all = json!({"watched": [id], "body": "all.", "owner_process_id": cat});
-        let armed = bench.desk.ok("timer_fire_when_idle_all", all);
+        let armed = bench.tools.ok("timer_fire_when_idle_all", all);
         let note = armed["note"].as_str().unwrap().to_owned();
         assert!(note.contains("is limited") && note.contains(&until), "{note}");
-        bench.desk.ok("timer_cancel", json!({"timer_id": armed["timer_id"]}));
+        bench.tools.ok("timer_cancel", json!({"timer_id": armed["timer_id"]}));
         let wait = json!({"process_ids": [id], "timeout_seconds": 0.1});
-        let waited = bench.desk.ok("wait_for_agents", wait);
+        let waited = bench.tools.ok("wait_for_agents", wait);
         assert_eq!(waited["waiting_on"][0]["activity"]["state"], "limited", "{waited}");
         let message = format!("mock: say better now\nnumber {time}");
         // It waits within its turn, and takes messages only when it is idle.
@@ -55,7 +55,7 @@ pub(super) fn usage(cli: Cli) {
         bench.until_said(&format!("[external] {message}"));
         bench.until_state(&id, "idle");
         no_call(&mut bench, &id);
-        bench.desk.wait(&cat, &body.replace('.', "\\."));
+        bench.tools.wait(&cat, &body.replace('.', "\\."));
         shown = match until.is_empty() {
             true => "no end shown".to_owned(),
             false => format!("until {until}"),
@@ -103,12 +103,12 @@ fn retried(cli: Cli, limit: &str) {
 fn a_limit_is_over_when_the_time_has_passed_at_which_it_was_to_end() {
     let mut bench = Bench::new(CLAUDE);
     let id = bench.spawn_ready();
-    let cat = bench.desk.run(&["cat"]);
+    let cat = bench.tools.run(&["cat"]);
     bench.send(&id, "mock: limit usage 12");
     bench.until_state(&id, "limited");
     let timer = json!({"watched": [id], "body": "it rests.", "owner_process_id": cat});
-    bench.desk.ok("timer_fire_when_idle_any", timer);
-    bench.desk.wait(&cat, "it rests\\.");
+    bench.tools.ok("timer_fire_when_idle_any", timer);
+    bench.tools.wait(&cat, "it rests\\.");
     let activity = bench.activity(&id);
     let reason = activity["reason"].as_str().unwrap();
     assert!(reason.starts_with("its limit was to end at "), "{activity}");
@@ -117,6 +117,6 @@ fn a_limit_is_over_when_the_time_has_passed_at_which_it_was_to_end() {
 
 /// A limit that is over calls no person any more.
 fn no_call(bench: &mut Bench, id: &str) {
-    let attention = bench.desk.status(id)["attention"].take();
+    let attention = bench.tools.status(id)["attention"].take();
     assert!(attention.is_null(), "{attention}\n{}", bench.story());
 }

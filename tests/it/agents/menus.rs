@@ -4,7 +4,7 @@
 use super::bench::Bench;
 use super::cli::{CLAUDE, CODEX, Cli, GEMINI, OPENCODE};
 use super::report::row;
-use crate::processes::desk::long;
+use crate::support::tool_client::long;
 
 /// The keys that open something over the prompt, and those that close it.
 fn covers(cli: Cli) -> &'static [(&'static str, &'static str)] {

@@ -8,7 +8,7 @@ use patterm_screen::{Screen, Size};
 use super::bench::Bench;
 use super::cli::{CLAUDE, Cli, GEMINI};
 use super::report::row;
-use crate::processes::desk::long;
+use crate::support::tool_client::long;
 
 /// Last words at which CLIs open a list of completions, which takes the Enter.
 const COMPLETIONS: [&str; 20] = [
@@ -156,7 +156,7 @@ pub(super) fn messages(cli: Cli) {
         let text = expected(cli, message);
         let start: String = message.chars().take(60).collect();
         if receipt.state != "delivered" {
-            let screen = bench.desk.rows(&id).join("\n");
+            let screen = bench.tools.rows(&id).join("\n");
             wrong.push(format!("{start:?}: {receipt:?}\n{screen}"));
             continue;
         }

@@ -3,7 +3,7 @@
 use super::bench::Bench;
 use super::cli::Cli;
 use super::report::row;
-use crate::processes::desk::long;
+use crate::support::tool_client::long;
 
 /// Lines of real dialogs, menus, footers and limits, by the CLI that shows them.
 const SCREENS: [(&str, &str); 4] = [
@@ -87,7 +87,7 @@ pub(super) fn screens(cli: Cli) {
         assert_eq!(after.state, "delivered", "{after:?}\n{}", bench.story());
         bench.until_arrived(&format!("[external] after quotation {number}"));
         bench.until_state(&id, "idle");
-        let attention = bench.desk.status(&id)["attention"].take();
+        let attention = bench.tools.status(&id)["attention"].take();
         assert!(attention.is_null(), "{attention}\n{}", bench.story());
     }
     let all = messages.len();

@@ -36,7 +36,7 @@ impl Recording {
 
     /// All processes, each below the one that started it.
     pub(super) fn tree(&mut self, bench: &mut Bench) {
-        let listed = bench.desk.ok("list_processes", json!({}))["processes"].take();
+        let listed = bench.tools.ok("list_processes", json!({}))["processes"].take();
         let mut lines = String::new();
         for process in listed.as_array().unwrap() {
             let text = |name: &str| process[name].as_str().unwrap_or_default().to_owned();
@@ -49,7 +49,7 @@ impl Recording {
     }
 
     pub(super) fn screen(&mut self, bench: &mut Bench, id: &str, who: &str) {
-        let screen = bench.desk.rows(id).join("\n");
+        let screen = bench.tools.rows(id).join("\n");
         let here = bench.place.project().root().to_str().unwrap().to_owned();
         self.text(&format!("The screen of {who}"), &screen.replace(&here, "~/project"));
     }

@@ -1,7 +1,7 @@
 //! Agents that are started again: the model sees the conversation that it saw before, whatever ended
 //! the agent and whatever the person did meanwhile.
 
-use patterm_wire::bring_back::METHOD;
+use patterm_wire::restore::METHOD;
 use patterm_wire::view::FromView;
 use serde_json::{Value, json};
 
@@ -10,12 +10,12 @@ use super::cli::{CODEX, Cli, GEMINI, OPENCODE};
 use super::mock::Turn;
 use super::report::row;
 use super::truth::times;
-use crate::processes::desk::{id_of, long};
+use crate::support::tool_client::{id_of, long};
 
 /// Restarts an agent that goes on with its conversation, and waits until it rests.
 #[track_caller]
 fn restart(bench: &mut Bench, id: &str) {
-    let answer = bench.desk.ok("restart_process", json!({"process_id": id}));
+    let answer = bench.tools.ok("restart_process", json!({"process_id": id}));
     assert_eq!(answer.get("began_anew"), None, "{answer}\n{}", bench.story());
     until_it_rests(bench, id);
 }
@@ -24,14 +24,14 @@ fn restart(bench: &mut Bench, id: &str) {
 #[track_caller]
 fn until_it_rests(bench: &mut Bench, id: &str) {
     bench.until_state(id, "idle");
-    let status = bench.desk.status(id);
+    let status = bench.tools.status(id);
     assert_eq!(status["status"], "running", "{status}\n{}", bench.story());
 }
 
 /// Restarts an agent to which nothing was said, and waits until it rests.
 #[track_caller]
 fn begins_anew(bench: &mut Bench, id: &str) {
-    let answer = bench.desk.ok("restart_process", json!({"process_id": id}));
+    let answer = bench.tools.ok("restart_process", json!({"process_id": id}));
     let why = answer["began_anew"].as_str().unwrap_or_default();
     assert!(why.contains("nothing was said"), "{answer}");
     until_it_rests(bench, id);
@@ -42,12 +42,12 @@ pub(super) fn before_the_first_turn(cli: Cli) {
     let mut bench = Bench::new(cli);
     let instructions = "mock: say begun";
     let id = bench.spawn(Some(instructions));
-    let answer = bench.desk.ok("restart_process", json!({"process_id": id}));
+    let answer = bench.tools.ok("restart_process", json!({"process_id": id}));
     assert!(answer["began_anew"].is_string(), "{answer}");
     bench.until_arrived(instructions);
     until_it_rests(&mut bench, &id);
     assert_eq!(bench.count(instructions), 1, "{}", bench.story());
-    let messages = bench.desk.ok("get_project_status", json!({}))["messages"].take();
+    let messages = bench.tools.ok("get_project_status", json!({}))["messages"].take();
     let states: Vec<_> =
         messages.as_array().unwrap().iter().map(|m| &m["receipt"]["state"]).collect();
     assert_eq!(states, ["stalled", "delivered"], "{messages}");
@@ -120,7 +120,7 @@ pub(super) fn goes_on(cli: Cli) {
         assert_eq!(before, said, "{:?}\n{}", turn.said, bench.story());
         said = turn.said;
         bench.end_everything();
-        let back = bench.desk.ok(METHOD, json!({}));
+        let back = bench.tools.ok(METHOD, json!({}));
         assert_eq!(back["processes"][0]["how"], "resumed", "{back}\n{}", bench.story());
         bench.until_state(&id, "idle");
         say_after(&mut bench, &id, &format!("after a reboot {round}"), &mut said);
@@ -151,7 +151,7 @@ pub(super) fn turns_to_another(cli: Cli) {
     let begin_anew = |bench: &mut Bench, last: &str| {
         command(bench, &silent, clear);
         bench.until("an empty conversation", |bench| {
-            let screen = bench.desk.rows(&silent).join("\n");
+            let screen = bench.tools.rows(&silent).join("\n");
             (!screen.contains(last)).then_some(()).ok_or(screen)
         });
         bench.until_state(&silent, "idle");
@@ -217,7 +217,7 @@ fn what_gemini_writes_into_its_home_is_in_the_users_after_it_was_closed() {
         serde_json::from_str(&std::fs::read_to_string(&settings).unwrap()).unwrap();
     changed["ui"]["theme"] = "ANSI".into();
     std::fs::write(&settings, changed.to_string()).unwrap();
-    bench.desk.close(&id);
+    bench.tools.close(&id);
     assert!(home.join("made-by-the-cli").is_dir());
     let text = std::fs::read_to_string(home.join("settings.json")).unwrap();
     let own: Value = serde_json::from_str(&text).unwrap();
@@ -225,5 +225,5 @@ fn what_gemini_writes_into_its_home_is_in_the_users_after_it_was_closed() {
     assert!(own.get("mcpServers").is_none() && own.get("hooks").is_none(), "not ours: {own}");
     assert!(!agents.join(&id).exists());
     let again = json!({"agent": "gemini"});
-    assert_eq!(id_of(&bench.desk.ok("spawn_agent", again)), "p2");
+    assert_eq!(id_of(&bench.tools.ok("spawn_agent", again)), "p2");
 }

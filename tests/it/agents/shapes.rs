@@ -9,7 +9,7 @@ use super::bench::Bench;
 use super::cli::{CLAUDE, CODEX, Cli};
 use super::quoted::{all_screens, said};
 use super::report::row;
-use crate::processes::desk::long;
+use crate::support::tool_client::long;
 
 /// How long after a turn its idle timer may fire.
 const IDLE_PATIENCE: Duration = Duration::from_secs(3);
@@ -113,7 +113,7 @@ struct Counts {
 pub(super) fn idle_timers(cli: Cli) {
     let mut bench = Bench::new(cli);
     let id = bench.spawn_ready();
-    let cat = bench.desk.run(&["cat"]);
+    let cat = bench.tools.run(&["cat"]);
     let shapes = shapes(cli);
     let mut counts = Counts::default();
     for (number, shape) in shapes.iter().enumerate() {
@@ -122,12 +122,12 @@ pub(super) fn idle_timers(cli: Cli) {
             let timer = json!({"watched": [id], "body": body, "owner_process_id": cat});
             // `all` would fire at once while it still rests.
             if *mode == "any" {
-                bench.desk.ok("timer_fire_when_idle_any", timer);
+                bench.tools.ok("timer_fire_when_idle_any", timer);
             } else {
                 let said = format!("{}\nturn {number}", shape.said.replace("CAT", &cat));
                 bench.send(&id, &said);
                 bench.until_turn("the turn", |turn| turn.text == format!("[external] {said}"));
-                bench.desk.ok("timer_fire_when_idle_all", timer);
+                bench.tools.ok("timer_fire_when_idle_all", timer);
             }
         }
         watch(&mut bench, &cat, shape, number, &bodies, &mut counts);
@@ -160,7 +160,7 @@ fn watch(
     let mut early: Vec<&String> = Vec::new();
     let over = bench.until(&format!("the end of {said}"), |bench| {
         // In this order: what has fired now and is not over then has fired too early.
-        let rows = bench.desk.rows(cat);
+        let rows = bench.tools.rows(cat);
         let end = end_of(bench, &said, shape.finals).filter(|_| is_made(made.as_ref()));
         let fired = bodies.iter().filter(|body| rows.iter().any(|row| row.contains(*body)));
         let new: Vec<_> = fired.filter(|body| end.is_none() && !early.contains(body)).collect();
@@ -177,7 +177,7 @@ fn watch(
         }
         let pattern = body.replace('.', "\\.");
         let wait = json!({"process_id": cat, "pattern": pattern, "timeout_seconds": MISSED});
-        if bench.desk.ok("wait_for_pattern", wait)["matched"] != true {
+        if bench.tools.ok("wait_for_pattern", wait)["matched"] != true {
             counts.missed.push(format!("{body} {}\n{}", shape.said, bench.story()));
             continue;
         }

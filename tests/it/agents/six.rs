@@ -9,7 +9,7 @@ use super::cli::{CLAUDE, CODEX, Cli, GEMINI, OPENCODE};
 use super::mock::Turn;
 use super::report::row;
 use super::truth::times;
-use crate::processes::desk::id_of;
+use crate::support::tool_client::id_of;
 
 const TEAM: [Cli; 6] = [CLAUDE, CODEX, OPENCODE, GEMINI, CLAUDE, CODEX];
 
@@ -78,14 +78,14 @@ fn six_agents_write_to_each_other_and_each_message_and_each_timer_comes_once() {
         }
         let arguments = json!({"agent": cli.name, "name": format!("agent{agent}"),
             "agent_instructions": greeting(agent)});
-        ids.push(id_of(&bench.desk.ok("spawn_agent", arguments)));
+        ids.push(id_of(&bench.tools.ok("spawn_agent", arguments)));
     }
     // Without echo: what a timer says stands there once.
-    let log = bench.desk.sh("stty -echo; echo ready; exec cat");
-    bench.desk.wait(&log, "ready");
+    let log = bench.tools.sh("stty -echo; echo ready; exec cat");
+    bench.tools.wait(&log, "ready");
     for id in &ids {
         bench.until_state(id, "idle");
-        let status = bench.desk.status(id)["status"].clone();
+        let status = bench.tools.status(id)["status"].clone();
         assert_eq!(status, "running", "{id}\n{}", bench.story());
     }
     let rounds = times(1, 3);
@@ -93,15 +93,15 @@ fn six_agents_write_to_each_other_and_each_message_and_each_timer_comes_once() {
     for round in 0..rounds {
         let timer = |watched: &[String], body: &str| json!({"watched": watched, "body": body, "owner_process_id": log});
         for (agent, id) in ids.iter().enumerate() {
-            bench.desk.ok(
+            bench.tools.ok(
                 "send_message",
                 json!({"target_process_id": id,
                 "message": work(round, agent, &ids)}),
             );
             let any = timer(std::slice::from_ref(id), &format!("one {round} {agent}."));
-            bench.desk.ok("timer_fire_when_idle_any", any);
+            bench.tools.ok("timer_fire_when_idle_any", any);
         }
-        bench.desk.ok("timer_fire_when_idle_all", timer(&ids, &format!("all {round}.")));
+        bench.tools.ok("timer_fire_when_idle_all", timer(&ids, &format!("all {round}.")));
         // From here on nobody may be taken for idle whose model is asked something.
         let began = std::time::Instant::now();
         loop {
@@ -114,7 +114,7 @@ fn six_agents_write_to_each_other_and_each_message_and_each_timer_comes_once() {
                 assert_ne!(state["state"], "idle", "{text}: {state}\n{}", bench.story());
             }
             looks += 1;
-            let fired = bench.desk.raw(&log);
+            let fired = bench.tools.raw(&log);
             let turns = by_agent(bench.mock.turns());
             for agent in 0..ids.len() {
                 let told = format!("[external] {}", work(round, agent, &ids));
@@ -138,7 +138,7 @@ fn six_agents_write_to_each_other_and_each_message_and_each_timer_comes_once() {
     }
     // Each once, and it stays so.
     bench.stays_away(&log, "never", 3.0);
-    let (fired, turns) = (bench.desk.raw(&log), by_agent(bench.mock.turns()));
+    let (fired, turns) = (bench.tools.raw(&log), by_agent(bench.mock.turns()));
     for round in 0..rounds {
         let ones = (0..ids.len()).map(|agent| format!("one {round} {agent}."));
         for body in ones.chain([format!("all {round}.")]) {

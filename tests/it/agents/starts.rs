@@ -3,7 +3,7 @@
 use super::bench::Bench;
 use super::cli::Cli;
 use super::report::row;
-use crate::processes::desk::long;
+use crate::support::tool_client::long;
 
 pub(super) fn messages(cli: Cli) {
     let mut bench = Bench::new(cli);
@@ -20,7 +20,7 @@ pub(super) fn messages(cli: Cli) {
             bench.until_arrived(&format!("[external] {message}"));
             bench.until_state(&id, "idle");
         }
-        bench.desk.close(&id);
+        bench.tools.close(&id);
     }
     let whole = trials - wrong.len();
     row(cli, "right after the start", &format!("{whole} of {trials} once"));

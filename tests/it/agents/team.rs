@@ -31,7 +31,7 @@ fn an_orchestrator_hands_out_work_is_woken_once_and_closes_its_team() {
     recording.results(&planned.results);
     let (builder, painter) = ("p2".to_owned(), "p3".to_owned());
     for id in [&builder, &painter] {
-        assert_eq!(bench.desk.status(id)["parent_id"], lead.as_str());
+        assert_eq!(bench.tools.status(id)["parent_id"], lead.as_str());
         bench.until_state(id, "working");
     }
     bench.until_state(&lead, "idle");
@@ -62,15 +62,15 @@ fn an_orchestrator_hands_out_work_is_woken_once_and_closes_its_team() {
     assert!(woken.results[1].contains("the wall is blue"), "{}", woken.results[1]);
     bench.until_state(&lead, "idle");
     recording.screen(&mut bench, &lead, "the orchestrator");
-    assert_eq!(bench.desk.ids(), [lead.as_str()], "the team is closed");
-    let timers = bench.desk.ok("timer_list", json!({}))["timers"].take();
+    assert_eq!(bench.tools.ids(), [lead.as_str()], "the team is closed");
+    let timers = bench.tools.ok("timer_list", json!({}))["timers"].take();
     assert_eq!(timers, json!([]), "and no timer is left");
     let wakes = bench.arrived().iter().filter(|t| t.starts_with("[system] ")).count();
     assert_eq!(wakes, 1, "{}", bench.story());
     assert_eq!(bench.arrived().len(), 2, "the plan, and the wake");
     recording.step("Nothing of the team is left.");
     recording.tree(&mut bench);
-    bench.desk.close(&lead);
+    bench.tools.close(&lead);
     recording.write();
 }
 
@@ -87,9 +87,9 @@ fn a_sub_agent_reports_into_its_orchestrators_pane() {
     assert_eq!(lead, "p1");
     bench.until_arrived("[sub-agent:scout] I found it\nin the cellar");
     bench.until_state(&lead, "idle");
-    bench.desk.wait(&lead, r"\[sub-agent:scout\] I found it");
+    bench.tools.wait(&lead, r"\[sub-agent:scout\] I found it");
     let text = "[sub-agent:scout] I found it\nin the cellar";
     assert_eq!(bench.count(text), 1, "{}", bench.story());
-    bench.desk.close(&lead);
-    assert_eq!(bench.desk.ids(), Vec::<String>::new(), "who is closed takes its team along");
+    bench.tools.close(&lead);
+    assert_eq!(bench.tools.ids(), Vec::<String>::new(), "who is closed takes its team along");
 }

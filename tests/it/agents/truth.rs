@@ -9,8 +9,8 @@ use serde_json::json;
 use super::bench::{Bench, send, type_by_hand};
 use super::cli::{CLAUDE, Cli};
 use super::report::row;
-use crate::processes::desk::long;
-use crate::support::Chance;
+use crate::support::Rng;
+use crate::support::tool_client::long;
 
 /// How often something is tried in the short and in the long form.
 pub(super) fn times(short: usize, in_full: usize) -> usize {
@@ -91,11 +91,11 @@ pub(super) fn while_working(cli: Cli) {
     let mut expected = vec![first.to_owned(), "[external] right after the start".to_owned(), slow];
     for number in 0..times(3, 10) {
         let message = format!("number {number}\nof several");
-        let (desk, tag) = match number % 2 {
-            0 => (&mut bench.desk, "external"),
+        let (tools, tag) = match number % 2 {
+            0 => (&mut bench.tools, "external"),
             _ => (&mut person, "human"),
         };
-        receipts.push(send(desk, &id, &message));
+        receipts.push(send(tools, &id, &message));
         expected.push(format!("[{tag}] {message}"));
     }
     for receipt in &receipts {
@@ -119,12 +119,12 @@ pub(super) fn permission(cli: Cli) {
     let mut bench = Bench::with_settings(cli, cli.asking);
     let id = bench.spawn_ready();
     let file = bench.place.path("project/made");
-    let cat = bench.desk.run(&["cat"]);
+    let cat = bench.tools.run(&["cat"]);
     let trials = times(1, 5);
     for trial in 0..trials {
         let body = format!("it rests {trial}.");
         let timer = json!({"watched": [id], "body": body, "owner_process_id": cat});
-        bench.desk.ok("timer_fire_when_idle_any", timer);
+        bench.tools.ok("timer_fire_when_idle_any", timer);
         bench.send(&id, cli.ask);
         let blocked = bench.until_state(&id, "blocked");
         let message = format!("to one who is asked {trial}");
@@ -143,7 +143,7 @@ pub(super) fn permission(cli: Cli) {
         bench.until_arrived(&text);
         bench.until_state(&id, "idle");
         assert_eq!(bench.count(&text), 1);
-        bench.desk.wait(&cat, &body);
+        bench.tools.wait(&cat, &body);
         std::fs::remove_file(&file).unwrap();
     }
     row(
@@ -162,14 +162,14 @@ pub(super) fn draft(cli: Cli) {
     for trial in 0..trials {
         let draft = format!("half a thought {trial}");
         type_by_hand(&mut view, "", &draft);
-        bench.desk.wait(&id, &draft);
+        bench.tools.wait(&id, &draft);
         let message = format!("into a draft {trial}");
         let receipt = bench.send(&id, &message);
         assert_eq!(receipt.state, "queued", "{receipt:?}");
         bench.until_queued_because(receipt.message, "a draft stands in its prompt");
         bench.stays_away(&id, &message, 1.0);
         assert_eq!(bench.count(&format!("[external] {message}")), 0);
-        let screen = bench.desk.rows(&id).join("\n");
+        let screen = bench.tools.rows(&id).join("\n");
         assert!(screen.contains(&draft), "the draft is untouched\n{screen}");
         // It is finished, or given up.
         match trial % 2 {
@@ -229,7 +229,7 @@ pub(super) fn odd_first_prompts(cli: Cli) {
     let at = turn.text.find("the file ").unwrap() + "the file ".len();
     let path = &turn.text[at..at + turn.text[at..].find(": read").unwrap()];
     assert_eq!(std::fs::read_to_string(path).unwrap(), long, "all of it is in the file");
-    bench.desk.close(&id);
+    bench.tools.close(&id);
     assert_eq!(bench.arrived().len(), odd.len() + 1, "{}", bench.story());
     row(cli, "odd first prompts", &format!("{0} of {0} arrived once", odd.len() + 1));
 }
@@ -245,7 +245,7 @@ pub(super) fn tools_at_once(cli: Cli) {
         let me = format!("\"process_id\":\"{id}\"");
         let said = turn.results.first().map(|said| said.replace(' ', ""));
         assert!(said.is_some_and(|said| said.contains(&me)), "{turn:?}\n{}", bench.story());
-        bench.desk.close(&id);
+        bench.tools.close(&id);
     }
     row(cli, "tools in the first turn", &format!("{trials} of {trials}"));
 }
@@ -280,11 +280,11 @@ pub(super) fn shared_tool(cli: Cli) {
     let said = turn.results.last().map(|said| said.replace([' ', '\\'], ""));
     let known = said.as_ref().is_some_and(|said| said.contains("\"milliseconds\":7"));
     assert!(known, "{turn:?}\n{}", bench.story());
-    let servers = bench.desk.ok("patterm/servers", json!({}));
+    let servers = bench.tools.ok("patterm/servers", json!({}));
     assert_eq!(servers["servers"][0]["state"], "running", "{servers}");
     let how = if answered.is_some() { "after a person's yes" } else { "unasked" };
     row(cli, "a shared server's tool", how);
-    bench.desk.close(&id);
+    bench.tools.close(&id);
 }
 
 #[track_caller]
@@ -297,13 +297,13 @@ fn check_first_prompt(bench: &mut Bench, prompt: &str) {
         0 => Err(format!("{:?}", bench.arrived().last())),
         _ => Ok(()),
     });
-    let status = bench.desk.ok("get_project_status", json!({}));
+    let status = bench.tools.ok("get_project_status", json!({}));
     let message = status["messages"].as_array().unwrap().last().unwrap()["message_id"].clone();
     let receipt = bench.until_done(message.as_u64().unwrap());
     assert_eq!(receipt.state, "delivered", "{receipt:?}");
     bench.until_state(&id, "idle");
     assert_eq!(count(bench), 1, "{}", bench.story());
-    bench.desk.close(&id);
+    bench.tools.close(&id);
 }
 
 /// A turn that a person ends, and one that the model's server refuses.
@@ -311,7 +311,7 @@ pub(super) fn ends_of_turns(cli: Cli) {
     let mut bench = Bench::new(cli);
     let id = bench.spawn_ready();
     bench.send(&id, "mock: say partly\\n\\nand then\\n\\nno more\\n\\n ;; hang");
-    bench.desk.wait(&id, r"^\W*partly");
+    bench.tools.wait(&id, r"^\W*partly");
     bench.until_state(&id, "working");
     for _ in 0..cli.escapes {
         bench.key(&id, "escape");
@@ -337,7 +337,7 @@ pub(super) fn server_killed(cli: Cli) {
     let id = bench.spawn_ready();
     let mut view = bench.view(&id);
     type_by_hand(&mut view, "", "a draft");
-    bench.desk.wait(&id, "a draft");
+    bench.tools.wait(&id, "a draft");
     let receipts = ["one that waits", "another"].map(|text| bench.send(&id, text));
     for receipt in &receipts {
         assert_eq!(receipt.state, "queued", "{receipt:?}");
@@ -352,16 +352,16 @@ pub(super) fn server_killed(cli: Cli) {
     bench.until_arrived("[external] another");
     bench.until_state(&id, "idle");
     let (mut delivered, mut stalled) = (0, 0);
-    let mut chance = Chance::new(11);
+    let mut rng = Rng::new(11);
     let trials = times(4, 20);
     for trial in 0..trials {
         let message = format!("killed meanwhile {trial}");
         let arguments = json!({"target_process_id": id, "message": message});
-        bench.desk.ask("send_message", arguments);
-        let pause = Duration::from_millis(chance.within(0..700) as u64);
+        bench.tools.ask("send_message", arguments);
+        let pause = Duration::from_millis(rng.within(0..700) as u64);
         bench.mock.more_than(usize::MAX, pause);
         bench.kill_server();
-        let status = bench.desk.ok("get_project_status", json!({}));
+        let status = bench.tools.ok("get_project_status", json!({}));
         let known = status["messages"].as_array().unwrap().iter();
         let text = format!("[external] {message}");
         let mine = known.rev().find(|known| known["excerpt"] == text.as_str());
@@ -386,7 +386,7 @@ pub(super) fn server_killed(cli: Cli) {
         }
         // What was begun and not entered stands there; a person sees it and takes it away.
         bench.until_state(&id, "idle");
-        let held = bench.desk.rows(&id).iter().rev().take(6).any(|row| row.contains(&text));
+        let held = bench.tools.rows(&id).iter().rev().take(6).any(|row| row.contains(&text));
         if held && bench.count(&text) == 0 {
             bench.key(&id, cli.clear);
         }

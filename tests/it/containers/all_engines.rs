@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::engine::{CLAIMING, Engine, LABEL, PLAIN, running, until, zombies_below};
+use super::harness::{Harness, Serving, call, door, mark};
 use super::image::COMMAND;
-use super::stage::{Serving, Stage, call, door, mark};
 
 /// The label of containers that patterm starts.
 const OURS: &str = "patterm.owner";
@@ -32,8 +32,8 @@ pub(super) fn who_may_use_the_server_in_a_container(engine: &dyn Engine) {
     engine.run("given", CLAIMING, &[(LABEL, "beta")]);
     engine.run("asleep", PLAIN, &[(LABEL, "alpha")]);
     engine.stop("asleep");
-    let stage = Stage::new(engine);
-    let serving = stage.serve();
+    let harness = Harness::new(engine);
+    let serving = harness.serve();
     // Who is nobody.
     for path in [
         "/bots//containers/box/mcp",
@@ -81,8 +81,8 @@ pub(super) fn containers_without_a_label_where_the_settings_admit_them(engine: &
     engine.run("unlabelled", PLAIN, &[]);
     engine.run("claiming", CLAIMING, &[]);
     engine.run("repeating", CLAIMING, &[(LABEL, "alpha")]);
-    let stage = Stage::new(engine).allow_unlabelled();
-    let serving = stage.serve();
+    let harness = Harness::new(engine).allow_unlabelled();
+    let serving = harness.serve();
     // A label goes on to count, and what its image says of a container chooses no bot.
     check(serving.call("beta", "box", "x"), 403, "beta");
     for bot in ["alpha", "beta"] {
@@ -125,8 +125,8 @@ pub(super) fn containers_without_a_label_where_the_settings_admit_them(engine: &
 
 pub(super) fn ten_callers_at_once(engine: &dyn Engine) {
     engine.run("box", PLAIN, &[(LABEL, "alpha")]);
-    let stage = Stage::new(engine);
-    let serving = stage.serve();
+    let harness = Harness::new(engine);
+    let serving = harness.serve();
     std::thread::scope(|scope| {
         for _ in 0..CALLERS {
             scope.spawn(|| {
@@ -153,8 +153,8 @@ fn servers() -> usize {
 
 pub(super) fn an_engine_that_dies_and_comes_back(engine: &mut dyn Engine) {
     engine.run("box", PLAIN, &[(LABEL, "alpha")]);
-    let stage = Stage::new(engine);
-    let serving = stage.serve();
+    let harness = Harness::new(engine);
+    let serving = harness.serve();
     check(serving.call("alpha", "box", "x"), 200, "pid");
     engine.kill();
     let down = until("the engine is missed", || {
@@ -185,8 +185,8 @@ pub(super) fn patterm_is_killed_and_nothing_stays_behind(engine: &dyn Engine) {
 pub(super) fn nothing_stays_in(engine: &dyn Engine, container: &str) {
     let mark = mark();
     let first = engine.first_process(container);
-    let stage = Stage::new(engine);
-    let serving = stage.serve();
+    let harness = Harness::new(engine);
+    let serving = harness.serve();
     check(serving.post(&door("alpha", container), &call(1, "stay", &mark)), 200, "pid");
     until("its child runs", || (!running(&["sleep", &mark]).is_empty()).then_some(()));
     let killed = Instant::now();
@@ -199,7 +199,7 @@ pub(super) fn nothing_stays_in(engine: &dyn Engine, container: &str) {
     assert!(killed.elapsed() < SWEPT, "{:?}", killed.elapsed());
     assert!(std::fs::metadata(format!("/proc/{first}")).is_ok(), "the container runs on");
     // And the next one begins as if nothing had been.
-    check(stage.serve().call("alpha", container, "x"), 200, "pid");
+    check(harness.serve().call("alpha", container, "x"), 200, "pid");
 }
 
 pub(super) fn a_container_of_our_own(engine: &dyn Engine) {
@@ -209,8 +209,8 @@ pub(super) fn a_container_of_our_own(engine: &dyn Engine) {
         let all = engine.labelled(OURS).into_iter();
         all.filter(|name| name != "theirs").collect::<Vec<_>>()
     };
-    let stage = Stage::new(engine);
-    let serving = stage.serve();
+    let harness = Harness::new(engine);
+    let serving = harness.serve();
     let path = "/servers/own/mcp";
     check(serving.post(path, &call(1, "x", "")), 200, "pid");
     let [name] = ours().try_into().unwrap();
@@ -227,7 +227,7 @@ pub(super) fn a_container_of_our_own(engine: &dyn Engine) {
     check(serving.post(path, &call(3, "stay", &mark)), 200, "pid");
     serving.kill();
     let killed = Instant::now();
-    let serving = stage.serve();
+    let serving = harness.serve();
     until("what it left is gone", || ours().is_empty().then_some(()));
     assert!(killed.elapsed() < SWEPT, "{:?}", killed.elapsed());
     assert!(running(&["sleep", &mark]).is_empty());

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::engine::{CLAIMING, Engine, PLAIN, end, output_of, until};
-use super::stage::mark;
+use super::harness::mark;
 use super::{all_engines, image};
 use crate::support::Place;
 

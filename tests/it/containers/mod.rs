@@ -5,7 +5,7 @@ mod all_engines;
 mod containerd;
 mod docker;
 mod engine;
+mod harness;
 mod image;
 mod podman;
 mod program;
-mod stage;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::docker::Docker;
 use super::engine::{Engine, LABEL, PLAIN, running, until, zombies_below};
-use super::stage::{Client, call, door, mark};
+use super::harness::{Client, call, door, mark};
 use crate::support::{Place, Spawned};
 
 /// How soon nothing may be left after it was killed.

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::raw::Client;
 use super::{call, open, request};
-use crate::processes::desk::{Desk, long, until};
 use crate::processes::survival::{COUNTER, check_counted, moment};
-use crate::support::{Baseline, Chance, Place, Vitals};
+use crate::support::tool_client::{ToolClient, long, until};
+use crate::support::{Baseline, Place, ProcessStats, Rng};
 use crate::view::View;
 
 /// How many different things [`begin`] begins.
@@ -36,9 +36,9 @@ fn begin(client: &Client, session: &str, id: &str, turn: usize) -> TcpStream {
 }
 
 /// What a view that comes now shows, which is what the server says the screen is.
-fn seen(socket: &Path, desk: &mut Desk, id: &str) -> Vec<String> {
+fn seen(socket: &Path, tools: &mut ToolClient, id: &str) -> Vec<String> {
     let mut view = View::attach_at(socket, id, 24, 80);
-    let rows = desk.rows(id);
+    let rows = tools.rows(id);
     view.until(|view| rows.iter().all(|row| view.shows(row)));
     rows
 }
@@ -46,18 +46,18 @@ fn seen(socket: &Path, desk: &mut Desk, id: &str) -> Vec<String> {
 #[test]
 fn clients_are_killed_and_nobody_else_notices() {
     let place = Place::new();
-    let mut chance = Chance::new(23);
+    let mut rng = Rng::new(23);
     let (server, client) = open(&place);
     let process = server.process();
-    let mut desk = Desk::at(&server.socket());
-    let still = desk.sh("seq 1 12; exec cat");
-    desk.wait(&still, "^12$");
-    let shown = seen(&server.socket(), &mut desk, &still);
-    let id = desk.sh(COUNTER);
+    let mut tools = ToolClient::at(&server.socket());
+    let still = tools.sh("seq 1 12; exec cat");
+    tools.wait(&still, "^12$");
+    let shown = seen(&server.socket(), &mut tools, &still);
+    let id = tools.sh(COUNTER);
     let begun = client.own(&request(0, "initialize", json!({"protocolVersion": "2025-11-25"})));
     let session = begun.header("mcp-session-id").unwrap();
     // The first request opens files that stay open (audit.jsonl); some of each kind come before.
-    let at_rest = Baseline::after(&Vitals::of(server.pid()), || {
+    let at_rest = Baseline::after(&ProcessStats::of(server.pid()), || {
         for turn in 0..KINDS {
             drop(begin(&client, &session, &id, turn));
         }
@@ -67,14 +67,14 @@ fn clients_are_killed_and_nobody_else_notices() {
     for turn in 0..times {
         // Gone without a word, with what was sent to it unread: as a killed one is.
         let stream = begin(&client, &session, &id, turn);
-        moment(&mut chance);
+        moment(&mut rng);
         drop(stream);
     }
     assert!(!process.is_gone(), "the same server");
     assert_eq!(client.own(&call(1, "whoami", json!({}))).status, 200);
     until("nothing of them is left", || at_rest.more_descriptors().is_none().then_some(()));
     std::fs::write(place.path("project/stop"), "").unwrap();
-    desk.wait(&id, r"^end \d+$");
-    check_counted(&desk.raw(&id));
-    assert_eq!(seen(&server.socket(), &mut desk, &still), shown);
+    tools.wait(&id, r"^end \d+$");
+    check_counted(&tools.raw(&id));
+    assert_eq!(seen(&server.socket(), &mut tools, &still), shown);
 }

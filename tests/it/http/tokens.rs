@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::raw::Client;
 use super::{call, new_token, open, request};
-use crate::processes::desk::{Desk, id_of};
-use crate::support::{Chance, Place, running_in};
+use crate::support::tool_client::{ToolClient, id_of};
+use crate::support::{Place, Rng, running_in};
 
 #[test]
 fn a_server_that_there_is_not_is_told_when_a_token_is_made_for_it() {
@@ -120,7 +120,7 @@ fn no_agent_makes_itself_a_token() {
     let place = Place::new();
     let server = place.serve_in_process();
     let (_, token) = server.agent("lead", None);
-    let mut agent = Desk::of_agent(&server, &token);
+    let mut agent = ToolClient::of_agent(&server, &token);
     for (method, wish) in [
         ("patterm/token", json!({"new": {"name": "own"}})),
         ("patterm/token", json!({"revoke": "own"})),
@@ -205,7 +205,7 @@ fn no_token_stands_where_others_read() {
 fn ten_thousand_forged_replayed_and_revoked_tokens_are_refused() {
     let place = Place::new();
     let (_server, client) = open(&place);
-    let mut chance = Chance::new(31);
+    let mut rng = Rng::new(31);
     let revoked: Vec<String> = (0..4)
         .map(|n| {
             let (name, token) = (format!("gone{n}"), new_token(&place, &[&format!("gone{n}")]));
@@ -217,14 +217,14 @@ fn ten_thousand_forged_replayed_and_revoked_tokens_are_refused() {
     let body = call(1, "spawn_process", json!({"argv": ["cat"]})).to_string();
     for turn in 0..10_000 {
         let mut token = good.clone().into_bytes();
-        let at = chance.within("patterm_".len()..token.len());
+        let at = rng.within("patterm_".len()..token.len());
         match turn % 6 {
-            0 => token[8..].iter_mut().for_each(|b| *b = b"0123456789abcdef"[chance.within(0..16)]),
+            0 => token[8..].iter_mut().for_each(|b| *b = b"0123456789abcdef"[rng.within(0..16)]),
             1 => token[at] = if token[at] == b'0' { b'1' } else { b'0' },
             2 => token.truncate(at),
             3 => token.insert(at, b'0'),
             4 => drop(token.drain(.."patterm_".len())),
-            _ => token = chance.pick(&revoked).clone().into_bytes(),
+            _ => token = rng.pick(&revoked).clone().into_bytes(),
         }
         let token = String::from_utf8(token).unwrap();
         if token == good {

@@ -6,7 +6,7 @@ use patterm_host::registry::Entry;
 use patterm_host::{Project, START_METHOD};
 use rustix::process::Signal;
 
-use crate::processes::desk::{Desk, until};
+use crate::support::tool_client::{ToolClient, until};
 use crate::support::{Place, Running, running_in};
 
 const SECRET: &str = "hunter2-of-one-agent";
@@ -80,9 +80,9 @@ fn check_is_outside(place: &Place, pane: &str, other: &Path, entry: &Entry) {
     place.run(&["kill"]);
     own.wait();
     assert!(!server.is_gone());
-    let mut desk = Desk::at(&entry.socket);
-    assert_eq!(desk.ids().len(), 1);
-    let listed = desk.ok("list_processes", serde_json::json!({}));
+    let mut tools = ToolClient::at(&entry.socket);
+    assert_eq!(tools.ids().len(), 1);
+    let listed = tools.ok("list_processes", serde_json::json!({}));
     assert_eq!(listed["processes"][0]["status"], "running", "{listed}");
     assert!(place.patterm(&["kill"]).current_dir(other).output().unwrap().status.success());
     server.wait();
@@ -198,7 +198,7 @@ fn starts_of_other_servers_that_wait_for_a_lock_keep_no_call_from_being_answered
     let starting =
         std::fs::File::create(place.path(&format!("run/patterm/{key}.starting"))).unwrap();
     starting.lock().unwrap();
-    let mut asking = Desk::at(&server.socket());
+    let mut asking = ToolClient::at(&server.socket());
     for n in 0..100 {
         asking.peer.ask(n, START_METHOD, serde_json::json!({"folder": other}));
     }

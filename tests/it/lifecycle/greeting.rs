@@ -4,7 +4,7 @@ use patterm_host::identity::Token;
 use patterm_wire::Framing;
 use serde_json::{Value, json};
 
-use crate::support::{Chance, Door, Peer, Place, Serving};
+use crate::support::{Door, Peer, Place, Rng, Serving};
 
 const SOCKET: Door = Door::Socket(Framing::Newline);
 
@@ -241,7 +241,7 @@ fn a_token_outlives_a_restart_of_the_server() {
 fn ten_thousand_forged_replayed_and_revoked_tokens_are_refused() {
     let (place, other_place) = (Place::new(), Place::new());
     let (server, other) = (place.serve_in_process(), other_place.serve_in_process());
-    let mut chance = Chance::new(29);
+    let mut rng = Rng::new(29);
     let issued = |server: &Serving, n: usize| -> Vec<String> {
         (0..n).map(|n| server.agent(&format!("agent{n}"), None).1.reveal()).collect()
     };
@@ -254,21 +254,20 @@ fn ten_thousand_forged_replayed_and_revoked_tokens_are_refused() {
         })
         .collect();
     for turn in 0..10_000 {
-        let mut token: Vec<u8> = chance.pick(&good).clone().into_bytes();
-        let at = chance.within(0..token.len());
+        let mut token: Vec<u8> = rng.pick(&good).clone().into_bytes();
+        let at = rng.within(0..token.len());
         match turn % 8 {
-            0 => token.iter_mut().for_each(|b| *b = b"0123456789abcdef"[chance.within(0..16)]),
+            0 => token.iter_mut().for_each(|b| *b = b"0123456789abcdef"[rng.within(0..16)]),
             // One of four bits of one digit is another.
             1 => {
-                token[at] =
-                    b"0123456789abcdef"[(hex(token[at]) ^ (1 << chance.within(0..4))) as usize]
+                token[at] = b"0123456789abcdef"[(hex(token[at]) ^ (1 << rng.within(0..4))) as usize]
             }
             2 => token.truncate(at),
             3 => token.insert(at, b'0'),
             4 => token.rotate_left(1 + at / 2),
             5 => token.reverse(),
-            6 => token = chance.pick(&revoked).clone().into_bytes(),
-            _ => token = chance.pick(&foreign).clone().into_bytes(),
+            6 => token = rng.pick(&revoked).clone().into_bytes(),
+            _ => token = rng.pick(&foreign).clone().into_bytes(),
         }
         let token = String::from_utf8(token).unwrap();
         if !good.contains(&token) {

@@ -5,7 +5,7 @@ use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
 
-use super::desk::{file, string};
+use super::tool_client::{file, string};
 use crate::support::Place;
 
 /// Runs a verb with something on standard input; returns how it exited and what it said.

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::desk::{Desk, files, short_or_long, string, writing};
-use crate::support::{Chance, Place, Running, Spawned};
+use super::tool_client::{ToolClient, files, short_or_long, string, writing};
+use crate::support::{Place, Rng, Running, Spawned};
 
 /// A content that shows where it was torn: many lines that all say the same.
 fn content_of(number: usize) -> String {
@@ -27,8 +27,8 @@ struct Version {
 
 /// What the pad is now; fails the test if it is torn, or nobody of us wrote it.
 #[track_caller]
-fn found(desk: &mut Desk, place: &Place) -> Version {
-    let pad = desk.read("plan");
+fn found(tools: &mut ToolClient, place: &Place) -> Version {
+    let pad = tools.read("plan");
     let content = string(&pad["content"]);
     let number = content.lines().next().unwrap().parse().unwrap();
     assert!(content == content_of(number), "{number} is torn: {} bytes", content.len());
@@ -39,22 +39,22 @@ fn found(desk: &mut Desk, place: &Place) -> Version {
 
 /// Writes a version after the other until the server is gone; returns the last that was acknowledged.
 /// Tells how long each took, as long as anybody wants to know.
-fn write_on(desk: &mut Desk, mut last: Version, took: &SyncSender<Duration>) -> Version {
+fn write_on(tools: &mut ToolClient, mut last: Version, took: &SyncSender<Duration>) -> Version {
     loop {
         let begun = Instant::now();
         let number = last.number + 1;
         let arguments = writing("plan", &content_of(number), Some(&last.revision));
-        let Some(answer) = desk.try_call("scratchpad_write", arguments) else { return last };
+        let Some(answer) = tools.try_call("scratchpad_write", arguments) else { return last };
         last = Version { number, revision: string(&answer.unwrap()["revision"]) };
         let _ = took.try_send(begun.elapsed());
     }
 }
 
 /// Lets a moment pass that has nothing to do with what goes on, up to twice so long.
-fn moment(chance: &mut Chance, long: Duration) {
+fn moment(rng: &mut Rng, long: Duration) {
     let (_never, nothing) = sync_channel::<()>(0);
     let most = usize::try_from(long.as_micros()).unwrap() * 2 + 1;
-    let _ = nothing.recv_timeout(Duration::from_micros(chance.within(0..most) as u64));
+    let _ = nothing.recv_timeout(Duration::from_micros(rng.within(0..most) as u64));
 }
 
 /// The pad after a death: the last version that was acknowledged, or the one after it.
@@ -69,32 +69,32 @@ fn check_survived(acknowledged: &Version, now: &Version) {
 }
 
 /// Begins the pad with a server of its own.
-fn begin(place: &Place) -> (Spawned, Desk, Version) {
+fn begin(place: &Place) -> (Spawned, ToolClient, Version) {
     let server = place.serve();
-    let mut desk = Desk::at(&server.socket());
-    desk.ok("scratchpad_write", writing("plan", &content_of(1), None));
-    let first = found(&mut desk, place);
-    (server, desk, first)
+    let mut tools = ToolClient::at(&server.socket());
+    tools.ok("scratchpad_write", writing("plan", &content_of(1), None));
+    let first = found(&mut tools, place);
+    (server, tools, first)
 }
 
 #[test]
 fn the_server_is_killed_while_it_writes() {
     let place = Place::new();
-    let mut chance = Chance::new(11);
-    let (mut server, mut desk, mut last) = begin(&place);
+    let mut rng = Rng::new(11);
+    let (mut server, mut tools, mut last) = begin(&place);
     let times = short_or_long(50, 1_000);
     for _ in 0..times {
         let process = server.process();
         let (took, write) = sync_channel(1);
-        let writer = std::thread::spawn(move || write_on(&mut desk, last, &took));
+        let writer = std::thread::spawn(move || write_on(&mut tools, last, &took));
         // In one of the writes that follow the first, anywhere in it.
-        moment(&mut chance, write.recv().unwrap());
+        moment(&mut rng, write.recv().unwrap());
         process.signal(Signal::KILL);
         process.wait();
         let acknowledged = writer.join().unwrap();
         server = place.serve();
-        desk = Desk::at(&server.socket());
-        last = found(&mut desk, &place);
+        tools = ToolClient::at(&server.socket());
+        last = found(&mut tools, &place);
         check_survived(&acknowledged, &last);
     }
     assert!(last.number > times, "each has written");
@@ -135,12 +135,12 @@ impl Drop for Tracer {
 /// The calls with which a server writes a pad: each by its name, and which of that name it is.
 fn calls_of(place: &Place, arguments: Value) -> Vec<(String, usize)> {
     let server = place.serve();
-    let mut desk = Desk::at(&server.socket());
+    let mut tools = ToolClient::at(&server.socket());
     let record = place.path("calls");
     let trace = format!("trace={CALLS}");
     let options = ["-o", record.to_str().unwrap(), "-e", &trace];
     let tracer = Tracer::attach(place, &server, &options);
-    desk.ok("scratchpad_write", arguments);
+    tools.ok("scratchpad_write", arguments);
     tracer.finish();
     let record = std::fs::read_to_string(record).unwrap();
     let begun = record.lines().filter_map(|line| {
@@ -165,25 +165,25 @@ fn die_at_each(
     place: &Place,
     calls: &[(String, usize)],
     arguments: impl Fn() -> Value,
-    mut check: impl FnMut(Option<Value>, &mut Desk),
+    mut check: impl FnMut(Option<Value>, &mut ToolClient),
 ) -> usize {
     let mut died = 0;
     for (call, nth) in calls {
         let server = place.serve();
-        let mut desk = Desk::at(&server.socket());
+        let mut tools = ToolClient::at(&server.socket());
         let process = server.process();
         let (trace, inject) =
             (format!("trace={call}"), format!("inject={call}:signal=KILL:when={nth}"));
         let options = ["-o", "/dev/null", "-e", &trace, "-e", &inject];
         let tracer = Tracer::attach(place, &server, &options);
-        let answer = desk.try_call("scratchpad_write", arguments()).map(Result::unwrap);
+        let answer = tools.try_call("scratchpad_write", arguments()).map(Result::unwrap);
         drop(tracer);
         if answer.is_none() {
             process.wait();
         }
         died += usize::from(process.is_gone());
         let server = place.serve();
-        check(answer, &mut Desk::at(&server.socket()));
+        check(answer, &mut ToolClient::at(&server.socket()));
     }
     died
 }
@@ -191,16 +191,16 @@ fn die_at_each(
 #[test]
 fn the_server_is_killed_at_every_call_of_a_write() {
     let place = Place::new();
-    let (_server, mut desk, first) = begin(&place);
+    let (_server, mut tools, first) = begin(&place);
     let calls = calls_of(&place, writing("plan", &content_of(2), Some(&first.revision)));
-    let last = std::cell::RefCell::new(found(&mut desk, &place));
+    let last = std::cell::RefCell::new(found(&mut tools, &place));
     let next = || {
         let Version { number, revision } = last.borrow().clone();
         writing("plan", &content_of(number + 1), Some(&revision))
     };
     let mut happened = 0;
-    let died = die_at_each(&place, &calls, next, |answer, desk| {
-        let now = found(desk, &place);
+    let died = die_at_each(&place, &calls, next, |answer, tools| {
+        let now = found(tools, &place);
         check_survived(&last.borrow(), &now);
         if let Some(answer) = answer {
             assert_eq!(answer["revision"], *now.revision, "an acknowledged write survives");
@@ -215,16 +215,16 @@ fn the_server_is_killed_at_every_call_of_a_write() {
 fn the_server_is_killed_at_every_call_of_a_creation() {
     let place = Place::new();
     let create = || writing("plan", &content_of(1), None);
-    let remove = || std::fs::remove_file(super::desk::file(&place, "plan")).unwrap();
+    let remove = || std::fs::remove_file(super::tool_client::file(&place, "plan")).unwrap();
     let calls = calls_of(&place, create());
     remove();
     let mut created = 0;
-    let died = die_at_each(&place, &calls, create, |answer, desk| {
-        if desk.pads().is_empty() {
+    let died = die_at_each(&place, &calls, create, |answer, tools| {
+        if tools.pads().is_empty() {
             assert_eq!((answer, files(&place)), (None, Vec::new()));
             return;
         }
-        let now = found(desk, &place);
+        let now = found(tools, &place);
         if let Some(answer) = answer {
             assert_eq!(answer["revision"], *now.revision, "an acknowledged write survives");
         }

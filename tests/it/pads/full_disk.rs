@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use serde_json::json;
 
-use super::desk::{Desk, file, files, string, writing};
+use super::tool_client::{ToolClient, file, files, string, writing};
 use crate::support::Place;
 
 /// A disk of one megabyte, gone with this value.
@@ -48,9 +48,9 @@ fn a_write_without_room_changes_nothing() {
     let place = Place::new();
     let disk = SmallDisk::at(place.path("state"));
     let server = place.serve_in_process();
-    let mut desk = Desk::at(server.socket());
+    let mut tools = ToolClient::at(server.socket());
     let large = "x".repeat(100 << 10);
-    let old = string(&desk.ok("scratchpad_write", writing("plan", "old", None))["revision"]);
+    let old = string(&tools.ok("scratchpad_write", writing("plan", "old", None))["revision"]);
     let folder = file(&place, "plan").parent().unwrap().parent().unwrap().to_owned();
     // Room for the index but not for the content, then for neither.
     for room in [32 << 10, 0] {
@@ -61,23 +61,23 @@ fn a_write_without_room_changes_nothing() {
             ("scratchpad_write", writing("new", &large, None)),
             ("scratchpad_append", json!({"name": "plan", "content": large})),
         ] {
-            let error = desk.refused("unavailable", tool, arguments);
+            let error = tools.refused("unavailable", tool, arguments);
             assert!(string(&error["message"]).contains("No space left"), "{error}");
         }
         assert_eq!((listing(&folder), files(&place)), (before, vec!["plan.md".to_owned()]));
-        let pad = desk.read("plan");
+        let pad = tools.read("plan");
         assert_eq!((&*string(&pad["content"]), &*string(&pad["revision"])), ("old", &*old));
         std::fs::remove_file(ballast).unwrap();
     }
     // A person's edit is read, though nobody can write down that it was seen.
     let ballast = disk.fill_but(0);
     std::fs::write(file(&place, "plan"), "two").unwrap();
-    let seen = desk.read("plan");
+    let seen = tools.read("plan");
     assert_eq!(
         (&seen["content"], &seen["changed_by"]),
         (&json!("two"), &json!("a person's editor"))
     );
     std::fs::remove_file(ballast).unwrap();
     let seen = string(&seen["revision"]);
-    desk.ok("scratchpad_write", writing("plan", &large, Some(&seen)));
+    tools.ok("scratchpad_write", writing("plan", &large, Some(&seen)));
 }

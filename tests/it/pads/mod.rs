@@ -3,8 +3,8 @@
 
 mod cli;
 mod death;
-mod desk;
 mod full_disk;
 mod people;
 mod refusals;
+mod tool_client;
 mod writers;

@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 
-use super::desk::{Desk, desk, file, files, string, writing};
+use super::tool_client::{ToolClient, file, files, string, tools, writing};
 use crate::support::Place;
 
 /// An editor that writes into the file.
@@ -19,8 +19,8 @@ fn save_by_rename(place: &Place, pad: &str, content: &str) {
     std::fs::rename(beside, file(place, pad)).unwrap();
 }
 
-fn authors(desk: &mut Desk) -> Vec<(String, String)> {
-    desk.pads().iter().map(|pad| (string(&pad["name"]), string(&pad["changed_by"]))).collect()
+fn authors(tools: &mut ToolClient) -> Vec<(String, String)> {
+    tools.pads().iter().map(|pad| (string(&pad["name"]), string(&pad["changed_by"]))).collect()
 }
 
 fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -29,13 +29,13 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 
 #[test]
 fn the_list_says_who_changed_what_and_when() {
-    let (place, server, mut desk) = desk();
+    let (place, server, mut tools) = tools();
     let (lead, token) = server.agent("lead", None);
     let (_, sub_token) = server.agent("sub", Some(&lead.id));
-    let mut lead = Desk::of_agent(&server, &token);
-    let mut sub = Desk::of_agent(&server, &sub_token);
+    let mut lead = ToolClient::of_agent(&server, &token);
+    let mut sub = ToolClient::of_agent(&server, &sub_token);
     lead.ok("scratchpad_write", writing("plan", "# Plan\n", None));
-    desk.append("from outside", "x\n");
+    tools.append("from outside", "x\n");
     sub.append("findings", "- é\n");
     save_in_place(&place, "todo", "by hand\n");
     let expected = [
@@ -45,7 +45,7 @@ fn the_list_says_who_changed_what_and_when() {
         ("todo", "a person's editor"),
     ];
     assert_eq!(authors(&mut sub), pairs(&expected));
-    let listed = desk.pads();
+    let listed = tools.pads();
     assert_eq!(listed[0]["size"], 5, "bytes, not characters");
     let now = u64::try_from(
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis(),
@@ -55,23 +55,23 @@ fn the_list_says_who_changed_what_and_when() {
         assert!(age < 60_000, "{pad}");
         assert_eq!(lead.read(&string(&pad["name"]))["revision"], pad["revision"]);
     }
-    assert_eq!(desk.ok("get_project_status", json!({}))["scratchpads"], Value::from(listed));
+    assert_eq!(tools.ok("get_project_status", json!({}))["scratchpads"], Value::from(listed));
     sub.append("plan", "- mine too\n");
     assert_eq!(authors(&mut lead)[2].1, "p2 (sub)");
 }
 
 #[test]
 fn a_persons_edit_between_read_and_write_is_a_conflict() {
-    let (place, _server, mut desk) = desk();
+    let (place, _server, mut tools) = tools();
     for save in [save_in_place, save_by_rename] {
-        let read = desk.append("plan", "agents' words\n");
+        let read = tools.append("plan", "agents' words\n");
         save(&place, "plan", "the person's words\n");
         let refused = writing("plan", "on top of it\n", Some(&read));
-        let error = desk.refused("conflict", "scratchpad_write", refused);
+        let error = tools.refused("conflict", "scratchpad_write", refused);
         assert_eq!(error["changed_by"], "a person's editor");
-        assert_eq!(desk.content("plan"), "the person's words\n");
+        assert_eq!(tools.content("plan"), "the person's words\n");
         let now = string(&error["revision"]);
-        desk.ok("scratchpad_write", writing("plan", "both\n", Some(&now)));
+        tools.ok("scratchpad_write", writing("plan", "both\n", Some(&now)));
         assert_eq!(std::fs::read_to_string(file(&place, "plan")).unwrap(), "both\n");
     }
     assert_eq!(files(&place), ["plan.md"]);
@@ -81,36 +81,36 @@ fn a_persons_edit_between_read_and_write_is_a_conflict() {
 fn edits_and_removals_while_no_server_runs_are_noticed() {
     let place = Place::new();
     let mut server = place.serve_in_process();
-    let mut desk = Desk::at(server.socket());
-    let [edited, removed, kept] = ["edited", "removed", "kept"].map(|pad| desk.append(pad, "one"));
+    let mut tools = ToolClient::at(server.socket());
+    let [edited, removed, kept] = ["edited", "removed", "kept"].map(|pad| tools.append(pad, "one"));
     server.stop();
     save_in_place(&place, "edited", "two");
     std::fs::remove_file(file(&place, "removed")).unwrap();
     let server = place.serve_in_process();
-    let mut desk = Desk::at(server.socket());
+    let mut tools = ToolClient::at(server.socket());
     let expected = [("edited", "a person's editor"), ("kept", "external")];
-    assert_eq!(authors(&mut desk), pairs(&expected));
-    desk.refused("conflict", "scratchpad_write", writing("edited", "x", Some(&edited)));
-    desk.refused("conflict", "scratchpad_write", writing("removed", "x", Some(&removed)));
-    desk.ok("scratchpad_write", writing("kept", "x", Some(&kept)));
-    let again = string(&desk.ok("scratchpad_write", writing("removed", "one", None))["revision"]);
+    assert_eq!(authors(&mut tools), pairs(&expected));
+    tools.refused("conflict", "scratchpad_write", writing("edited", "x", Some(&edited)));
+    tools.refused("conflict", "scratchpad_write", writing("removed", "x", Some(&removed)));
+    tools.ok("scratchpad_write", writing("kept", "x", Some(&kept)));
+    let again = string(&tools.ok("scratchpad_write", writing("removed", "one", None))["revision"]);
     assert_ne!(again, removed, "a new pad, though it says the same");
 }
 
 #[test]
 fn links_lead_nowhere() {
-    let (place, _server, mut desk) = desk();
-    desk.append("plan", "x");
+    let (place, _server, mut tools) = tools();
+    tools.append("plan", "x");
     let outside = place.path("outside.md");
     std::fs::write(&outside, "outside").unwrap();
     symlink(&outside, file(&place, "link")).unwrap();
     symlink("../processes.json", file(&place, "inner")).unwrap();
     for pad in ["link", "inner"] {
         for tool in ["scratchpad_read", "scratchpad_write", "scratchpad_append"] {
-            desk.refused("unavailable", tool, json!({"name": pad, "content": "x"}));
+            tools.refused("unavailable", tool, json!({"name": pad, "content": "x"}));
         }
     }
-    assert_eq!(authors(&mut desk).len(), 1);
+    assert_eq!(authors(&mut tools).len(), 1);
     assert_eq!(std::fs::read_to_string(outside).unwrap(), "outside");
 }
 
@@ -118,15 +118,15 @@ fn links_lead_nowhere() {
 /// the person saved, and then the person has overwritten it; but never the other way round.
 #[test]
 fn what_a_person_saves_while_an_agent_appends_is_not_lost() {
-    let (place, server, mut desk) = desk();
-    desk.append("plan", "begin\n");
-    let rounds = super::desk::short_or_long(500, 20_000);
+    let (place, server, mut tools) = tools();
+    tools.append("plan", "begin\n");
+    let rounds = super::tool_client::short_or_long(500, 20_000);
     // Both end with the one that fails.
     let (begin, begun) = std::sync::mpsc::sync_channel::<()>(0);
     let (end, ended) = std::sync::mpsc::sync_channel::<()>(0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let mut agent = Desk::at(server.socket());
+            let mut agent = ToolClient::at(server.socket());
             for () in begun {
                 agent.append("plan", "agent\n");
                 end.send(()).unwrap();
@@ -140,7 +140,7 @@ fn what_a_person_saves_while_an_agent_appends_is_not_lost() {
             (0..round % 50 * 100).for_each(|_| std::hint::spin_loop());
             save_by_rename(&place, "plan", &format!("person {round}\n"));
             ended.recv().unwrap();
-            let content = desk.content("plan");
+            let content = tools.content("plan");
             let rest = content.strip_prefix(&format!("person {round}\n"));
             let rest = rest.unwrap_or_else(|| panic!("round {round}: {content:?}"));
             assert!(["", "agent\n"].contains(&rest), "round {round}: {rest:?}");

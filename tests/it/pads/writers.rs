@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::desk::{Desk, desk, short_or_long, string, writing};
+use super::tool_client::{ToolClient, short_or_long, string, tools, writing};
 
 const WRITERS: usize = 64;
 
@@ -22,34 +22,34 @@ fn counters_of(text: &str) -> BTreeMap<usize, usize> {
 }
 
 /// Reads, counts itself one up, writes if nobody was faster; returns how often that held.
-fn count_up(desk: &mut Desk, writer: usize, times: usize) -> usize {
+fn count_up(tools: &mut ToolClient, writer: usize, times: usize) -> usize {
     let mut written = 0;
-    let mut pad = desk.read("counters");
+    let mut pad = tools.read("counters");
     for _ in 0..times {
         let mut counters = counters_of(&string(&pad["content"]));
         *counters.entry(writer).or_default() += 1;
         let revision = string(&pad["revision"]);
         let arguments = writing("counters", &text_of(&counters), Some(&revision));
-        match desk.call("scratchpad_write", arguments) {
+        match tools.call("scratchpad_write", arguments) {
             Ok(_) => written += 1,
             Err(error) => assert_eq!(error["kind"], "conflict", "{error}"),
         }
-        pad = desk.read("counters");
+        pad = tools.read("counters");
     }
     written
 }
 
 #[test]
 fn many_guarded_writers_lose_no_update() {
-    let (_place, server, mut desk) = desk();
-    desk.ok("scratchpad_write", writing("counters", "", None));
+    let (_place, server, mut tools) = tools();
+    tools.ok("scratchpad_write", writing("counters", "", None));
     let times = short_or_long(100, 1_000);
     let written: BTreeMap<usize, usize> = std::thread::scope(|scope| {
         let server = &server;
         let writers: Vec<_> = (0..WRITERS)
             .map(|writer| {
                 scope.spawn(move || {
-                    (writer, count_up(&mut Desk::at(server.socket()), writer, times))
+                    (writer, count_up(&mut ToolClient::at(server.socket()), writer, times))
                 })
             })
             .collect();
@@ -57,26 +57,26 @@ fn many_guarded_writers_lose_no_update() {
     });
     let expected: BTreeMap<_, _> = written.into_iter().filter(|(_, count)| *count > 0).collect();
     assert!(expected.values().sum::<usize>() >= times, "somebody wins every time");
-    assert_eq!(counters_of(&desk.content("counters")), expected);
+    assert_eq!(counters_of(&tools.content("counters")), expected);
 }
 
 #[test]
 fn many_appenders_lose_and_mix_nothing() {
-    let (_place, server, mut desk) = desk();
+    let (_place, server, mut tools) = tools();
     let times = short_or_long(20, 200);
     std::thread::scope(|scope| {
         let server = &server;
         for writer in 0..WRITERS {
             scope.spawn(move || {
-                let mut desk = Desk::at(server.socket());
+                let mut tools = ToolClient::at(server.socket());
                 for turn in 0..times {
-                    desk.append("log", &format!("{writer} {turn}\n"));
+                    tools.append("log", &format!("{writer} {turn}\n"));
                 }
             });
         }
     });
     let mut next = BTreeMap::new();
-    for line in desk.content("log").lines() {
+    for line in tools.content("log").lines() {
         let (writer, turn) = line.split_once(' ').unwrap();
         let expected: &mut usize = next.entry(writer.to_owned()).or_default();
         assert_eq!(turn.parse(), Ok(*expected), "{line}");
@@ -89,21 +89,21 @@ fn many_appenders_lose_and_mix_nothing() {
 /// Nobody waits for the disk but those who asked for it.
 #[test]
 fn others_are_answered_while_pads_are_written() {
-    let (_place, server, mut desk) = desk();
+    let (_place, server, mut tools) = tools();
     let large = "x".repeat(500 << 10);
     std::thread::scope(|scope| {
         let writers: Vec<_> = (0..8)
             .map(|writer| {
                 let (server, large) = (&server, &large);
                 scope.spawn(move || {
-                    let mut desk = Desk::at(server.socket());
-                    desk.ok("scratchpad_write", writing(&format!("pad {writer}"), large, None));
+                    let mut tools = ToolClient::at(server.socket());
+                    tools.ok("scratchpad_write", writing(&format!("pad {writer}"), large, None));
                 })
             })
             .collect();
         while writers.iter().any(|writer| !writer.is_finished()) {
-            desk.ok("whoami", json!({}));
+            tools.ok("whoami", json!({}));
         }
     });
-    assert_eq!(desk.pads().len(), 8);
+    assert_eq!(tools.pads().len(), 8);
 }

@@ -5,7 +5,7 @@ use std::process::{Output, Stdio};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::desk::until;
+use crate::support::tool_client::until;
 use crate::support::{Place, Running};
 
 /// Runs a verb that must fail; returns what it said.

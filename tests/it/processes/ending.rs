@@ -7,9 +7,9 @@ use std::process::Stdio;
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::desk::{Desk, alive, id_of, until};
 use super::faults::keeper;
 use super::keeper_faults::{failing_kill, nothing_is_left, programs, serve};
+use crate::support::tool_client::{ToolClient, alive, id_of, until};
 use crate::support::{Place, Running, running_in};
 
 /// Stops its own init, once or again and again.
@@ -18,8 +18,8 @@ const STOPS_ITS_INIT: [&str; 2] = [
     "(while :; do kill -STOP $PPID; done) & echo up; exec sleep 1000",
 ];
 
-fn init_of(desk: &mut Desk, id: &str) -> u32 {
-    let pid = desk.status(id)["pid"].as_u64().unwrap();
+fn init_of(tools: &mut ToolClient, id: &str) -> u32 {
+    let pid = tools.status(id)["pid"].as_u64().unwrap();
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().parse().unwrap()
 }
@@ -29,10 +29,10 @@ fn is_stopped(pid: u32) -> bool {
     stat.rsplit_once(") ").unwrap().1.starts_with('T')
 }
 
-fn start_stopping(desk: &mut Desk, script: &str) -> String {
-    let id = desk.sh(script);
-    desk.wait(&id, "up");
-    let init = init_of(desk, &id);
+fn start_stopping(tools: &mut ToolClient, script: &str) -> String {
+    let id = tools.sh(script);
+    tools.wait(&id, "up");
+    let init = init_of(tools, &id);
     until("the init is stopped", || is_stopped(init).then_some(()));
     id
 }
@@ -42,8 +42,8 @@ fn a_program_that_stops_its_own_init_does_not_survive_kill() {
     for script in STOPS_ITS_INIT {
         for kill in [&["kill"][..], &["kill", "--now"]] {
             let place = Place::new();
-            let mut desk = serve(&place);
-            start_stopping(&mut desk, script);
+            let mut tools = serve(&place);
+            start_stopping(&mut tools, script);
             let said = place.run(kill);
             assert!(said.starts_with("ended the server of "), "{said}");
             nothing_is_left(&place);
@@ -55,25 +55,25 @@ fn a_program_that_stops_its_own_init_does_not_survive_kill() {
 fn a_program_that_stops_its_own_init_can_be_stopped_and_closed() {
     for script in STOPS_ITS_INIT {
         let place = Place::new();
-        let mut desk = serve(&place);
-        let id = start_stopping(&mut desk, script);
-        assert_eq!(desk.close(&id), [id]);
+        let mut tools = serve(&place);
+        let id = start_stopping(&mut tools, script);
+        assert_eq!(tools.close(&id), [id]);
         // The keeper kills what a killed init leaves behind.
         until("nothing is left", || programs(&place, "sleep").is_empty().then_some(()));
     }
     let place = Place::new();
-    let mut desk = serve(&place);
-    let id = start_stopping(&mut desk, STOPS_ITS_INIT[0]);
-    desk.ok("stop_process", json!({"process_id": id}));
-    assert_eq!(desk.status(&id)["status"], "stopped");
+    let mut tools = serve(&place);
+    let id = start_stopping(&mut tools, STOPS_ITS_INIT[0]);
+    tools.ok("stop_process", json!({"process_id": id}));
+    assert_eq!(tools.status(&id)["status"], "stopped");
     assert!(programs(&place, "sleep").is_empty());
 }
 
 #[test]
 fn kill_continues_a_keeper_that_is_stopped() {
     let place = Place::new();
-    let mut desk = serve(&place);
-    desk.run(&["cat"]);
+    let mut tools = serve(&place);
+    tools.run(&["cat"]);
     Running::of(keeper(&place)).signal(Signal::STOP);
     place.run(&["kill"]);
     nothing_is_left(&place);
@@ -119,9 +119,9 @@ fn was_asked(place: &Place) -> bool {
 #[test]
 fn kill_gives_programs_time_to_end() {
     let place = Place::new();
-    let mut desk = serve(&place);
-    let id = desk.sh(POLITE);
-    desk.wait(&id, "up");
+    let mut tools = serve(&place);
+    let id = tools.sh(POLITE);
+    tools.wait(&id, "up");
     place.run(&["kill"]);
     assert!(was_asked(&place));
     nothing_is_left(&place);
@@ -131,9 +131,9 @@ fn kill_gives_programs_time_to_end() {
 fn a_server_that_gets_sigterm_gives_programs_time_to_end() {
     let place = Place::new();
     let server = place.serve();
-    let mut desk = Desk::at(&server.socket());
-    let id = desk.sh(POLITE);
-    desk.wait(&id, "up");
+    let mut tools = ToolClient::at(&server.socket());
+    let id = tools.sh(POLITE);
+    tools.wait(&id, "up");
     server.end_with(Signal::TERM);
     assert!(was_asked(&place));
     nothing_is_left(&place);
@@ -142,9 +142,9 @@ fn a_server_that_gets_sigterm_gives_programs_time_to_end() {
 #[test]
 fn kill_now_gives_no_time() {
     let place = Place::new();
-    let mut desk = serve(&place);
-    let id = desk.sh(POLITE);
-    desk.wait(&id, "up");
+    let mut tools = serve(&place);
+    let id = tools.sh(POLITE);
+    tools.wait(&id, "up");
     place.run(&["kill", "--now"]);
     assert!(!was_asked(&place));
     nothing_is_left(&place);
@@ -154,11 +154,11 @@ fn kill_now_gives_no_time() {
 #[test]
 fn a_server_that_was_started_from_a_shell_is_asked_to_end_too() {
     let place = Place::new();
-    let mut desk = serve(&place);
-    let shell = id_of(&desk.ok("spawn_process", json!({"argv": ["bash", "--norc", "-i"]})));
+    let mut tools = serve(&place);
+    let shell = id_of(&tools.ok("spawn_process", json!({"argv": ["bash", "--norc", "-i"]})));
     std::fs::write(place.path("project/polite"), format!("trap '' HUP; {POLITE}")).unwrap();
-    desk.line(&shell, "sh polite");
-    desk.wait(&shell, "^up");
+    tools.line(&shell, "sh polite");
+    tools.wait(&shell, "^up");
     place.run(&["kill", "--grace", "60"]);
     assert!(was_asked(&place));
     nothing_is_left(&place);
@@ -167,10 +167,10 @@ fn a_server_that_was_started_from_a_shell_is_asked_to_end_too() {
 #[test]
 fn a_suspended_program_is_asked_to_end_too() {
     let place = Place::new();
-    let mut desk = serve(&place);
-    let id = desk.sh(POLITE);
-    desk.wait(&id, "up");
-    let pid = u32::try_from(desk.status(&id)["pid"].as_u64().unwrap()).unwrap();
+    let mut tools = serve(&place);
+    let id = tools.sh(POLITE);
+    tools.wait(&id, "up");
+    let pid = u32::try_from(tools.status(&id)["pid"].as_u64().unwrap()).unwrap();
     Running::of(pid).signal(Signal::STOP);
     until("it is stopped", || is_stopped(pid).then_some(()));
     place.run(&["kill", "--grace", "60"]);
@@ -185,11 +185,11 @@ fn kill_kills_after_the_grace_time_and_says_what_it_waits_for() {
     std::fs::create_dir(place.path("home/patterm")).unwrap();
     let settings = "[limits]\nend_grace_seconds = 2\n";
     std::fs::write(place.path("home/patterm/config.toml"), settings).unwrap();
-    let mut desk = serve(&place);
+    let mut tools = serve(&place);
     let arguments = json!({"argv": ["sh", "-c", "trap '' HUP TERM; echo up; while :; do sleep 1; done"],
         "name": "stubborn"});
-    let id = id_of(&desk.ok("spawn_process", arguments));
-    desk.wait(&id, "up");
+    let id = id_of(&tools.ok("spawn_process", arguments));
+    tools.wait(&id, "up");
     let output = place.patterm(&["kill"]).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{said}");
@@ -205,9 +205,9 @@ const UNTIL_RELEASED: &str = "trap '' HUP TERM; echo up; until [ -e release ]; d
 fn kill_ends_the_programs_of_a_server_that_dies_during_the_grace_time() {
     let place = Place::new();
     let server = place.serve();
-    let mut desk = Desk::at(&server.socket());
-    let id = desk.sh(UNTIL_RELEASED);
-    desk.wait(&id, "up");
+    let mut tools = ToolClient::at(&server.socket());
+    let id = tools.sh(UNTIL_RELEASED);
+    tools.wait(&id, "up");
     let mut kill = place.patterm(&["kill", "--grace", "3600"]);
     let mut kill = kill.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut said = BufReader::new(kill.stderr.take().unwrap()).lines();
@@ -231,8 +231,8 @@ fn kill_ends_the_programs_of_a_server_that_dies_during_the_grace_time() {
 fn kill_ends_the_programs_of_a_server_that_dies_before_it_answers() {
     let place = Place::new();
     let server = place.serve();
-    let mut desk = Desk::at(&server.socket());
-    desk.run(&["cat"]);
+    let mut tools = ToolClient::at(&server.socket());
+    tools.run(&["cat"]);
     server.process().signal(Signal::STOP);
     let mut kill = place.patterm(&["kill"]);
     let kill = kill.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

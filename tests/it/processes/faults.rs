@@ -7,8 +7,8 @@ use std::process::Command;
 use patterm_host::registry::Entry;
 use serde_json::json;
 
-use super::desk::{Desk, long, until};
-use crate::support::{Baseline, Place, Running, Vitals, running_in};
+use crate::support::tool_client::{ToolClient, long, until};
+use crate::support::{Baseline, Place, ProcessStats, Running, running_in};
 
 pub(super) fn start(command: &mut Command) -> Entry {
     let output = command.output().unwrap();
@@ -35,15 +35,15 @@ pub(super) fn keeper(place: &Place) -> u32 {
 fn many_processes_come_and_go_without_a_trace() {
     let place = Place::new();
     let server = place.serve();
-    let mut desk = Desk::at(&server.socket());
+    let mut tools = ToolClient::at(&server.socket());
     let mut cycle = || {
-        let id = desk.sh("echo up; exec cat");
-        desk.wait(&id, "up");
-        assert_eq!(desk.close(&id), [id]);
+        let id = tools.sh("echo up; exec cat");
+        tools.wait(&id, "up");
+        assert_eq!(tools.close(&id), [id]);
     };
     // The first ones bring up threads that stay, and fill what is kept for the next ones.
     cycle();
-    let both = [Vitals::of(server.pid()), Vitals::of(keeper(&place))];
+    let both = [ProcessStats::of(server.pid()), ProcessStats::of(keeper(&place))];
     let at_rest = Baseline::of_each_after(&both, || (0..50).for_each(|_| cycle()));
     let times = if long() { 100_000 } else { 2_000 };
     (0..times).for_each(|_| cycle());
@@ -57,11 +57,14 @@ fn many_processes_come_and_go_without_a_trace() {
 }
 
 /// Starts processes until it is refused; returns them and the refusal.
-fn fill(desk: &mut Desk, most: usize) -> (Vec<String>, super::desk::Refusal) {
+fn fill(
+    tools: &mut ToolClient,
+    most: usize,
+) -> (Vec<String>, crate::support::tool_client::Refusal) {
     let mut ids = Vec::new();
     loop {
-        match desk.call("spawn_process", json!({"argv": ["cat"]})) {
-            Ok(started) => ids.push(super::desk::id_of(&started)),
+        match tools.call("spawn_process", json!({"argv": ["cat"]})) {
+            Ok(started) => ids.push(crate::support::tool_client::id_of(&started)),
             Err(refusal) => return (ids, refusal),
         }
         assert!(ids.len() < most, "no limit was met");
@@ -70,18 +73,18 @@ fn fill(desk: &mut Desk, most: usize) -> (Vec<String>, super::desk::Refusal) {
 
 /// After the refusal: nothing is left of what was refused, the others live, and one less makes
 /// room for one more.
-fn check_goes_on(desk: &mut Desk, mut ids: Vec<String>) {
-    assert_eq!(desk.ids(), ids);
+fn check_goes_on(tools: &mut ToolClient, mut ids: Vec<String>) {
+    assert_eq!(tools.ids(), ids);
     for id in &ids {
-        desk.line(id, "still here");
-        desk.wait(id, "still here");
+        tools.line(id, "still here");
+        tools.wait(id, "still here");
     }
     for _ in 0..3 {
         let freed = ids.pop().unwrap();
-        desk.close(&freed);
-        let next = desk.run(&["cat"]);
-        desk.line(&next, "new");
-        desk.wait(&next, "new");
+        tools.close(&freed);
+        let next = tools.run(&["cat"]);
+        tools.line(&next, "new");
+        tools.wait(&next, "new");
         ids.push(next);
     }
 }
@@ -93,10 +96,10 @@ fn the_usual_limit_of_descriptors_is_for_programs_only() {
     let place = Place::new();
     let mut entry = serve_limited(&place, "-Sn 100");
     for _ in 0..2 {
-        let mut desk = Desk::at(&entry.socket);
-        let id = desk.sh("ulimit -Sn; env | grep -c DESCRIPTORS");
-        desk.ended(&id);
-        assert_eq!(desk.rows(&id), ["100", "0"]);
+        let mut tools = ToolClient::at(&entry.socket);
+        let id = tools.sh("ulimit -Sn; env | grep -c DESCRIPTORS");
+        tools.ended(&id);
+        assert_eq!(tools.rows(&id), ["100", "0"]);
         for pid in [entry.pid, keeper(&place)] {
             let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
             let row = limits.lines().find(|row| row.starts_with("Max open files")).unwrap();
@@ -119,25 +122,25 @@ fn the_usual_limit_of_descriptors_is_for_programs_only() {
 fn no_descriptor_left_in_the_server() {
     let place = Place::new();
     let entry = serve_limited(&place, "-n 60");
-    let mut desk = Desk::at(&entry.socket);
-    let (ids, refusal) = fill(&mut desk, 60);
+    let mut tools = ToolClient::at(&entry.socket);
+    let (ids, refusal) = fill(&mut tools, 60);
     assert!(ids.len() >= 3, "{ids:?}");
     assert!(["limit", "unavailable"].contains(&&*refusal.kind), "{refusal:?}");
-    check_goes_on(&mut desk, ids);
+    check_goes_on(&mut tools, ids);
 }
 
 #[test]
 fn no_descriptor_left_in_the_keeper() {
     let place = Place::new();
     let server = place.serve();
-    let mut desk = Desk::at(&server.socket());
-    desk.run(&["cat"]);
+    let mut tools = ToolClient::at(&server.socket());
+    tools.run(&["cat"]);
     set_limit(keeper(&place), "--nofile=40");
-    let (mut ids, refusal) = fill(&mut desk, 40);
+    let (mut ids, refusal) = fill(&mut tools, 40);
     ids.insert(0, "p1".into());
     assert_eq!(refusal.kind, "limit", "{refusal:?}");
     assert!(refusal.message.contains("cannot"), "{refusal:?}");
-    check_goes_on(&mut desk, ids);
+    check_goes_on(&mut tools, ids);
 }
 
 fn set_limit(pid: u32, limit: &str) {
@@ -152,12 +155,12 @@ fn no_process_left_to_fork() {
     // Of this user there are the server's threads, the keeper, two for each pane.
     let mut command = place.command(Path::new("prlimit"));
     let entry = start(command.arg("--nproc=30").arg(place.binary()).args(["serve", "--json"]));
-    let mut desk = place.user().unwrap().does(|| Desk::at(&entry.socket));
-    let (ids, refusal) = fill(&mut desk, 40);
+    let mut tools = place.user().unwrap().does(|| ToolClient::at(&entry.socket));
+    let (ids, refusal) = fill(&mut tools, 40);
     assert!(ids.len() > 5, "{ids:?}");
     assert_eq!(refusal.kind, "limit", "{refusal:?}");
     assert!(refusal.message.contains("start a process"), "{refusal:?}");
-    check_goes_on(&mut desk, ids);
+    check_goes_on(&mut tools, ids);
 }
 
 /// The kernel's ceiling for terminals, put back when this goes. It is of the whole machine: a
@@ -170,10 +173,10 @@ fn no_terminal_left() {
         && mount --bind /dev/pts/ptmx /dev/ptmx && exec \"$0\" serve --json";
     let mut command = place.command(Path::new("unshare"));
     let entry = start(command.args(["--mount", "sh", "-c", script]).arg(place.binary()));
-    let mut desk = Desk::at(&entry.socket);
-    let (ids, refusal) = fill(&mut desk, 10);
+    let mut tools = ToolClient::at(&entry.socket);
+    let (ids, refusal) = fill(&mut tools, 10);
     assert_eq!(ids.len(), 5);
     assert_eq!(refusal.kind, "limit", "{refusal:?}");
     assert!(refusal.message.contains("terminal"), "{refusal:?}");
-    check_goes_on(&mut desk, ids);
+    check_goes_on(&mut tools, ids);
 }

@@ -7,9 +7,9 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::desk::{Desk, id_of, until};
 use super::faults::start;
 use crate::agents::fake;
+use crate::support::tool_client::{ToolClient, id_of, until};
 use crate::support::{Place, Running};
 
 /// A small disk, gone with this value.
@@ -48,11 +48,11 @@ fn counted(most: usize) -> String {
 
 /// What is kept of a process's output: where it begins, and all of it.
 #[track_caller]
-fn kept(desk: &mut Desk, id: &str) -> (u64, String) {
+fn kept(tools: &mut ToolClient, id: &str) -> (u64, String) {
     let (mut since, mut first, mut text) = (0, None, String::new());
     loop {
         let arguments = json!({"process_id": id, "since_offset": since, "max_bytes": 1 << 20});
-        let answer = desk.ok("get_process_raw_output", arguments);
+        let answer = tools.ok("get_process_raw_output", arguments);
         let (offset, next) = (answer["offset"].as_u64(), answer["next_offset"].as_u64().unwrap());
         // What is gone is told, once, at the beginning.
         assert_eq!(answer["dropped"].as_u64().unwrap_or(0), offset.unwrap() - since, "{since}");
@@ -66,8 +66,8 @@ fn kept(desk: &mut Desk, id: &str) -> (u64, String) {
     }
 }
 
-fn problem(desk: &mut Desk, id: &str) -> Option<String> {
-    desk.status(id)["output_problem"].as_str().map(str::to_owned)
+fn problem(tools: &mut ToolClient, id: &str) -> Option<String> {
+    tools.status(id)["output_problem"].as_str().map(str::to_owned)
 }
 
 fn kill(pid: u32) {
@@ -91,42 +91,42 @@ fn terminals_stay_alive_on_a_full_disk_and_everybody_hears_of_it() {
     let place = Place::new();
     let disk = SmallDisk::at(place.path("state"), 8 << 20);
     let entry = start(&mut place.patterm(&["serve", "--json"]));
-    let mut desk = Desk::at(&entry.socket);
-    let [single, several] = [COUNTER, COUNTER].map(|script| desk.sh(script));
-    let shell = desk.run(&["sh"]);
+    let mut tools = ToolClient::at(&entry.socket);
+    let [single, several] = [COUNTER, COUNTER].map(|script| tools.sh(script));
+    let shell = tools.run(&["sh"]);
     // From here on nothing is echoed.
-    desk.wait(&single, "up");
-    desk.wait(&several, "up");
-    desk.line(&several, "100000");
-    desk.wait(&several, "^end 100000$");
+    tools.wait(&single, "up");
+    tools.wait(&several, "up");
+    tools.line(&several, "100000");
+    tools.wait(&several, "^end 100000$");
     assert_eq!(broken(&place), []);
     let ballast = disk.fill();
-    desk.line(&single, "100001");
-    desk.wait(&single, "^end 100001$");
-    desk.line(&several, "300000");
-    desk.wait(&several, "^end 300000$");
+    tools.line(&single, "100001");
+    tools.wait(&single, "^end 100001$");
+    tools.line(&several, "300000");
+    tools.wait(&several, "^end 300000$");
     // All that is kept is in one piece, and no offset is missing.
     let all = format!("up\r\n{}", counted(100_001));
-    let (from, text) = kept(&mut desk, &single);
+    let (from, text) = kept(&mut tools, &single);
     assert!(from > 0 && all.ends_with(&text), "from {from}");
     assert_eq!(from + text.len() as u64, all.len() as u64);
     let all = format!("up\r\n{}{}", counted(100_000), counted(300_000));
-    let (from, text) = kept(&mut desk, &several);
+    let (from, text) = kept(&mut tools, &several);
     assert!(from > 0 && all.ends_with(&text), "from {from}");
     assert_eq!(from + text.len() as u64, all.len() as u64);
     assert!(text.len() > 300_000, "only its oldest file went: {}", text.len());
     // It is told, in red where that can be.
     for id in [&single, &several] {
-        let told = problem(&mut desk, id).unwrap();
+        let told = problem(&mut tools, id).unwrap();
         assert!(told.contains("the disk is full"), "{told}");
     }
-    assert_eq!(problem(&mut desk, &shell), None, "it has lost nothing");
+    assert_eq!(problem(&mut tools, &shell), None, "it has lost nothing");
     assert!(place.run(&["ps"]).contains(&format!("{single}: the disk is full")));
     let ps = format!("{} ps; echo shown", place.binary().display());
-    desk.line(&shell, &ps);
-    desk.wait(&shell, "^shown$");
+    tools.line(&shell, &ps);
+    tools.wait(&shell, "^shown$");
     let red = format!("\x1b[31m{single}: the disk is full");
-    assert!(kept(&mut desk, &shell).1.contains(&red), "{}", kept(&mut desk, &shell).1);
+    assert!(kept(&mut tools, &shell).1.contains(&red), "{}", kept(&mut tools, &shell).1);
     let found = broken(&place);
     for check in ["state folder", "output"] {
         assert!(found.iter().any(|(what, _)| what == check), "{check}: {found:?}");
@@ -134,15 +134,19 @@ fn terminals_stay_alive_on_a_full_disk_and_everybody_hears_of_it() {
     // And it is over as soon as there is room, though nobody prints anything.
     std::fs::remove_file(ballast).unwrap();
     for id in [&single, &several] {
-        until("there is room", || problem(&mut desk, id).is_none().then_some(()));
+        until("there is room", || problem(&mut tools, id).is_none().then_some(()));
     }
     assert_eq!(broken(&place), []);
-    desk.line(&single, "100002");
-    desk.wait(&single, "^end 100002$");
-    let before = kept(&mut desk, &single);
+    tools.line(&single, "100002");
+    tools.wait(&single, "^end 100002$");
+    let before = kept(&mut tools, &single);
     kill(entry.pid);
     let entry = start(&mut place.patterm(&["serve", "--json"]));
-    assert_eq!(kept(&mut Desk::at(&entry.socket), &single), before, "so the next server finds it");
+    assert_eq!(
+        kept(&mut ToolClient::at(&entry.socket), &single),
+        before,
+        "so the next server finds it"
+    );
     place.run(&["kill"]);
 }
 
@@ -152,16 +156,16 @@ fn what_cannot_be_recorded_on_a_full_disk_is_refused_and_what_happened_is_record
     fake::settle(&mut place, "");
     let disk = SmallDisk::at(place.path("state"), 8 << 20);
     let entry = start(&mut place.patterm(&["serve", "--json"]));
-    let mut desk = Desk::at(&entry.socket);
-    let agent = id_of(&desk.ok("spawn_agent", json!({"agent": "fake"})));
+    let mut tools = ToolClient::at(&entry.socket);
+    let agent = id_of(&tools.ok("spawn_agent", json!({"agent": "fake"})));
     let [stays, goes, ends] =
-        ["cat", "cat", "stty -echo; echo up; read x; exit 4"].map(|script| desk.sh(script));
-    desk.wait(&ends, "up");
+        ["cat", "cat", "stty -echo; echo up; read x; exit 4"].map(|script| tools.sh(script));
+    tools.wait(&ends, "up");
     let timer = |body: &str| json!({"seconds": 86_400, "body": body, "owner_process_id": stays});
-    let cancelled = desk.ok("timer_set", timer("first"))["timer_id"].clone();
-    desk.ok("scratchpad_write", json!({"name": "plan", "content": "as it was"}));
+    let cancelled = tools.ok("timer_set", timer("first"))["timer_id"].clone();
+    tools.ok("scratchpad_write", json!({"name": "plan", "content": "as it was"}));
     let unwanted = json!({"name": "unwanted", "content": "to be deleted"});
-    let unwanted = desk.ok("scratchpad_write", unwanted)["revision"].clone();
+    let unwanted = tools.ok("scratchpad_write", unwanted)["revision"].clone();
     let ballast = disk.fill();
     let long = "x".repeat(8_000);
     for (tool, arguments) in [
@@ -172,42 +176,42 @@ fn what_cannot_be_recorded_on_a_full_disk_is_refused_and_what_happened_is_record
         ("send_message", json!({"target_process_id": agent, "message": long})),
         ("spawn_agent", json!({"agent": "fake"})),
     ] {
-        let message = desk.refused("unavailable", tool, arguments);
+        let message = tools.refused("unavailable", tool, arguments);
         assert!(message.contains("No space left"), "{tool}: {message}");
     }
-    assert_eq!(desk.ids(), [&*agent, &*stays, &*goes, &*ends], "no entry is left behind");
+    assert_eq!(tools.ids(), [&*agent, &*stays, &*goes, &*ends], "no entry is left behind");
     // What happens, and what makes things fewer, is written in the room that is kept for it.
     for n in 0..20 {
-        desk.ok("rename_process", json!({"process_id": stays, "name": format!("name {n}")}));
+        tools.ok("rename_process", json!({"process_id": stays, "name": format!("name {n}")}));
     }
-    desk.line(&ends, "");
-    let status = desk.ended(&ends);
+    tools.line(&ends, "");
+    let status = tools.ended(&ends);
     assert_eq!((&status["status"], &status["exit"]), (&json!("exited"), &json!({"code": 4})));
-    desk.ok("timer_cancel", json!({"timer_id": cancelled}));
+    tools.ok("timer_cancel", json!({"timer_id": cancelled}));
     let unwanted = json!({"name": "unwanted", "expected_revision": unwanted});
-    desk.ok("scratchpad_delete", unwanted);
-    assert_eq!(desk.close(&goes), [&*goes]);
+    tools.ok("scratchpad_delete", unwanted);
+    assert_eq!(tools.close(&goes), [&*goes]);
     // The room that the closed one had is taken as well.
     let more = disk.0.join("more");
     let mut file = std::fs::File::create(&more).unwrap();
     while std::io::Write::write_all(&mut file, &[0; 4096]).is_ok() {}
-    desk.ok("rename_process", json!({"process_id": stays, "name": "still there"}));
+    tools.ok("rename_process", json!({"process_id": stays, "name": "still there"}));
     kill(entry.pid);
     let entry = start(&mut place.patterm(&["serve", "--json"]));
-    let mut desk = Desk::at(&entry.socket);
-    assert_eq!(desk.ids(), [&*agent, &*stays, &*ends]);
-    assert_eq!(desk.status(&ends)["exit"], json!({"code": 4}));
-    assert_eq!(desk.status(&stays)["name"], "still there");
-    assert_eq!(desk.ok("timer_list", json!({}))["timers"], json!([]));
-    assert_eq!(desk.ok("scratchpad_read", json!({"name": "plan"}))["content"], "as it was");
-    desk.refused("not_found", "scratchpad_read", json!({"name": "unwanted"}));
-    desk.line(&stays, "goes on");
-    desk.wait(&stays, "goes on");
+    let mut tools = ToolClient::at(&entry.socket);
+    assert_eq!(tools.ids(), [&*agent, &*stays, &*ends]);
+    assert_eq!(tools.status(&ends)["exit"], json!({"code": 4}));
+    assert_eq!(tools.status(&stays)["name"], "still there");
+    assert_eq!(tools.ok("timer_list", json!({}))["timers"], json!([]));
+    assert_eq!(tools.ok("scratchpad_read", json!({"name": "plan"}))["content"], "as it was");
+    tools.refused("not_found", "scratchpad_read", json!({"name": "unwanted"}));
+    tools.line(&stays, "goes on");
+    tools.wait(&stays, "goes on");
     // With room again all of it can be done.
     std::fs::remove_file(ballast).unwrap();
-    desk.ok("timer_set", timer("second"));
-    desk.ok("scratchpad_write", json!({"name": "other", "content": long}));
-    desk.run(&["cat"]);
+    tools.ok("timer_set", timer("second"));
+    tools.ok("scratchpad_write", json!({"name": "other", "content": long}));
+    tools.run(&["cat"]);
     place.run(&["kill"]);
 }
 
@@ -216,15 +220,15 @@ fn a_full_disk_can_be_emptied_by_closing() {
     let place = Place::new();
     let disk = SmallDisk::at(place.path("state"), 4 << 20);
     let entry = start(&mut place.patterm(&["serve", "--json"]));
-    let mut desk = Desk::at(&entry.socket);
-    let id = desk.sh("yes; exec cat");
-    let other = desk.sh("echo up; exec cat");
-    desk.wait(&other, "up");
-    until("the disk is full", || problem(&mut desk, &id));
+    let mut tools = ToolClient::at(&entry.socket);
+    let id = tools.sh("yes; exec cat");
+    let other = tools.sh("echo up; exec cat");
+    tools.wait(&other, "up");
+    until("the disk is full", || problem(&mut tools, &id));
     let _ballast = disk.fill();
-    assert_eq!(desk.close(&id), [id]);
-    desk.line(&other, "goes on");
-    desk.wait(&other, "goes on");
-    desk.run(&["cat"]);
+    assert_eq!(tools.close(&id), [id]);
+    tools.line(&other, "goes on");
+    tools.wait(&other, "goes on");
+    tools.run(&["cat"]);
     place.run(&["kill"]);
 }

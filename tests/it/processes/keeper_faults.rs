@@ -3,12 +3,12 @@
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::desk::{Desk, until};
 use super::faults::keeper;
+use crate::support::tool_client::{ToolClient, until};
 use crate::support::{Place, Running, running_in};
 
-pub(super) fn serve(place: &Place) -> Desk {
-    Desk::at(&place.serve().socket())
+pub(super) fn serve(place: &Place) -> ToolClient {
+    ToolClient::at(&place.serve().socket())
 }
 
 /// The programs of this name in a project.
@@ -34,22 +34,22 @@ pub(super) fn failing_kill(place: &Place, arguments: &[&str]) -> String {
 #[test]
 fn a_late_reply_of_the_keeper_is_not_taken_for_the_answer_to_the_next_request() {
     let place = Place::new();
-    let mut desk = serve(&place);
-    let before = desk.run(&["cat"]);
+    let mut tools = serve(&place);
+    let before = tools.run(&["cat"]);
     let keeper = Running::of(keeper(&place));
     keeper.signal(Signal::STOP);
     let argv = json!({"argv": ["sh", "-c", "echo late; exec sleep 1000"]});
-    let said = desk.refused("unavailable", "spawn_process", argv);
+    let said = tools.refused("unavailable", "spawn_process", argv);
     keeper.signal(Signal::CONT);
-    let second = desk.sh("echo second; exec cat");
-    let third = desk.sh("echo third; exec cat");
-    desk.wait(&second, "^second$");
-    desk.wait(&third, "^third$");
-    desk.ok("stop_process", json!({"process_id": third}));
-    assert_eq!(desk.status(&second)["status"], "running");
-    desk.line(&second, "typed");
-    desk.wait(&second, "^typed$");
-    assert_eq!(desk.ids(), [before, second, third], "the one that failed has no entry");
+    let second = tools.sh("echo second; exec cat");
+    let third = tools.sh("echo third; exec cat");
+    tools.wait(&second, "^second$");
+    tools.wait(&third, "^third$");
+    tools.ok("stop_process", json!({"process_id": third}));
+    assert_eq!(tools.status(&second)["status"], "running");
+    tools.line(&second, "typed");
+    tools.wait(&second, "^typed$");
+    assert_eq!(tools.ids(), [before, second, third], "the one that failed has no entry");
     until("nothing runs without an entry", || programs(&place, "sleep").is_empty().then_some(()));
     assert_eq!(programs(&place, "cat").len(), 2);
     assert!(said.contains("keeper") && said.contains("kill -CONT"), "{said}");
@@ -58,20 +58,20 @@ fn a_late_reply_of_the_keeper_is_not_taken_for_the_answer_to_the_next_request() 
 #[test]
 fn what_does_not_need_the_keeper_goes_on_while_it_is_stopped() {
     let place = Place::new();
-    let mut desk = serve(&place);
-    let id = desk.sh("echo up; exec cat");
-    desk.wait(&id, "up");
+    let mut tools = serve(&place);
+    let id = tools.sh("echo up; exec cat");
+    tools.wait(&id, "up");
     let keeper = Running::of(keeper(&place));
     keeper.signal(Signal::STOP);
     let mut waiting = serve(&place);
     waiting.ask("spawn_process", json!({"argv": ["cat"]}));
     // The server has it by the time it answers the next one.
-    desk.ok("whoami", json!({}));
+    tools.ok("whoami", json!({}));
     for _ in 0..3 {
-        desk.line(&id, "typed");
-        desk.wait(&id, "typed");
-        desk.ids();
-        desk.ok("search_output", json!({"process_id": id, "pattern": "up"}));
+        tools.line(&id, "typed");
+        tools.wait(&id, "typed");
+        tools.ids();
+        tools.ok("search_output", json!({"process_id": id, "pattern": "up"}));
         // Asks who calls, which looks for the keeper among the caller's ancestors.
         place.run(&["token", "ls"]);
     }
@@ -82,15 +82,15 @@ fn what_does_not_need_the_keeper_goes_on_while_it_is_stopped() {
 #[test]
 fn a_close_that_the_keeper_did_not_confirm_is_not_reported_as_closed() {
     let place = Place::new();
-    let mut desk = serve(&place);
-    let id = desk.run(&["cat"]);
+    let mut tools = serve(&place);
+    let id = tools.run(&["cat"]);
     let keeper = Running::of(keeper(&place));
     keeper.signal(Signal::STOP);
-    let said = desk.refused("unavailable", "close_process", json!({"process_id": id}));
+    let said = tools.refused("unavailable", "close_process", json!({"process_id": id}));
     assert!(said.contains("was not closed"), "{said}");
-    assert_eq!(desk.ids(), [id.as_str()]);
+    assert_eq!(tools.ids(), [id.as_str()]);
     keeper.signal(Signal::CONT);
-    assert_eq!(desk.close(&id), [id]);
+    assert_eq!(tools.close(&id), [id]);
     assert!(programs(&place, "cat").is_empty());
 }
 
@@ -98,9 +98,9 @@ fn a_close_that_the_keeper_did_not_confirm_is_not_reported_as_closed() {
 fn a_server_does_not_replace_a_keeper_that_is_stopped() {
     let place = Place::new();
     let server = place.serve();
-    let mut desk = Desk::at(&server.socket());
-    let id = desk.sh("echo up; exec cat");
-    desk.wait(&id, "up");
+    let mut tools = ToolClient::at(&server.socket());
+    let id = tools.sh("echo up; exec cat");
+    tools.wait(&id, "up");
     let stopped = keeper(&place);
     let process = Running::of(stopped);
     process.signal(Signal::STOP);
@@ -108,8 +108,8 @@ fn a_server_does_not_replace_a_keeper_that_is_stopped() {
     let said = failing_kill(&place, &["kill"]);
     assert!(said.contains(&format!("kill -CONT {stopped}")), "{said}");
     process.signal(Signal::CONT);
-    let mut desk = serve(&place);
-    assert_eq!(desk.status(&id)["status"], "running", "nothing was taken for lost");
+    let mut tools = serve(&place);
+    assert_eq!(tools.status(&id)["status"], "running", "nothing was taken for lost");
     assert_eq!(keeper(&place), stopped);
 }
 
@@ -119,9 +119,9 @@ fn a_keeper_that_cannot_be_replaced_at_once_is_replaced_later() {
     let place = Place::of_another_user();
     let user = place.user().unwrap();
     let server = user.does(|| place.serve());
-    let mut desk = user.does(|| Desk::at(&server.socket()));
-    let id = desk.sh("echo up; exec cat");
-    desk.wait(&id, "up");
+    let mut tools = user.does(|| ToolClient::at(&server.socket()));
+    let id = tools.sh("echo up; exec cat");
+    tools.wait(&id, "up");
     let (binary, away) = (place.binary(), place.path("away"));
     std::fs::rename(&binary, &away).unwrap();
     let dead = Running::of(keeper(&place));
@@ -138,10 +138,10 @@ fn a_keeper_that_cannot_be_replaced_at_once_is_replaced_later() {
         (log.matches("this keeper keeps the panes").count() == 2).then_some(())
     });
     server.kill();
-    let mut desk = user.does(|| serve(&place));
-    assert_eq!(desk.status(&id)["status"], "running");
-    desk.line(&id, "typed");
-    desk.wait(&id, "^typed$");
+    let mut tools = user.does(|| serve(&place));
+    assert_eq!(tools.status(&id)["status"], "running");
+    tools.line(&id, "typed");
+    tools.wait(&id, "^typed$");
     user.does(|| place.run(&["kill"]));
     nothing_is_left(&place);
 }
@@ -149,26 +149,26 @@ fn a_keeper_that_cannot_be_replaced_at_once_is_replaced_later() {
 #[test]
 fn a_program_with_too_many_arguments_is_refused_and_the_keeper_stays() {
     let place = Place::new();
-    let mut desk = serve(&place);
-    let id = desk.run(&["cat"]);
+    let mut tools = serve(&place);
+    let id = tools.run(&["cat"]);
     let before = keeper(&place);
     let long = "x".repeat(9 << 20);
-    let said = desk.refused("invalid_argument", "spawn_process", json!({"argv": ["cat", long]}));
+    let said = tools.refused("invalid_argument", "spawn_process", json!({"argv": ["cat", long]}));
     assert!(said.contains("9437184 bytes"), "{said}");
     let many: serde_json::Map<_, _> =
         (0..100).map(|n| (format!("V{n}"), json!("y".repeat(100_000)))).collect();
     let arguments = json!({"argv": ["cat"], "env": many});
-    let said = desk.refused("invalid_argument", "spawn_process", arguments);
+    let said = tools.refused("invalid_argument", "spawn_process", arguments);
     assert!(said.contains("arguments and environment"), "{said}");
     // What takes more room in a message than it does for the kernel.
     let mut argv = vec!["\u{1}".repeat(100_000); 18];
     argv.insert(0, "cat".into());
     let arguments = json!({"argv": argv});
-    let said = desk.refused("invalid_argument", "spawn_process", arguments);
+    let said = tools.refused("invalid_argument", "spawn_process", arguments);
     assert!(said.contains("too long for the keeper"), "{said}");
     assert_eq!(keeper(&place), before);
-    let other = desk.run(&["cat"]);
-    assert_eq!(desk.ids(), [id, other]);
+    let other = tools.run(&["cat"]);
+    assert_eq!(tools.ids(), [id, other]);
     assert_eq!(programs(&place, "cat").len(), 2);
     place.run(&["kill"]);
     nothing_is_left(&place);

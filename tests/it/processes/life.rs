@@ -2,21 +2,21 @@
 
 use serde_json::{Value, json};
 
-use super::desk::{alive, desk, id_of, until};
+use crate::support::tool_client::{alive, id_of, tools, until};
 
 #[test]
 fn a_command_runs_with_what_was_asked() {
-    let (place, _server, mut desk) = desk();
+    let (place, _server, mut tools) = tools();
     std::fs::create_dir(place.path("project/sub")).unwrap();
-    let started = desk.ok(
+    let started = tools.ok(
         "spawn_process",
         json!({"argv": ["sh", "-c", "echo $GREETING in $(pwd); echo size $(stty size)"],
             "env": {"GREETING": "hello"}, "working_dir": "sub", "name": "greet"}),
     );
     assert_eq!(started, json!({"process_id": "p1", "name": "greet", "status": "running"}));
-    let status = desk.ended("p1");
+    let status = tools.ended("p1");
     let folder = place.path("project/sub").canonicalize().unwrap();
-    assert_eq!(desk.rows("p1").concat(), format!("hello in {}size 24 80", folder.display()));
+    assert_eq!(tools.rows("p1").concat(), format!("hello in {}size 24 80", folder.display()));
     assert_eq!(status["status"], "exited");
     assert_eq!(status["exit"], json!({"code": 0}));
     assert_eq!(status["kind"], "command");
@@ -25,7 +25,7 @@ fn a_command_runs_with_what_was_asked() {
 
 #[test]
 fn kinds_and_their_defaults() {
-    let (_place, _server, mut desk) = desk();
+    let (_place, _server, mut tools) = tools();
     let env = json!({"SHELL": "/bin/sh"});
     for (arguments, kind) in [
         (json!({"env": env}), "terminal"),
@@ -34,28 +34,28 @@ fn kinds_and_their_defaults() {
         (json!({"argv": ["cat"], "kind": "command"}), "command"),
         (json!({"argv": ["sh"], "kind": "terminal"}), "terminal"),
     ] {
-        let id = id_of(&desk.ok("spawn_process", arguments.clone()));
-        assert_eq!(desk.status(&id)["kind"], kind, "{arguments}");
+        let id = id_of(&tools.ok("spawn_process", arguments.clone()));
+        assert_eq!(tools.status(&id)["kind"], kind, "{arguments}");
     }
-    desk.line("p1", "echo $((6 * 7))");
-    desk.wait("p1", "^42$");
+    tools.line("p1", "echo $((6 * 7))");
+    tools.wait("p1", "^42$");
 }
 
 #[test]
 fn a_command_line_goes_through_a_shell() {
-    let (_place, _server, mut desk) = desk();
+    let (_place, _server, mut tools) = tools();
     let arguments = json!({"argv": ["echo one", "&& echo", "$((1 + 1))"], "shell": true});
-    let id = id_of(&desk.ok("spawn_process", arguments));
-    desk.ended(&id);
-    assert_eq!(desk.rows(&id), ["one", "2"]);
-    let status = desk.status(&id);
+    let id = id_of(&tools.ok("spawn_process", arguments));
+    tools.ended(&id);
+    assert_eq!(tools.rows(&id), ["one", "2"]);
+    let status = tools.status(&id);
     assert_eq!(status["argv"], json!(["sh", "-lc", "echo one && echo $((1 + 1))"]));
     assert_eq!(status["name"], "echo");
 }
 
 #[test]
 fn what_cannot_be_started_leaves_no_entry() {
-    let (place, _server, mut desk) = desk();
+    let (place, _server, mut tools) = tools();
     std::fs::write(place.path("project/text"), "text").unwrap();
     for (arguments, names) in [
         (json!({"argv": ["no-such-program"]}), "no-such-program"),
@@ -75,94 +75,94 @@ fn what_cannot_be_started_leaves_no_entry() {
         (json!({"argv": ["true"], "name": "two\nlines"}), "name"),
         (json!({"argv": ["true"], "name": ""}), "name"),
     ] {
-        let message = desk.refused("invalid_argument", "spawn_process", arguments.clone());
+        let message = tools.refused("invalid_argument", "spawn_process", arguments.clone());
         assert!(message.contains(names), "{arguments}: {message}");
-        assert_eq!(desk.ids(), Vec::<String>::new(), "{arguments}");
+        assert_eq!(tools.ids(), Vec::<String>::new(), "{arguments}");
     }
     assert!(std::fs::read_dir(place.state().file("output")).map_or(0, Iterator::count) == 0);
     // An id is never used again, even that of an entry that nobody saw.
-    assert_ne!(desk.run(&["true"]), "p1");
+    assert_ne!(tools.run(&["true"]), "p1");
 }
 
 #[test]
 fn a_name_that_is_taken_gets_a_number() {
-    let (_place, _server, mut desk) = desk();
-    let mut named = |arguments: Value| desk.ok("spawn_process", arguments)["name"].clone();
+    let (_place, _server, mut tools) = tools();
+    let mut named = |arguments: Value| tools.ok("spawn_process", arguments)["name"].clone();
     assert_eq!(named(json!({"argv": ["/bin/cat"]})), "cat");
     assert_eq!(named(json!({"argv": ["cat"]})), "cat-2");
     assert_eq!(named(json!({"argv": ["cat"], "name": "dev"})), "dev");
     assert_eq!(named(json!({"argv": ["cat"], "name": "dev"})), "dev-2");
     let renamed = |name: &str| json!({"process_id": "p1", "name": name});
-    assert_eq!(desk.ok("rename_process", renamed("dev")), json!({"name": "dev-3"}));
-    assert_eq!(desk.ok("rename_process", renamed(" log ")), json!({"name": "log"}));
-    assert_eq!(desk.status("p1")["name"], "log");
-    desk.refused("invalid_argument", "rename_process", renamed("\u{1b}[31m"));
-    desk.refused("invalid_argument", "rename_process", json!({"process_id": "p1"}));
+    assert_eq!(tools.ok("rename_process", renamed("dev")), json!({"name": "dev-3"}));
+    assert_eq!(tools.ok("rename_process", renamed(" log ")), json!({"name": "log"}));
+    assert_eq!(tools.status("p1")["name"], "log");
+    tools.refused("invalid_argument", "rename_process", renamed("\u{1b}[31m"));
+    tools.refused("invalid_argument", "rename_process", json!({"process_id": "p1"}));
 }
 
 #[test]
 fn stopped_and_started_again_in_the_same_entry() {
-    let (_place, _server, mut desk) = desk();
-    let id = desk.sh("trap 'echo bye; exit 3' TERM; echo life; read x");
-    desk.wait(&id, "life");
+    let (_place, _server, mut tools) = tools();
+    let id = tools.sh("trap 'echo bye; exit 3' TERM; echo life; read x");
+    tools.wait(&id, "life");
     let one = json!({"process_id": id});
-    desk.refused("already_running", "start_process", one.clone());
-    let stopped = desk.ok("stop_process", one.clone());
+    tools.refused("already_running", "start_process", one.clone());
+    let stopped = tools.ok("stop_process", one.clone());
     assert_eq!(stopped, json!({"status": "stopped", "exit": {"code": 3}}));
-    assert_eq!(desk.rows(&id), ["life", "bye"], "its output stays");
-    let before = desk.status(&id)["output_offset"].as_u64().unwrap();
+    assert_eq!(tools.rows(&id), ["life", "bye"], "its output stays");
+    let before = tools.status(&id)["output_offset"].as_u64().unwrap();
     for tool in ["stop_process", "send_input"] {
         let arguments = json!({"process_id": id, "kind": "text", "text": "x"});
-        desk.refused("not_running", tool, arguments);
+        tools.refused("not_running", tool, arguments);
     }
-    let started = desk.ok("start_process", one.clone());
+    let started = tools.ok("start_process", one.clone());
     assert_eq!((&started["process_id"], &started["status"]), (&json!(id), &json!("running")));
-    desk.wait(&id, "life");
-    assert_eq!(desk.rows(&id), ["life"], "a fresh terminal");
-    assert_eq!(desk.status(&id)["output_offset"], before + 6, "offsets go on");
-    let signalled = desk.ok("stop_process", json!({"process_id": id, "signal": 9}));
+    tools.wait(&id, "life");
+    assert_eq!(tools.rows(&id), ["life"], "a fresh terminal");
+    assert_eq!(tools.status(&id)["output_offset"], before + 6, "offsets go on");
+    let signalled = tools.ok("stop_process", json!({"process_id": id, "signal": 9}));
     assert_eq!(signalled, json!({"status": "stopped", "exit": {"signal": 9}}));
     for signal in [json!(0), json!(99), json!("TERMINATE"), json!(true)] {
         let arguments = json!({"process_id": id, "signal": signal});
-        desk.refused("invalid_argument", "stop_process", arguments);
+        tools.refused("invalid_argument", "stop_process", arguments);
     }
 }
 
 #[test]
 fn restarted_whether_it_runs_or_not() {
-    let (_place, _server, mut desk) = desk();
-    let id = desk.sh("echo up $$; exec sleep 1000");
-    desk.wait(&id, "up");
-    let first = desk.status(&id)["pid"].as_u64().unwrap();
-    let restarted = desk.ok("restart_process", json!({"process_id": id}));
+    let (_place, _server, mut tools) = tools();
+    let id = tools.sh("echo up $$; exec sleep 1000");
+    tools.wait(&id, "up");
+    let first = tools.status(&id)["pid"].as_u64().unwrap();
+    let restarted = tools.ok("restart_process", json!({"process_id": id}));
     assert_eq!(restarted, json!({"process_id": id, "status": "running", "exit": {"signal": 15}}));
-    desk.wait(&id, "up");
-    let second = desk.status(&id)["pid"].as_u64().unwrap();
+    tools.wait(&id, "up");
+    let second = tools.status(&id)["pid"].as_u64().unwrap();
     assert!(first != second && !alive(first.try_into().unwrap()));
-    let restarted = desk.ok("restart_process", json!({"process_id": id, "signal": 2}));
+    let restarted = tools.ok("restart_process", json!({"process_id": id, "signal": 2}));
     assert_eq!(restarted["exit"], json!({"signal": 2}));
-    desk.ok("stop_process", json!({"process_id": id}));
-    assert_eq!(desk.ok("restart_process", json!({"process_id": id}))["status"], "running");
+    tools.ok("stop_process", json!({"process_id": id}));
+    assert_eq!(tools.ok("restart_process", json!({"process_id": id}))["status"], "running");
 }
 
 /// Two callers start one process: it gets one life, and one of them is told.
 #[test]
 fn two_starts_at_once_are_one() {
-    let (_place, server, mut desk) = desk();
-    let id = desk.run(&["true"]);
-    desk.ended(&id);
-    let mut other = super::desk::Desk::of(&server);
+    let (_place, server, mut tools) = tools();
+    let id = tools.run(&["true"]);
+    tools.ended(&id);
+    let mut other = crate::support::tool_client::ToolClient::of(&server);
     for _ in 0..10 {
         let one = json!({"process_id": id});
-        let runs = desk.status(&id)["runs"].as_u64().unwrap();
-        desk.ask("start_process", one.clone());
-        desk.ask("start_process", one.clone());
+        let runs = tools.status(&id)["runs"].as_u64().unwrap();
+        tools.ask("start_process", one.clone());
+        tools.ask("start_process", one.clone());
         other.ask("start_process", one);
-        let answers = [desk.hear(), desk.hear(), other.hear()];
+        let answers = [tools.hear(), tools.hear(), other.hear()];
         let started = answers.iter().filter(|answer| answer.is_ok()).count();
-        desk.ended(&id);
+        tools.ended(&id);
         // One may have ended before the next began.
-        assert_eq!(desk.status(&id)["runs"], runs + started as u64, "{answers:?}");
+        assert_eq!(tools.status(&id)["runs"], runs + started as u64, "{answers:?}");
         for refusal in answers.into_iter().filter_map(Result::err) {
             assert_eq!(refusal.kind, "already_running");
         }
@@ -171,34 +171,34 @@ fn two_starts_at_once_are_one() {
 
 #[test]
 fn closing_removes_everything_that_ever_belonged_to_it() {
-    let (place, _server, mut desk) = desk();
+    let (place, _server, mut tools) = tools();
     let script = "setsid sh -c 'echo daemon $$ .; exec sleep 1000' & sleep 0.05; exit 0";
-    let id = desk.sh(script);
-    let line = desk.wait(&id, r"daemon \d+ \.");
+    let id = tools.sh(script);
+    let line = tools.wait(&id, r"daemon \d+ \.");
     let daemon: u32 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
-    desk.ended(&id);
+    tools.ended(&id);
     assert!(alive(daemon), "it outlives the program that started it");
-    assert_eq!(desk.close(&id), std::slice::from_ref(&id));
+    assert_eq!(tools.close(&id), std::slice::from_ref(&id));
     assert!(!alive(daemon), "closed is closed");
     assert!(!place.state().file("output").join(&id).exists());
     for tool in ["get_process_status", "close_process", "start_process", "get_process_output"] {
-        let message = desk.refused("not_found", tool, json!({"process_id": id}));
+        let message = tools.refused("not_found", tool, json!({"process_id": id}));
         assert!(message.contains(&id), "{message}");
     }
-    assert_ne!(desk.run(&["cat"]), id, "its id is never used again");
+    assert_ne!(tools.run(&["cat"]), id, "its id is never used again");
 }
 
 #[test]
 fn a_stubborn_tree_is_gone_when_stop_and_close_answer() {
-    let (_place, _server, mut desk) = desk();
+    let (_place, _server, mut tools) = tools();
     let script = "trap '' HUP INT TERM
         setsid sh -c 'trap \"\" HUP INT TERM; echo pid $$ .; while :; do sleep 1000; done' &
         (setsid sh -c '(trap \"\" HUP INT TERM; echo pid $(exec sh -c \"echo \\$PPID\") .; while :; do sleep 1000; done) &' &)
         echo pid $$ .; while :; do sleep 1000; done";
     for tool in ["stop_process", "close_process"] {
-        let id = desk.sh(script);
+        let id = tools.sh(script);
         let pids = until("three pids", || {
-            let text = desk.raw(&id);
+            let text = tools.raw(&id);
             let words = text.lines().filter(|line| line.ends_with('.'));
             let pids: Vec<u32> =
                 words.filter_map(|line| line.split_whitespace().nth(1)?.parse().ok()).collect();
@@ -206,7 +206,7 @@ fn a_stubborn_tree_is_gone_when_stop_and_close_answer() {
         });
         assert!(pids.iter().all(|pid| alive(*pid)));
         let begun = std::time::Instant::now();
-        desk.ok(tool, json!({"process_id": id}));
+        tools.ok(tool, json!({"process_id": id}));
         until("nothing is left", || (!pids.iter().any(|pid| alive(*pid))).then_some(()));
         // Five seconds of grace for stop_process, and a wide margin.
         assert!(begun.elapsed().as_secs() < 10, "{tool}: {:?}", begun.elapsed());
@@ -215,14 +215,14 @@ fn a_stubborn_tree_is_gone_when_stop_and_close_answer() {
 
 #[test]
 fn selecting_changes_nothing_about_the_process() {
-    let (_place, _server, mut desk) = desk();
-    let id = desk.run(&["cat"]);
+    let (_place, _server, mut tools) = tools();
+    let id = tools.run(&["cat"]);
     assert_eq!(
-        desk.ok("select_process", json!({"process_id": id})),
+        tools.ok("select_process", json!({"process_id": id})),
         json!({"outcome": "nobody_watching"})
     );
-    desk.refused("not_found", "select_process", json!({"process_id": "p9"}));
-    assert_eq!(desk.status(&id)["status"], "running");
+    tools.refused("not_found", "select_process", json!({"process_id": "p9"}));
+    assert_eq!(tools.status(&id)["status"], "running");
 }
 
 #[test]
@@ -230,11 +230,11 @@ fn there_is_a_ceiling_on_processes() {
     let place = crate::support::Place::new();
     let limits = patterm_host::limits::Limits { processes: 2, ..Default::default() };
     let server = place.serve_with(limits);
-    let mut desk = super::desk::Desk::of(&server);
-    desk.run(&["cat"]);
-    let second = desk.run(&["cat"]);
-    let message = desk.refused("limit", "spawn_process", json!({"argv": ["cat"]}));
+    let mut tools = crate::support::tool_client::ToolClient::of(&server);
+    tools.run(&["cat"]);
+    let second = tools.run(&["cat"]);
+    let message = tools.refused("limit", "spawn_process", json!({"argv": ["cat"]}));
     assert!(message.contains("2 processes"), "{message}");
-    desk.close(&second);
-    desk.run(&["cat"]);
+    tools.close(&second);
+    tools.run(&["cat"]);
 }

@@ -3,27 +3,27 @@
 use patterm_host::limits::Limits;
 use serde_json::{Value, json};
 
-use super::desk::{Desk, desk, strings};
 use crate::support::Place;
+use crate::support::tool_client::{ToolClient, strings, tools};
 
 #[test]
 fn lists_and_status_have_every_field() {
-    let (place, server, mut desk) = desk();
+    let (place, server, mut tools) = tools();
     let (lead, token) = server.agent("lead", None);
-    let id = Desk::of_agent(&server, &token).sh("printf '\\033]2;my title\\007ab'; exec cat");
-    desk.wait(&id, "ab");
-    desk.ok("spawn_process", json!({"env": {"SHELL": "/bin/sh"}}));
+    let id = ToolClient::of_agent(&server, &token).sh("printf '\\033]2;my title\\007ab'; exec cat");
+    tools.wait(&id, "ab");
+    tools.ok("spawn_process", json!({"env": {"SHELL": "/bin/sh"}}));
     let kinds = |listed: &Value| {
         let listed = listed["processes"].as_array().unwrap();
         listed.iter().map(|process| process["kind"].clone()).collect::<Vec<_>>()
     };
-    assert_eq!(kinds(&desk.ok("list_processes", json!({}))), ["agent", "command", "terminal"]);
+    assert_eq!(kinds(&tools.ok("list_processes", json!({}))), ["agent", "command", "terminal"]);
     for kind in ["agent", "command", "terminal"] {
-        assert_eq!(kinds(&desk.ok("list_processes", json!({"kind": kind}))), [kind]);
+        assert_eq!(kinds(&tools.ok("list_processes", json!({"kind": kind}))), [kind]);
     }
-    desk.refused("invalid_argument", "list_processes", json!({"kind": "shell"}));
+    tools.refused("invalid_argument", "list_processes", json!({"kind": "shell"}));
 
-    let listed = desk.ok("list_processes", json!({"kind": "command"}))["processes"][0].take();
+    let listed = tools.ok("list_processes", json!({"kind": "command"}))["processes"][0].take();
     let expected = json!({
         "process_id": id, "name": "sh", "kind": "command", "parent_id": lead.id,
         "status": "running", "ports": [], "activity": listed["activity"],
@@ -33,7 +33,7 @@ fn lists_and_status_have_every_field() {
     assert!(["unknown", "working", "idle"].contains(&state), "{listed}");
     assert!(listed["activity"]["reason"].is_string());
 
-    let status = desk.status(&id);
+    let status = tools.status(&id);
     for (name, value) in expected.as_object().unwrap() {
         assert_eq!(&status[name], value, "{name}");
     }
@@ -41,7 +41,7 @@ fn lists_and_status_have_every_field() {
     assert_eq!(status["cursor"], json!({"row": 0, "column": 2, "visible": true}));
     assert_eq!(status["title"], "my title");
     assert_eq!(status["alternate_screen"], false);
-    assert_eq!(status["screen_version"], desk.grid(&id)["screen_version"]);
+    assert_eq!(status["screen_version"], tools.grid(&id)["screen_version"]);
     assert_eq!(status["output_offset"], "\x1b]2;my title\x07ab".len());
     assert_eq!(status["working_dir"], json!(place.project().root()));
     assert_eq!(status["argv"][0], "sh");
@@ -50,7 +50,7 @@ fn lists_and_status_have_every_field() {
     assert!(status["usage"]["memory_bytes"].as_u64().unwrap() > 100_000);
     assert!(status["usage"]["cpu_seconds"].is_number());
 
-    let project = desk.ok("get_project_status", json!({}));
+    let project = tools.ok("get_project_status", json!({}));
     assert_eq!(project["project"], json!(place.project().root()));
     assert_eq!(project["caller"], json!({"role": "external"}));
     assert_eq!(project["processes"].as_array().unwrap().len(), 3);
@@ -59,10 +59,10 @@ fn lists_and_status_have_every_field() {
 
 #[test]
 fn the_screen_and_whether_it_changed() {
-    let (_place, _server, mut desk) = desk();
-    let id = desk.sh("stty -echo; printf 'one  \\n\\033[1mtwo\\033[m\\n\\nfour'; read x; printf '\\rFOUR'; exec cat");
-    desk.wait(&id, "four");
-    let grid = desk.grid(&id);
+    let (_place, _server, mut tools) = tools();
+    let id = tools.sh("stty -echo; printf 'one  \\n\\033[1mtwo\\033[m\\n\\nfour'; read x; printf '\\rFOUR'; exec cat");
+    tools.wait(&id, "four");
+    let grid = tools.grid(&id);
     let rows = strings(&grid["rows"]);
     assert_eq!(rows, ["one", "two", "", "four"]);
     assert_eq!(grid["blank_rows"], 20, "those at the end are counted, not sent");
@@ -70,11 +70,11 @@ fn the_screen_and_whether_it_changed() {
     assert_eq!(grid["size"], json!({"rows": 24, "columns": 80}));
     let seen = &grid["screen_version"];
     let again = json!({"process_id": id, "mode": "grid", "since_offset": seen});
-    let unchanged = desk.ok("get_process_output", again.clone());
+    let unchanged = tools.ok("get_process_output", again.clone());
     assert_eq!(unchanged, json!({"unchanged": true, "screen_version": seen}));
-    desk.line(&id, "");
-    desk.wait(&id, "FOUR");
-    let changed = desk.ok("get_process_output", again);
+    tools.line(&id, "");
+    tools.wait(&id, "FOUR");
+    let changed = tools.ok("get_process_output", again);
     assert_eq!(changed["rows"][3], "FOUR");
     assert!(changed["screen_version"].as_u64() > seen.as_u64());
     assert_eq!(changed.get("unchanged"), None);
@@ -82,10 +82,10 @@ fn the_screen_and_whether_it_changed() {
 
 #[test]
 fn the_stream_goes_on_where_it_was_left() {
-    let (_place, _server, mut desk) = desk();
-    let id = desk
+    let (_place, _server, mut tools) = tools();
+    let id = tools
         .sh("stty -echo; printf '\\033[31mred\\033[m\\r\\n'; read x; printf 'more\\n'; exec cat");
-    desk.wait(&id, "red");
+    tools.wait(&id, "red");
     let stream = |since: Option<u64>| {
         let mut arguments = json!({"process_id": id, "mode": "stream"});
         if let Some(since) = since {
@@ -93,30 +93,30 @@ fn the_stream_goes_on_where_it_was_left() {
         }
         arguments
     };
-    let first = desk.ok("get_process_output", stream(None));
+    let first = tools.ok("get_process_output", stream(None));
     assert_eq!((&first["text"], &first["offset"]), (&json!("red\n"), &json!(0)));
     let next = first["next_offset"].as_u64().unwrap();
-    let nothing = desk.ok("get_process_output", stream(Some(next)));
+    let nothing = tools.ok("get_process_output", stream(Some(next)));
     assert_eq!(nothing, json!({"text": "", "offset": next, "next_offset": next}));
-    desk.line(&id, "");
-    desk.wait(&id, "more");
-    let more = desk.ok("get_process_output", stream(Some(next)));
+    tools.line(&id, "");
+    tools.wait(&id, "more");
+    let more = tools.ok("get_process_output", stream(Some(next)));
     assert_eq!((&more["text"], &more["offset"]), (&json!("more\n"), &json!(next)));
     let mut little = stream(Some(0));
     little["max_bytes"] = json!(7);
-    let little = desk.ok("get_process_output", little);
+    let little = tools.ok("get_process_output", little);
     assert_eq!((&little["text"], &little["next_offset"]), (&json!("re"), &json!(7)));
 }
 
 #[test]
 fn the_scrollback_has_what_scrolled_away_and_wrapped_lines_whole() {
-    let (_place, _server, mut desk) = desk();
+    let (_place, _server, mut tools) = tools();
     let wide = "x".repeat(100);
-    let id = desk.sh(&format!("seq 1 100; echo {wide}; printf end"));
-    desk.ended(&id);
+    let id = tools.sh(&format!("seq 1 100; echo {wide}; printf end"));
+    tools.ended(&id);
     let mut last = |lines: u64| {
         let arguments = json!({"process_id": id, "mode": "scrollback", "lines": lines});
-        strings(&desk.ok("get_process_output", arguments)["rows"])
+        strings(&tools.ok("get_process_output", arguments)["rows"])
     };
     assert_eq!(last(3), ["100", &wide, "end"]);
     let all = last(1000);
@@ -126,12 +126,12 @@ fn the_scrollback_has_what_scrolled_away_and_wrapped_lines_whole() {
 
 #[test]
 fn bytes_as_they_came() {
-    let (_place, _server, mut desk) = desk();
-    let id = desk.sh("stty raw; printf 'a\\033[1mb\\303\\251'; printf '\\377\\376'");
-    desk.ended(&id);
+    let (_place, _server, mut tools) = tools();
+    let id = tools.sh("stty raw; printf 'a\\033[1mb\\303\\251'; printf '\\377\\376'");
+    tools.ended(&id);
     let mut raw = |since: u64, most: u64| {
         let arguments = json!({"process_id": id, "since_offset": since, "max_bytes": most});
-        desk.ok("get_process_raw_output", arguments)
+        tools.ok("get_process_raw_output", arguments)
     };
     let expected = json!({"text": "a\x1b[1mbé", "offset": 0, "next_offset": 8, "more": true});
     assert_eq!(raw(0, 8), expected);
@@ -146,14 +146,14 @@ fn bytes_as_they_came() {
 fn what_the_log_had_no_room_for_is_told() {
     let place = Place::new();
     let server = place.serve_with(Limits { log_bytes: 400_000, ..Limits::default() });
-    let mut desk = Desk::of(&server);
-    let id = desk.run(&["seq", "1", "300000"]);
-    let status = desk.ended(&id);
+    let mut tools = ToolClient::of(&server);
+    let id = tools.run(&["seq", "1", "300000"]);
+    let status = tools.ended(&id);
     let printed: usize = (1..=300_000).map(|n: u32| n.to_string().len() + 2).sum();
     assert_eq!(status["output_offset"], printed);
     for (tool, mode) in [("get_process_output", "stream"), ("get_process_raw_output", "")] {
         let arguments = json!({"process_id": id, "mode": mode, "since_offset": 10});
-        let answer = desk.ok(tool, arguments);
+        let answer = tools.ok(tool, arguments);
         let (offset, dropped) = (answer["offset"].as_u64(), answer["dropped"].as_u64());
         assert_eq!(dropped.unwrap() + 10, offset.unwrap());
         assert!(dropped.unwrap() > 500_000, "{dropped:?}");
@@ -167,14 +167,14 @@ fn what_the_log_had_no_room_for_is_told() {
 
 #[test]
 fn searching_rendered_lines_and_raw_bytes() {
-    let (_place, _server, mut desk) = desk();
+    let (_place, _server, mut tools) = tools();
     let wide = format!("{}needle", "x".repeat(78));
-    let id = desk.sh(&format!("seq 1 100; printf '\\033[31mred\\033[m line\\n'; echo {wide}"));
-    desk.ended(&id);
+    let id = tools.sh(&format!("seq 1 100; printf '\\033[31mred\\033[m line\\n'; echo {wide}"));
+    tools.ended(&id);
     let mut search = |arguments: Value| {
         let mut arguments = arguments;
         arguments["process_id"] = json!(id);
-        desk.ok("search_output", arguments)
+        tools.ok("search_output", arguments)
     };
     let found = search(json!({"pattern": "^9[0-2]$"}));
     assert_eq!((&found["total"], &found["truncated"]), (&json!(3), &json!(false)));
@@ -207,20 +207,20 @@ fn searching_rendered_lines_and_raw_bytes() {
 
 #[test]
 fn a_bad_pattern_says_where_and_none_hangs_the_server() {
-    let (_place, _server, mut desk) = desk();
-    let id = desk.sh("head -c 200000 /dev/zero | tr '\\0' a");
-    desk.ended(&id);
+    let (_place, _server, mut tools) = tools();
+    let id = tools.sh("head -c 200000 /dev/zero | tr '\\0' a");
+    tools.ended(&id);
     for tool in ["search_output", "wait_for_pattern"] {
         for (pattern, place) in
             [("a(b", "^"), ("(a{1000}){1000}", "size limit"), ("(?=a)", "look-around")]
         {
             let arguments = json!({"process_id": id, "pattern": pattern});
-            let message = desk.refused("invalid_argument", tool, arguments);
+            let message = tools.refused("invalid_argument", tool, arguments);
             assert!(message.contains("pattern") && message.contains(place), "{message}");
         }
     }
     for kind in ["rendered", "raw"] {
         let arguments = json!({"process_id": id, "pattern": "(a+)+$x|(a|a)*b", "kind": kind});
-        assert_eq!(desk.ok("search_output", arguments)["total"], 0);
+        assert_eq!(tools.ok("search_output", arguments)["total"], 0);
     }
 }

@@ -4,7 +4,6 @@
 mod at_rest;
 mod cli;
 mod declared;
-pub(crate) mod desk;
 mod ending;
 mod faults;
 mod full_disk;

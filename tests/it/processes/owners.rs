@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use super::desk::{Desk, desk, id_of};
+use crate::support::tool_client::{ToolClient, id_of, tools};
 
 #[test]
 fn what_an_agent_spawns_stands_below_it() {
-    let (_place, server, mut person) = desk();
+    let (_place, server, mut person) = tools();
     let (lead, token) = server.agent("lead", None);
-    let mut agent = Desk::of_agent(&server, &token);
+    let mut agent = ToolClient::of_agent(&server, &token);
     let child = agent.run(&["cat"]);
     assert_eq!(agent.status(&child)["parent_id"], json!(lead.id));
     assert_eq!(person.run(&["cat"]), "p3");
@@ -21,11 +21,11 @@ fn what_an_agent_spawns_stands_below_it() {
 
 #[test]
 fn an_agent_acts_on_itself_and_what_is_below_it_only() {
-    let (_place, server, mut person) = desk();
+    let (_place, server, mut person) = tools();
     let (lead, lead_token) = server.agent("lead", None);
     let (_sub, sub_token) = server.agent("sub", Some(&lead.id));
-    let mut lead = Desk::of_agent(&server, &lead_token);
-    let mut sub = Desk::of_agent(&server, &sub_token);
+    let mut lead = ToolClient::of_agent(&server, &lead_token);
+    let mut sub = ToolClient::of_agent(&server, &sub_token);
     let foreign = person.run(&["cat"]);
     let above = lead.run(&["cat"]);
     let below = sub.run(&["cat"]);
@@ -63,25 +63,26 @@ fn an_agent_acts_on_itself_and_what_is_below_it_only() {
 
 #[test]
 fn closing_an_agent_closes_those_below_it_youngest_first() {
-    let (_place, server, mut desk) = desk();
+    let (_place, server, mut tools) = tools();
     let (lead, token) = server.agent("lead", None);
     let (sub, sub_token) = server.agent("sub", Some(&lead.id));
-    let mut agent = Desk::of_agent(&server, &token);
+    let mut agent = ToolClient::of_agent(&server, &token);
     let first = agent.run(&["cat"]);
-    let deep =
-        id_of(&Desk::of_agent(&server, &sub_token).ok("spawn_process", json!({"argv": ["cat"]})));
-    let bystander = desk.run(&["cat"]);
-    let closed = desk.close(lead.id.as_str());
+    let deep = id_of(
+        &ToolClient::of_agent(&server, &sub_token).ok("spawn_process", json!({"argv": ["cat"]})),
+    );
+    let bystander = tools.run(&["cat"]);
+    let closed = tools.close(lead.id.as_str());
     assert_eq!(closed, [&*deep, &*first, sub.id.as_str(), lead.id.as_str()]);
-    assert_eq!(desk.ids(), [bystander]);
-    let mut late = Desk::of(&server);
+    assert_eq!(tools.ids(), [bystander]);
+    let mut late = ToolClient::of(&server);
     late.peer.greet(&sub_token.reveal(), None);
     assert_eq!(late.peer.receive()["error"]["data"]["reason"], "unknown_token");
 }
 
 #[test]
 fn an_agent_is_not_started_again_by_this_version() {
-    let (_place, server, mut desk) = desk();
+    let (_place, server, mut tools) = tools();
     let (lead, _) = server.agent("lead", None);
     server
         .host()
@@ -90,6 +91,6 @@ fn an_agent_is_not_started_again_by_this_version() {
             process.status = patterm_host::process::Status::Exited;
         })
         .unwrap();
-    desk.refused("unavailable", "start_process", json!({"process_id": lead.id}));
-    desk.refused("unavailable", "get_process_output", json!({"process_id": lead.id}));
+    tools.refused("unavailable", "start_process", json!({"process_id": lead.id}));
+    tools.refused("unavailable", "get_process_output", json!({"process_id": lead.id}));
 }

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::desk::{Desk, desk, until};
+use crate::support::tool_client::{ToolClient, tools, until};
 
-fn ports(desk: &mut Desk, id: &str) -> Vec<Value> {
-    desk.ok("get_process_ports", json!({"process_id": id}))["ports"].as_array().unwrap().clone()
+fn ports(tools: &mut ToolClient, id: &str) -> Vec<Value> {
+    tools.ok("get_process_ports", json!({"process_id": id}))["ports"].as_array().unwrap().clone()
 }
 
 const LISTENER: &str = "
@@ -26,10 +26,10 @@ sys.stdin.readline()
 
 #[test]
 fn printed_and_listening_printed_and_not_listening_and_never_printed() {
-    let (_place, _server, mut desk) = desk();
-    let id = desk.run(&["python3", "-u", "-c", LISTENER]);
-    desk.wait(&id, "^ready");
-    let text = desk.raw(&id);
+    let (_place, _server, mut tools) = tools();
+    let id = tools.run(&["python3", "-u", "-c", LISTENER]);
+    tools.wait(&id, "^ready");
+    let text = tools.raw(&id);
     let number = |before: &str| -> u64 {
         let after = text.split(before).nth(1).unwrap();
         let digits: String = after.chars().take_while(char::is_ascii_digit).collect();
@@ -46,30 +46,30 @@ fn printed_and_listening_printed_and_not_listening_and_never_printed() {
             json!({"port": hidden, "listening": true}),
         ]
     };
-    assert_eq!(ports(&mut desk, &id), expected(true));
-    let status = desk.status(&id);
+    assert_eq!(ports(&mut tools, &id), expected(true));
+    let status = tools.status(&id);
     let listed: Vec<_> =
         status["ports"].as_array().unwrap().iter().map(|port| port["port"].clone()).collect();
     assert_eq!(listed, [json!(printed), json!(gone)]);
-    desk.line(&id, "");
-    desk.wait(&id, "closed");
-    assert_eq!(ports(&mut desk, &id), expected(false));
-    desk.line(&id, "");
-    desk.ended(&id);
-    let left = ports(&mut desk, &id);
+    tools.line(&id, "");
+    tools.wait(&id, "closed");
+    assert_eq!(ports(&mut tools, &id), expected(false));
+    tools.line(&id, "");
+    tools.ended(&id);
+    let left = ports(&mut tools, &id);
     assert_eq!(left, expected(false)[..2], "what it printed stays");
 }
 
 #[test]
 fn a_listener_that_a_child_of_the_process_has_counts() {
-    let (_place, _server, mut desk) = desk();
+    let (_place, _server, mut tools) = tools();
     let script = "require('http').createServer().listen(0, '127.0.0.1', function () {
         console.log('on 127.0.0.1:' + this.address().port) })";
     let argv = json!(["sh", "-c", "setsid node -e \"$0\" & wait", script]);
-    let id = super::desk::id_of(&desk.ok("spawn_process", json!({"argv": argv})));
-    let line = desk.wait(&id, r"on 127\.0\.0\.1:\d+");
+    let id = crate::support::tool_client::id_of(&tools.ok("spawn_process", json!({"argv": argv})));
+    let line = tools.wait(&id, r"on 127\.0\.0\.1:\d+");
     let port: u64 = line.rsplit(':').next().unwrap().parse().unwrap();
-    let found = ports(&mut desk, &id);
+    let found = ports(&mut tools, &id);
     assert_eq!(
         found,
         [json!({"url": format!("127.0.0.1:{port}"), "port": port,
@@ -80,30 +80,30 @@ fn a_listener_that_a_child_of_the_process_has_counts() {
 /// A program prints an address in two writes, and somebody looks in between.
 #[test]
 fn half_an_address_is_not_remembered() {
-    let (_place, _server, mut desk) = desk();
-    let id = desk
+    let (_place, _server, mut tools) = tools();
+    let id = tools
         .sh("stty -echo; printf 'at http://localhost:51'; read x; printf '73/\\r\\n'; exec cat");
-    desk.wait(&id, "localhost:51");
-    ports(&mut desk, &id);
-    desk.line(&id, "");
-    desk.wait(&id, "5173/");
-    let urls: Vec<_> = ports(&mut desk, &id).into_iter().map(|port| port["url"].clone()).collect();
+    tools.wait(&id, "localhost:51");
+    ports(&mut tools, &id);
+    tools.line(&id, "");
+    tools.wait(&id, "5173/");
+    let urls: Vec<_> = ports(&mut tools, &id).into_iter().map(|port| port["url"].clone()).collect();
     assert_eq!(urls, ["http://localhost:5173/"]);
 }
 
 /// More output than is looked at in one go stands before the address.
 #[test]
 fn an_address_behind_much_output_is_found() {
-    let (_place, _server, mut desk) = desk();
+    let (_place, _server, mut tools) = tools();
     let late = "yes 12:30 | head -c 20000000; echo up at http://localhost:5173/; exec cat";
-    let id = desk.sh(late);
-    desk.wait(&id, "up at");
+    let id = tools.sh(late);
+    tools.wait(&id, "up at");
     let found = until("an address in the status", || {
-        let ports = desk.status(&id)["ports"].clone();
+        let ports = tools.status(&id)["ports"].clone();
         (ports != json!([])).then_some(ports)
     });
     assert_eq!(found[0]["port"], 5173);
-    let other = desk.sh(late);
-    desk.wait(&other, "up at");
-    assert_eq!(ports(&mut desk, &other)[0]["url"], "http://localhost:5173/");
+    let other = tools.sh(late);
+    tools.wait(&other, "up at");
+    assert_eq!(ports(&mut tools, &other)[0]["url"], "http://localhost:5173/");
 }

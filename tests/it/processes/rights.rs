@@ -6,7 +6,7 @@ use patterm_wire::view;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::desk::{Desk, alive, id_of, strings, until};
+use crate::support::tool_client::{ToolClient, alive, id_of, strings, until};
 use crate::support::{Place, Spawned};
 
 /// A real server, an agent of it, and a person's pane.
@@ -18,8 +18,8 @@ struct Team {
     /// Of another agent, which is not below the first.
     mate: String,
     mate_token: String,
-    agent: Desk,
-    person: Desk,
+    agent: ToolClient,
+    person: ToolClient,
     /// A person's pane, which repeats what is typed into it.
     persons: String,
 }
@@ -32,9 +32,9 @@ impl Team {
         let (mate, mate_token) = issuing.agent("mate", None);
         issuing.stop();
         let server = place.serve();
-        let mut agent = Desk::at(&server.socket());
+        let mut agent = ToolClient::at(&server.socket());
         agent.peer.greet(&token.reveal(), None);
-        let mut person = Desk::at(&server.socket());
+        let mut person = ToolClient::at(&server.socket());
         let persons = person.run(&["cat"]);
         let (lead, mate) = (lead.id.to_string(), mate.id.to_string());
         let (lead_token, mate_token) = (token.reveal(), mate_token.reveal());
@@ -112,6 +112,7 @@ fn every_verb_that_is_a_persons_is_refused_in_a_pane_that_an_agents_shell_starte
         "upgrade",
         "serve --http 127.0.0.1:0",
         "servers restart files",
+        "restore",
         "restart --bring-back",
     ];
     for (n, verb) in verbs.iter().enumerate() {
@@ -326,7 +327,7 @@ fn an_agents_token_is_refused_in_the_pane_of_another_agent() {
     assert!(said.contains("other_process") && said.contains(&format!("is {mate}'s")), "{said}");
     assert!(!said.contains(&format!("\"process_id\":\"{mate}\"")), "{said}");
     // Outside of all panes, and in a person's, a token is all that counts.
-    let mut outside = Desk::at(&team.server.socket());
+    let mut outside = ToolClient::at(&team.server.socket());
     outside.peer.greet(&team.mate_token, None);
     assert_eq!(outside.ok("whoami", json!({}))["caller"]["process_id"], json!(mate));
     let line =

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::desk::{Desk, alive, until};
 use super::faults::keeper;
+use crate::support::tool_client::{ToolClient, alive, until};
 use crate::support::{Place, Running};
 
 /// The time that a program has to end by itself, and what may be added to it (design/bars.md).
@@ -45,10 +45,10 @@ fn below(top: u32) -> BTreeSet<u32> {
 }
 
 /// Starts one; its processes and the init above them.
-fn start(desk: &mut Desk) -> (String, u32, BTreeSet<u32>) {
-    let id = desk.sh(STUBBORN);
-    desk.wait(&id, "up");
-    let pid = desk.status(&id)["pid"].as_u64().unwrap();
+fn start(tools: &mut ToolClient) -> (String, u32, BTreeSet<u32>) {
+    let id = tools.sh(STUBBORN);
+    tools.wait(&id, "up");
+    let pid = tools.status(&id)["pid"].as_u64().unwrap();
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let init = stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().parse().unwrap();
     // Those that only fork for others are gone by then.
@@ -67,13 +67,13 @@ fn start(desk: &mut Desk) -> (String, u32, BTreeSet<u32>) {
 fn all_are_gone_within_the_grace_time_and_half_a_second() {
     let place = Place::new();
     let server = place.serve();
-    let mut desk = Desk::at(&server.socket());
+    let mut tools = ToolClient::at(&server.socket());
     // A busy machine can make any one of them late; patterm makes all of them so.
     let mut took = Vec::new();
     for tool in ["stop_process", "close_process", "stop_process"] {
-        let (id, init, all) = start(&mut desk);
+        let (id, init, all) = start(&mut tools);
         let begun = Instant::now();
-        desk.ok(tool, json!({"process_id": id}));
+        tools.ok(tool, json!({"process_id": id}));
         took.push(begun.elapsed());
         let left: Vec<_> = all.iter().filter(|pid| alive(**pid)).collect();
         assert!(left.is_empty(), "{tool} has answered, and {left:?} live");
@@ -90,8 +90,8 @@ fn all_are_gone_within_the_grace_time_and_half_a_second() {
 fn nobody_else_is_signalled() {
     let place = Place::new();
     let server = place.serve();
-    let mut desk = Desk::at(&server.socket());
-    let neighbour = desk.run(&["cat"]);
+    let mut tools = ToolClient::at(&server.socket());
+    let neighbour = tools.run(&["cat"]);
     let record = place.path("signals");
     let mut strace = place.command(Path::new("strace"));
     strace.args(["-f", "-e", "trace=kill,tkill,tgkill,pidfd_send_signal", "-e", "signal=none"]);
@@ -102,12 +102,12 @@ fn nobody_else_is_signalled() {
     assert!(said.contains("attached"), "strace: {said}");
     let mut own = BTreeSet::new();
     for tool in ["stop_process", "close_process"] {
-        let (id, _, all) = start(&mut desk);
-        desk.ok(tool, json!({"process_id": id}));
+        let (id, _, all) = start(&mut tools);
+        tools.ok(tool, json!({"process_id": id}));
         own.extend(all);
     }
-    desk.line(&neighbour, "untouched");
-    desk.wait(&neighbour, "untouched");
+    tools.line(&neighbour, "untouched");
+    tools.wait(&neighbour, "untouched");
     Running::of(tracer.id()).signal(Signal::TERM);
     tracer.wait().unwrap();
     let record = std::fs::read_to_string(record).unwrap();

@@ -7,8 +7,8 @@ use patterm_wire::Framing;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::desk::{Desk, alive, long, until};
-use crate::support::{Chance, Peer, Place, Running, running_in};
+use crate::support::tool_client::{ToolClient, alive, long, until};
+use crate::support::{Peer, Place, Rng, Running, running_in};
 
 /// Prints numbers until there is a file `stop`, in bursts with pauses between them.
 pub(crate) const COUNTER: &str = "n=0; until [ -e stop ]; do
@@ -36,9 +36,9 @@ fn server(place: &Place) -> Entry {
     serde_json::from_str(&place.run(&["serve", "--json"])).unwrap()
 }
 
-pub(super) fn desk_of(place: &Place) -> (Desk, Running) {
+pub(super) fn desk_of(place: &Place) -> (ToolClient, Running) {
     let entry = server(place);
-    (Desk::at(&entry.socket), Running::of(entry.pid))
+    (ToolClient::at(&entry.socket), Running::of(entry.pid))
 }
 
 pub(super) fn kill(process: &Running) {
@@ -47,9 +47,9 @@ pub(super) fn kill(process: &Running) {
 }
 
 /// Lets a moment pass that has nothing to do with what goes on.
-pub(crate) fn moment(chance: &mut Chance) {
+pub(crate) fn moment(rng: &mut Rng) {
     let (_never, nothing) = std::sync::mpsc::sync_channel::<()>(0);
-    let pause = Duration::from_micros(chance.within(0..40_000) as u64);
+    let pause = Duration::from_micros(rng.within(0..40_000) as u64);
     let _ = nothing.recv_timeout(pause);
 }
 
@@ -70,12 +70,12 @@ pub(crate) fn check_counted(text: &str) {
 }
 
 /// What must be the same before and after.
-fn look(desk: &mut Desk, id: &str) -> (Value, Value) {
-    let mut status = desk.status(id);
+fn look(tools: &mut ToolClient, id: &str) -> (Value, Value) {
+    let mut status = tools.status(id);
     status["usage"].take();
     // The next server has not seen it print yet.
     status["activity"].take();
-    let mut grid = desk.grid(id);
+    let mut grid = tools.grid(id);
     // A count of changes, not a property of the screen; that it never goes back is tested below.
     status["screen_version"].take();
     grid["screen_version"].take();
@@ -85,25 +85,26 @@ fn look(desk: &mut Desk, id: &str) -> (Value, Value) {
 #[test]
 fn the_server_is_killed_while_panes_count() {
     let place = Place::new();
-    let mut chance = Chance::new(3);
-    let (mut desk, mut process) = desk_of(&place);
-    let ids: Vec<String> = (0..4).map(|_| desk.sh(COUNTER)).collect();
-    let mut proxy = Desk::new(Peer::through(&mut place.patterm(&["mcp-stdio"]), Framing::Newline));
-    let asking = desk.sh(ASKER);
+    let mut rng = Rng::new(3);
+    let (mut tools, mut process) = desk_of(&place);
+    let ids: Vec<String> = (0..4).map(|_| tools.sh(COUNTER)).collect();
+    let mut proxy =
+        ToolClient::new(Peer::through(&mut place.patterm(&["mcp-stdio"]), Framing::Newline));
+    let asking = tools.sh(ASKER);
     let ids = [ids, vec![asking.clone()]].concat();
-    let pids: Vec<u64> = ids.iter().map(|id| desk.status(id)["pid"].as_u64().unwrap()).collect();
+    let pids: Vec<u64> = ids.iter().map(|id| tools.status(id)["pid"].as_u64().unwrap()).collect();
     assert_eq!(proxy.ids(), ids);
-    let pad = desk.ok("scratchpad_append", json!({"name": "plan", "content": "as it was"}));
+    let pad = tools.ok("scratchpad_append", json!({"name": "plan", "content": "as it was"}));
     let timer = json!({"seconds": 86_400, "body": "later", "owner_process_id": ids[0]});
-    let timer = desk.ok("timer_set", timer)["timer_id"].clone();
+    let timer = tools.ok("timer_set", timer)["timer_id"].clone();
     let times = if long() { 1_000 } else { 200 };
     let mut offsets = vec![0; ids.len()];
     for _ in 0..times {
-        moment(&mut chance);
+        moment(&mut rng);
         kill(&process);
-        (desk, process) = desk_of(&place);
+        (tools, process) = desk_of(&place);
         for ((id, pid), offset) in ids.iter().zip(&pids).zip(&mut offsets) {
-            let status = desk.status(id);
+            let status = tools.status(id);
             assert_eq!((&status["status"], &status["pid"]), (&json!("running"), &json!(pid)));
             let now = status["output_offset"].as_u64().unwrap();
             assert!(now >= *offset, "offsets never go back");
@@ -111,25 +112,25 @@ fn the_server_is_killed_while_panes_count() {
         }
         // A proxy finds the next server, whatever it was asked before.
         assert_eq!(proxy.ids(), ids);
-        let read = desk.ok("scratchpad_read", json!({"name": "plan"}));
+        let read = tools.ok("scratchpad_read", json!({"name": "plan"}));
         assert_eq!((&read["content"], &read["revision"]), (&json!("as it was"), &pad["revision"]));
-        let timers = desk.ok("timer_list", json!({}));
+        let timers = tools.ok("timer_list", json!({}));
         assert_eq!(timers["timers"][0]["timer_id"], timer, "{timers}");
     }
     std::fs::write(place.path("project/stop"), "").unwrap();
     let ids = &ids[..4];
-    check_answers(&desk.wait(&asking, r"^asked \d+, answered \d+$"));
+    check_answers(&tools.wait(&asking, r"^asked \d+, answered \d+$"));
     for id in ids {
-        desk.wait(id, r"^end \d+$");
+        tools.wait(id, r"^end \d+$");
     }
-    let before: Vec<_> = ids.iter().map(|id| look(&mut desk, id)).collect();
+    let before: Vec<_> = ids.iter().map(|id| look(&mut tools, id)).collect();
     kill(&process);
-    (desk, _) = desk_of(&place);
+    (tools, _) = desk_of(&place);
     for (id, before) in ids.iter().zip(&before) {
-        assert_eq!(look(&mut desk, id), *before);
-        check_counted(&desk.raw(id));
-        desk.line(id, "still typed into");
-        desk.wait(id, "still typed into");
+        assert_eq!(look(&mut tools, id), *before);
+        check_counted(&tools.raw(id));
+        tools.line(id, "still typed into");
+        tools.wait(id, "still typed into");
     }
 }
 
@@ -137,27 +138,27 @@ fn the_server_is_killed_while_panes_count() {
 #[test]
 fn the_server_is_killed_while_it_starts_programs() {
     let place = Place::new();
-    let mut chance = Chance::new(7);
-    let (mut desk, mut process) = desk_of(&place);
+    let mut rng = Rng::new(7);
+    let (mut tools, mut process) = desk_of(&place);
     for turn in 0..20 {
-        let ids = desk.ids();
+        let ids = tools.ids();
         for _ in 0..3 {
-            desk.ask("spawn_process", json!({"argv": ["cat"]}));
+            tools.ask("spawn_process", json!({"argv": ["cat"]}));
         }
         if let Some(id) = ids.first() {
-            desk.ask("restart_process", json!({"process_id": id}));
+            tools.ask("restart_process", json!({"process_id": id}));
         }
         let (_never, nothing) = std::sync::mpsc::sync_channel::<()>(0);
-        let _ = nothing.recv_timeout(Duration::from_micros(chance.within(0..15_000) as u64));
+        let _ = nothing.recv_timeout(Duration::from_micros(rng.within(0..15_000) as u64));
         kill(&process);
-        (desk, process) = desk_of(&place);
+        (tools, process) = desk_of(&place);
         let mut running = 0;
-        for id in desk.ids() {
-            match desk.status(&id)["status"].as_str().unwrap() {
+        for id in tools.ids() {
+            match tools.status(&id)["status"].as_str().unwrap() {
                 "running" => {
                     running += 1;
-                    desk.line(&id, "typed");
-                    desk.wait(&id, "typed");
+                    tools.line(&id, "typed");
+                    tools.wait(&id, "typed");
                 }
                 "lost" | "stopped" | "exited" => {}
                 other => panic!("{id} is {other}"),
@@ -170,8 +171,8 @@ fn the_server_is_killed_while_it_starts_programs() {
         };
         until("nothing runs unseen", || (cats() == running).then_some(()));
         if turn % 5 == 4 {
-            for id in desk.ids() {
-                desk.close(&id);
+            for id in tools.ids() {
+                tools.close(&id);
             }
         }
     }
@@ -180,10 +181,11 @@ fn the_server_is_killed_while_it_starts_programs() {
 #[test]
 fn whoever_waits_when_the_server_dies_is_told() {
     let place = Place::new();
-    let (mut desk, process) = desk_of(&place);
-    let id = desk.run(&["cat"]);
+    let (mut tools, process) = desk_of(&place);
+    let id = tools.run(&["cat"]);
     let waiting = json!({"process_id": id, "pattern": "never", "timeout_seconds": 600});
-    let mut proxy = Desk::new(Peer::through(&mut place.patterm(&["mcp-stdio"]), Framing::Newline));
+    let mut proxy =
+        ToolClient::new(Peer::through(&mut place.patterm(&["mcp-stdio"]), Framing::Newline));
     proxy.ids();
     proxy.ask("wait_for_pattern", waiting);
     // In flight: the server answers in order what it can answer at once.
@@ -199,68 +201,68 @@ fn whoever_waits_when_the_server_dies_is_told() {
 #[test]
 fn the_keeper_starts_the_server_again() {
     let place = Place::new();
-    let (mut desk, process) = desk_of(&place);
-    let id = desk.run(&["cat"]);
+    let (mut tools, process) = desk_of(&place);
+    let id = tools.run(&["cat"]);
     kill(&process);
     until("a server", || {
         let listed: Vec<Entry> = serde_json::from_str(&place.run(&["ls", "--json"])).unwrap();
         listed.into_iter().find(|entry| entry.project == place.project().root())
     });
-    let (mut desk, _) = desk_of(&place);
-    assert_eq!(desk.status(&id)["status"], "running");
+    let (mut tools, _) = desk_of(&place);
+    assert_eq!(tools.status(&id)["status"], "running");
 }
 
 #[test]
 fn an_end_that_came_while_no_server_lived_is_known_to_the_next() {
     let place = Place::new();
-    let (mut desk, process) = desk_of(&place);
-    let id = desk.sh("echo up; while [ ! -e go ]; do sleep 0.01; done; echo last words; exit 6");
-    desk.wait(&id, "up");
-    let pid = u32::try_from(desk.status(&id)["pid"].as_u64().unwrap()).unwrap();
+    let (mut tools, process) = desk_of(&place);
+    let id = tools.sh("echo up; while [ ! -e go ]; do sleep 0.01; done; echo last words; exit 6");
+    tools.wait(&id, "up");
+    let pid = u32::try_from(tools.status(&id)["pid"].as_u64().unwrap()).unwrap();
     let program = Running::of(pid);
     kill(&process);
     std::fs::write(place.path("project/go"), "").unwrap();
     program.wait();
-    let (mut desk, process) = desk_of(&place);
-    let status = desk.ended(&id);
+    let (mut tools, process) = desk_of(&place);
+    let status = tools.ended(&id);
     assert_eq!((&status["status"], &status["exit"]), (&json!("exited"), &json!({"code": 6})));
-    assert_eq!(desk.rows(&id), ["up", "last words"]);
+    assert_eq!(tools.rows(&id), ["up", "last words"]);
     kill(&process);
-    let (mut desk, _) = desk_of(&place);
-    assert_eq!(desk.rows(&id), ["up", "last words"], "and to the one after");
-    assert_eq!(desk.status(&id)["exit"], json!({"code": 6}));
-    desk.ok("start_process", json!({"process_id": id}));
-    desk.wait(&id, "last words");
+    let (mut tools, _) = desk_of(&place);
+    assert_eq!(tools.rows(&id), ["up", "last words"], "and to the one after");
+    assert_eq!(tools.status(&id)["exit"], json!({"code": 6}));
+    tools.ok("start_process", json!({"process_id": id}));
+    tools.wait(&id, "last words");
 }
 
 /// Programs ask the terminal things. What was answered must not be answered again by a replay.
 #[test]
 fn no_query_is_answered_twice() {
     let place = Place::new();
-    let (mut desk, mut process) = desk_of(&place);
-    let id = desk.sh("stty raw -echo; printf '\\033[6n\\033[c'; exec cat -v");
-    desk.wait(&id, r"\^\[\[1;1R\^\[\[\?[\d;]+c");
-    let raw = desk.raw(&id);
+    let (mut tools, mut process) = desk_of(&place);
+    let id = tools.sh("stty raw -echo; printf '\\033[6n\\033[c'; exec cat -v");
+    tools.wait(&id, r"\^\[\[1;1R\^\[\[\?[\d;]+c");
+    let raw = tools.raw(&id);
     for turn in 1..=3 {
         kill(&process);
-        (desk, process) = desk_of(&place);
-        desk.ok("send_input", json!({"process_id": id, "kind": "text", "text": "|"}));
-        desk.wait(&id, &format!(r"\|{{{turn}}}"));
+        (tools, process) = desk_of(&place);
+        tools.ok("send_input", json!({"process_id": id, "kind": "text", "text": "|"}));
+        tools.wait(&id, &format!(r"\|{{{turn}}}"));
     }
-    assert_eq!(desk.raw(&id), format!("{raw}|||"));
+    assert_eq!(tools.raw(&id), format!("{raw}|||"));
 }
 
 #[test]
 fn clients_are_killed_and_nobody_else_notices() {
     let place = Place::new();
-    let mut chance = Chance::new(5);
-    let (mut desk, process) = desk_of(&place);
-    let id = desk.sh(COUNTER);
+    let mut rng = Rng::new(5);
+    let (mut tools, process) = desk_of(&place);
+    let id = tools.sh(COUNTER);
     // With those over HTTP and on terminals, which have tests of their own: 500.
     let times = if long() { 2_500 } else { 300 };
     for turn in 0..times {
         let mut client =
-            Desk::new(Peer::through(&mut place.patterm(&["mcp-stdio"]), Framing::Newline));
+            ToolClient::new(Peer::through(&mut place.patterm(&["mcp-stdio"]), Framing::Newline));
         match turn % 3 {
             0 => {
                 client.ask("wait_for_pattern", json!({"process_id": id, "pattern": "never"}));
@@ -270,14 +272,14 @@ fn clients_are_killed_and_nobody_else_notices() {
             }
             _ => assert_eq!(client.ids(), [&*id]),
         }
-        moment(&mut chance);
+        moment(&mut rng);
         client.peer.signal(Signal::KILL);
         client.peer.wait();
     }
     assert!(!process.is_gone(), "the same server");
     std::fs::write(place.path("project/stop"), "").unwrap();
-    desk.wait(&id, r"^end \d+$");
-    check_counted(&desk.raw(&id));
+    tools.wait(&id, r"^end \d+$");
+    check_counted(&tools.raw(&id));
 }
 
 /// The keeper of a place.
@@ -296,23 +298,23 @@ fn keeper(place: &Place) -> u32 {
 #[test]
 fn the_keeper_is_killed_and_replaced_and_nothing_is_lost() {
     let place = Place::new();
-    let (mut desk, mut process) = desk_of(&place);
-    let mut ids = vec![desk.sh(COUNTER), desk.sh(COUNTER)];
+    let (mut tools, mut process) = desk_of(&place);
+    let mut ids = vec![tools.sh(COUNTER), tools.sh(COUNTER)];
     for _ in 0..3 {
         let old = keeper(&place);
         kill(&Running::of(old));
         // At once: programs live, and new ones start.
-        ids.push(desk.sh(COUNTER));
+        ids.push(tools.sh(COUNTER));
         for id in &ids {
-            assert_eq!(desk.status(id)["status"], "running");
+            assert_eq!(tools.status(id)["status"], "running");
         }
         assert_ne!(keeper(&place), old);
         // The new keeper holds all of them through the death of the server.
         kill(&process);
-        (desk, process) = desk_of(&place);
-        assert_eq!(desk.ids(), ids);
+        (tools, process) = desk_of(&place);
+        assert_eq!(tools.ids(), ids);
         for id in &ids {
-            assert_eq!(desk.status(id)["status"], "running", "{id}");
+            assert_eq!(tools.status(id)["status"], "running", "{id}");
         }
     }
     // Without a call that needs it, too.
@@ -332,10 +334,10 @@ fn the_keeper_is_killed_and_replaced_and_nothing_is_lost() {
     });
     std::fs::write(place.path("project/stop"), "").unwrap();
     for id in &ids {
-        desk.wait(id, r"^end \d+$");
-        check_counted(&desk.raw(id));
+        tools.wait(id, r"^end \d+$");
+        check_counted(&tools.raw(id));
     }
-    let closed = desk.close(&ids[0]);
+    let closed = tools.close(&ids[0]);
     assert_eq!(closed, [ids[0].clone()]);
     place.run(&["kill"]);
     assert_eq!(running_in(&place.path("project")), Vec::<u32>::new());
@@ -344,49 +346,49 @@ fn the_keeper_is_killed_and_replaced_and_nothing_is_lost() {
 #[test]
 fn keeper_and_server_are_killed_at_once_and_what_is_lost_is_said() {
     let place = Place::new();
-    let (mut desk, process) = desk_of(&place);
-    let id = desk.sh("echo up; exec cat");
-    desk.wait(&id, "up");
-    let program = Running::of(desk.status(&id)["pid"].as_u64().unwrap().try_into().unwrap());
+    let (mut tools, process) = desk_of(&place);
+    let id = tools.sh("echo up; exec cat");
+    tools.wait(&id, "up");
+    let program = Running::of(tools.status(&id)["pid"].as_u64().unwrap().try_into().unwrap());
     let keeper = Running::of(keeper(&place));
     process.signal(Signal::STOP);
     kill(&keeper);
     kill(&process);
     program.wait();
-    let (mut desk, _) = desk_of(&place);
-    assert_eq!(desk.status(&id)["status"], "lost");
-    assert_eq!(desk.rows(&id), ["up"], "its output is there");
-    desk.ok("start_process", json!({"process_id": id}));
-    desk.wait(&id, "up");
+    let (mut tools, _) = desk_of(&place);
+    assert_eq!(tools.status(&id)["status"], "lost");
+    assert_eq!(tools.rows(&id), ["up"], "its output is there");
+    tools.ok("start_process", json!({"process_id": id}));
+    tools.wait(&id, "up");
 }
 
 #[test]
 fn kill_ends_everything_and_leaves_nothing() {
     let place = Place::new();
-    let (mut desk, process) = desk_of(&place);
-    let id = desk.sh("trap '' HUP INT TERM
+    let (mut tools, process) = desk_of(&place);
+    let id = tools.sh("trap '' HUP INT TERM
         (setsid sh -c '(trap \"\" HUP INT TERM; while :; do sleep 1000; done) &' &)
         setsid sleep 1000 & echo up; while :; do sleep 1000; done");
-    desk.wait(&id, "up");
-    desk.run(&["cat"]);
+    tools.wait(&id, "up");
+    tools.run(&["cat"]);
     let pids = running_in(&place.path("project"));
     assert!(pids.len() >= 7, "server, keeper, two inits, programs: {pids:?}");
     place.run(&["kill"]);
     assert!(process.is_gone());
     assert!(!pids.iter().any(|pid| alive(*pid)), "nothing is left when the verb returns");
     assert_eq!(running_in(&place.path("project")), Vec::<u32>::new());
-    let (mut desk, _) = desk_of(&place);
-    assert_eq!(desk.status(&id)["status"], "stopped");
-    assert_eq!(desk.rows(&id), ["up"]);
+    let (mut tools, _) = desk_of(&place);
+    assert_eq!(tools.status(&id)["status"], "stopped");
+    assert_eq!(tools.rows(&id), ["up"]);
 }
 
 /// Its programs are no less there because the server is not.
 #[test]
 fn kill_ends_the_programs_of_a_dead_server_too() {
     let place = Place::new();
-    let (mut desk, process) = desk_of(&place);
-    let id = desk.run(&["cat"]);
-    let program = Running::of(desk.status(&id)["pid"].as_u64().unwrap().try_into().unwrap());
+    let (mut tools, process) = desk_of(&place);
+    let id = tools.run(&["cat"]);
+    let program = Running::of(tools.status(&id)["pid"].as_u64().unwrap().try_into().unwrap());
     kill(&process);
     let said = place.run(&["kill"]);
     assert!(said.starts_with("ended the server of "), "{said}");
@@ -398,27 +400,27 @@ fn kill_ends_the_programs_of_a_dead_server_too() {
 #[test]
 fn a_damaged_table_is_set_aside_and_what_runs_goes_on_in_a_new_entry() {
     let place = Place::new();
-    let (mut desk, process) = desk_of(&place);
-    let closed = desk.run(&["cat"]);
-    let id = desk.run(&["cat"]);
-    desk.close(&closed);
-    desk.line(&id, "typed before");
-    desk.wait(&id, "^typed before$");
-    until("the echo and the line", || (desk.rows(&id).len() == 2).then_some(()));
-    let program = Running::of(desk.status(&id)["pid"].as_u64().unwrap().try_into().unwrap());
+    let (mut tools, process) = desk_of(&place);
+    let closed = tools.run(&["cat"]);
+    let id = tools.run(&["cat"]);
+    tools.close(&closed);
+    tools.line(&id, "typed before");
+    tools.wait(&id, "^typed before$");
+    until("the echo and the line", || (tools.rows(&id).len() == 2).then_some(()));
+    let program = Running::of(tools.status(&id)["pid"].as_u64().unwrap().try_into().unwrap());
     let table = place.state().file("processes.json");
     process.signal(Signal::STOP);
     std::fs::write(&table, "{\"version\":1,\"proc").unwrap();
     kill(&process);
-    let (mut desk, _) = desk_of(&place);
+    let (mut tools, _) = desk_of(&place);
     // Nobody knows its entry any more; the program goes on in one made from what runs.
-    assert_eq!(desk.ids(), [id.as_str()]);
-    let status = desk.status(&id);
+    assert_eq!(tools.ids(), [id.as_str()]);
+    let status = tools.status(&id);
     assert_eq!((&status["status"], &status["name"]), (&json!("running"), &json!("cat")));
     assert_eq!(status["argv"], json!(["cat"]));
-    assert_eq!(desk.rows(&id), ["typed before", "typed before"], "with its output");
-    desk.line(&id, "typed after");
-    desk.wait(&id, "^typed after$");
+    assert_eq!(tools.rows(&id), ["typed before", "typed before"], "with its output");
+    tools.line(&id, "typed after");
+    tools.wait(&id, "^typed after$");
     assert!(!program.is_gone());
     let kept = std::fs::read_dir(table.parent().unwrap())
         .unwrap()
@@ -427,9 +429,9 @@ fn a_damaged_table_is_set_aside_and_what_runs_goes_on_in_a_new_entry() {
     assert_eq!(std::fs::read(kept.unwrap().path()).unwrap(), b"{\"version\":1,\"proc");
     let log = std::fs::read_to_string(place.state().file("server.log")).unwrap();
     assert!(log.contains("damaged"), "{log}");
-    let next = desk.run(&["cat"]);
+    let next = tools.run(&["cat"]);
     assert!(next != id && next != closed, "an id is never used again");
-    assert_eq!(desk.close(&id), [id]);
+    assert_eq!(tools.close(&id), [id]);
     program.wait();
 }
 
@@ -440,11 +442,11 @@ fn the_keeper_starts_a_server_again_whose_binary_was_removed() {
     std::fs::copy(place.binary(), &moved).unwrap();
     let started = place.command(&moved).args(["run", "--name", "kept", "--", "cat"]).status();
     assert!(started.unwrap().success());
-    let (mut desk, process) = desk_of(&place);
-    let pid = desk.status("kept")["pid"].clone();
+    let (mut tools, process) = desk_of(&place);
+    let pid = tools.status("kept")["pid"].clone();
     std::fs::remove_file(&moved).unwrap();
     kill(&process);
-    let (mut desk, _) = desk_of(&place);
-    assert_eq!(desk.status("kept")["pid"], pid);
+    let (mut tools, _) = desk_of(&place);
+    assert_eq!(tools.status("kept")["pid"], pid);
     place.run(&["kill"]);
 }

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::desk::{Desk, desk, strings, until};
 use super::survival::{desk_of, kill, moment};
-use crate::support::{Chance, Place, Serving};
+use crate::support::tool_client::{ToolClient, strings, tools, until};
+use crate::support::{Place, Rng, Serving};
 
 /// What timers have handed in: for whom, and how the text begins.
 fn handed_in(place: &Place) -> Vec<(String, String)> {
@@ -24,23 +24,23 @@ fn until_handed_in(place: &Place, texts: usize) -> Vec<(String, String)> {
     until("a timer's text", || Some(handed_in(place)).filter(|handed| handed.len() >= texts))
 }
 
-fn agent(server: &Serving, name: &str, parent: Option<&str>) -> (String, Desk) {
+fn agent(server: &Serving, name: &str, parent: Option<&str>) -> (String, ToolClient) {
     let parent = parent.map(|parent| parent.parse().unwrap());
     let (process, token) = server.agent(name, parent.as_ref());
-    (process.id.as_str().to_owned(), Desk::of_agent(server, &token))
+    (process.id.as_str().to_owned(), ToolClient::of_agent(server, &token))
 }
 
 /// The ids of the timers that a caller sees.
 #[track_caller]
-fn listed(desk: &mut Desk) -> Vec<String> {
-    let timers = desk.ok("timer_list", json!({}))["timers"].take();
+fn listed(tools: &mut ToolClient) -> Vec<String> {
+    let timers = tools.ok("timer_list", json!({}))["timers"].take();
     let id = |timer: &Value| timer["timer_id"].as_str().unwrap().to_owned();
     timers.as_array().unwrap().iter().map(id).collect()
 }
 
 #[test]
 fn a_text_arrives_after_its_time_and_not_before() {
-    let (place, server, _) = desk();
+    let (place, server, _) = tools();
     let (id, mut agent) = agent(&server, "lead", None);
     let began = std::time::Instant::now();
     let set = agent.ok("timer_set", json!({"seconds": 0.25, "body": "look\nat it "}));
@@ -59,7 +59,7 @@ fn a_text_arrives_after_its_time_and_not_before() {
 
 #[test]
 fn a_timer_is_paused_resumed_listed_and_cancelled() {
-    let (place, server, mut person) = desk();
+    let (place, server, mut person) = tools();
     let (id, mut agent) = agent(&server, "lead", None);
     let body = "x".repeat(100);
     let set = json!({"seconds": 600, "body": body, "label": " check "});
@@ -98,7 +98,7 @@ fn a_timer_is_paused_resumed_listed_and_cancelled() {
 
 #[test]
 fn bad_input_is_named() {
-    let (_place, server, mut person) = desk();
+    let (_place, server, mut person) = tools();
     let (id, mut agent) = agent(&server, "lead", None);
     server.agent("other", None);
     let idle = "timer_fire_when_idle_any";
@@ -173,7 +173,7 @@ fn bad_input_is_named() {
 
 #[test]
 fn agents_set_timers_for_themselves_and_those_below_and_touch_no_others() {
-    let (_place, server, mut person) = desk();
+    let (_place, server, mut person) = tools();
     let (lead, mut lead_desk) = agent(&server, "lead", None);
     let (sub, mut sub_desk) = agent(&server, "sub", Some(&lead));
     let (_, mut stranger) = agent(&server, "stranger", None);
@@ -211,7 +211,7 @@ fn agents_set_timers_for_themselves_and_those_below_and_touch_no_others() {
 
 #[test]
 fn idle_timers_count_those_that_ended() {
-    let (place, server, mut person) = desk();
+    let (place, server, mut person) = tools();
     let (lead, mut agent) = agent(&server, "lead", None);
     let ended = agent.sh("exit 4");
     person.ended(&ended);
@@ -246,7 +246,7 @@ fn idle_timers_count_those_that_ended() {
 
 #[test]
 fn a_watched_process_that_is_closed_counts() {
-    let (place, server, mut person) = desk();
+    let (place, server, mut person) = tools();
     let (_, mut agent) = agent(&server, "lead", None);
     let (sub, _token) = server.agent("helper", None);
     let watch = json!({"watched": [sub.id], "body": "collect", "max_wait_seconds": 0});
@@ -259,7 +259,7 @@ fn a_watched_process_that_is_closed_counts() {
 
 #[test]
 fn the_time_of_an_idle_timer_may_be_over_first() {
-    let (place, server, _) = desk();
+    let (place, server, _) = tools();
     let (_, mut agent) = agent(&server, "lead", None);
     let (sub, _token) = server.agent("helper", None);
     let watch = json!({"watched": [sub.id], "body": "collect", "max_wait_seconds": 0.1});
@@ -293,32 +293,32 @@ const ROUNDS: usize = 12;
 #[test]
 fn the_server_is_killed_while_timers_run_and_none_is_lost_or_fires_twice() {
     let place = Place::new();
-    let mut chance = Chance::new(11);
-    let (mut desk, mut process) = desk_of(&place);
-    let owners: Vec<String> = (0..4).map(|_| desk.run(&["cat"])).collect();
+    let mut rng = Rng::new(11);
+    let (mut tools, mut process) = desk_of(&place);
+    let owners: Vec<String> = (0..4).map(|_| tools.run(&["cat"])).collect();
     let (mut certain, mut asked) = (BTreeSet::new(), BTreeSet::new());
     for round in 0..ROUNDS {
         let mut timer = |n: usize| {
             let body = format!("wake {round}.{n}");
             asked.insert(body.clone());
-            let seconds = chance.within(0..200) as f64 / 1_000.0;
+            let seconds = rng.within(0..200) as f64 / 1_000.0;
             json!({"seconds": seconds, "body": body, "owner_process_id": owners[n % 4]})
         };
         for n in 0..5 {
             let arguments = timer(n);
-            desk.ok("timer_set", arguments.clone());
+            tools.ok("timer_set", arguments.clone());
             certain.insert(arguments["body"].as_str().unwrap().to_owned());
         }
         // Whether these are set before the server dies is its own affair.
         for n in 5..10 {
             let arguments = timer(n);
-            desk.ask("timer_set", arguments);
+            tools.ask("timer_set", arguments);
         }
-        moment(&mut chance);
+        moment(&mut rng);
         kill(&process);
-        (desk, process) = desk_of(&place);
+        (tools, process) = desk_of(&place);
     }
-    until("all timers to fire", || listed(&mut desk).is_empty().then_some(()));
+    until("all timers to fire", || listed(&mut tools).is_empty().then_some(()));
     let check = || {
         let mut times: BTreeMap<String, usize> = BTreeMap::new();
         for (_, text) in handed_in(&place) {
@@ -333,64 +333,64 @@ fn the_server_is_killed_while_timers_run_and_none_is_lost_or_fires_twice() {
     };
     let fired = check();
     kill(&process);
-    (desk, _) = desk_of(&place);
-    assert_eq!(listed(&mut desk), [""; 0]);
+    (tools, _) = desk_of(&place);
+    assert_eq!(listed(&mut tools), [""; 0]);
     assert_eq!(check(), fired, "the next server fires nothing again");
 }
 
 #[test]
 fn a_paused_timer_is_found_again_as_it_was() {
     let place = Place::new();
-    let (mut desk, process) = desk_of(&place);
-    let owner = desk.run(&["cat"]);
+    let (mut tools, process) = desk_of(&place);
+    let owner = tools.run(&["cat"]);
     let set = json!({"seconds": 600, "body": "b", "owner_process_id": owner});
-    desk.ok("timer_set", set.clone());
-    desk.ok("timer_set", set);
-    let paused = desk.ok("timer_pause", json!({"timer_id": "t1"}));
+    tools.ok("timer_set", set.clone());
+    tools.ok("timer_set", set);
+    let paused = tools.ok("timer_pause", json!({"timer_id": "t1"}));
     kill(&process);
-    let (mut desk, _) = desk_of(&place);
-    let timers = desk.ok("timer_list", json!({}))["timers"].take();
+    let (mut tools, _) = desk_of(&place);
+    let timers = tools.ok("timer_list", json!({}))["timers"].take();
     assert_eq!(timers[0], paused);
     let left = timers[1]["remaining_seconds"].as_f64().unwrap();
     assert!(left > 500.0 && left < 600.0 && timers[1]["status"] == "pending", "{timers}");
     let next = json!({"seconds": 600, "body": "b", "owner_process_id": owner});
-    assert_eq!(desk.ok("timer_set", next)["timer_id"], "t3");
+    assert_eq!(tools.ok("timer_set", next)["timer_id"], "t3");
 }
 
 /// An owner that is no agent gets the text typed and entered, once.
 #[test]
 fn what_is_due_is_typed_into_an_ordinary_program_once() {
-    let (_place, _server, mut desk) = desk();
-    let owner = desk.sh("stty -echo; echo ready; exec cat");
-    desk.wait(&owner, "ready");
+    let (_place, _server, mut tools) = tools();
+    let owner = tools.sh("stty -echo; echo ready; exec cat");
+    tools.wait(&owner, "ready");
     let set = |seconds: f64, body: &str| json!({"seconds": seconds, "body": body, "owner_process_id": owner});
-    desk.ok("timer_set", set(0.0, "look at the build"));
-    desk.wait(&owner, "^look at the build$");
+    tools.ok("timer_set", set(0.0, "look at the build"));
+    tools.wait(&owner, "^look at the build$");
     // A second text comes after the first: had that been typed twice, it would stand twice by then.
-    desk.ok("timer_set", set(0.0, "and at the tests"));
-    desk.wait(&owner, "^and at the tests$");
-    assert_eq!(desk.rows(&owner), ["ready", "look at the build", "and at the tests"]);
+    tools.ok("timer_set", set(0.0, "and at the tests"));
+    tools.wait(&owner, "^and at the tests$");
+    assert_eq!(tools.rows(&owner), ["ready", "look at the build", "and at the tests"]);
 }
 
 /// Whoever dies meanwhile: what was begun and cannot be verified is not typed again.
 #[test]
 fn a_text_is_typed_at_most_once_whenever_the_server_dies() {
     let place = Place::new();
-    let mut chance = Chance::new(13);
-    let (mut desk, mut process) = desk_of(&place);
-    let owner = desk.sh("stty -echo; echo ready; exec cat");
-    desk.wait(&owner, "ready");
+    let mut rng = Rng::new(13);
+    let (mut tools, mut process) = desk_of(&place);
+    let owner = tools.sh("stty -echo; echo ready; exec cat");
+    tools.wait(&owner, "ready");
     for n in 0..20 {
         let body = format!("text {n};");
-        desk.ok("timer_set", json!({"seconds": 0, "body": body, "owner_process_id": owner}));
-        moment(&mut chance);
+        tools.ok("timer_set", json!({"seconds": 0, "body": body, "owner_process_id": owner}));
+        moment(&mut rng);
         kill(&process);
-        (desk, process) = desk_of(&place);
+        (tools, process) = desk_of(&place);
     }
-    until("all timers to fire", || listed(&mut desk).is_empty().then_some(()));
-    desk.ok("timer_set", json!({"seconds": 0, "body": "the end", "owner_process_id": owner}));
-    desk.wait(&owner, "the end");
-    let printed = desk.raw(&owner);
+    until("all timers to fire", || listed(&mut tools).is_empty().then_some(()));
+    tools.ok("timer_set", json!({"seconds": 0, "body": "the end", "owner_process_id": owner}));
+    tools.wait(&owner, "the end");
+    let printed = tools.raw(&owner);
     for n in 0..20 {
         assert!(printed.matches(&format!("text {n};")).count() <= 1, "{n}: {printed}");
     }

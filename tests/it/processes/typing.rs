@@ -2,51 +2,51 @@
 
 use serde_json::{Value, json};
 
-use super::desk::{Desk, desk};
+use crate::support::tool_client::{ToolClient, tools};
 
 /// A program that shows every byte it is sent, after it has switched something on.
-fn shows(desk: &mut Desk, switched_on: &str) -> String {
-    let id = desk.sh(&format!("stty raw -echo; printf '{switched_on}ready '; exec cat -vT"));
-    desk.wait(&id, "ready");
+fn shows(tools: &mut ToolClient, switched_on: &str) -> String {
+    let id = tools.sh(&format!("stty raw -echo; printf '{switched_on}ready '; exec cat -vT"));
+    tools.wait(&id, "ready");
     id
 }
 
 #[track_caller]
-fn check(desk: &mut Desk, switched_on: &str, input: Value, shown: &str) {
-    let id = shows(desk, switched_on);
+fn check(tools: &mut ToolClient, switched_on: &str, input: Value, shown: &str) {
+    let id = shows(tools, switched_on);
     let mut arguments = input;
     arguments["process_id"] = json!(id);
-    let answer = desk.ok("send_input", arguments.clone());
+    let answer = tools.ok("send_input", arguments.clone());
     assert_eq!(answer["ok"], true);
     let state = &answer["receipt"]["state"];
     let expected = if arguments["submit"] == true { json!("delivered") } else { Value::Null };
     assert_eq!(*state, expected);
-    desk.ok("send_input", json!({"process_id": id, "kind": "text", "text": "|"}));
-    let line = desk.wait(&id, r"\|");
+    tools.ok("send_input", json!({"process_id": id, "kind": "text", "text": "|"}));
+    let line = tools.wait(&id, r"\|");
     assert_eq!(line, format!("ready {shown}|"), "{arguments}");
-    desk.close(&id);
+    tools.close(&id);
 }
 
 #[test]
 fn text_is_typed_as_it_is_and_submitted_with_enter() {
-    let (_place, _server, mut desk) = desk();
-    check(&mut desk, "", json!({"kind": "text", "text": "hé"}), "hM-CM-)");
-    check(&mut desk, "", json!({"kind": "text", "text": "go", "submit": true}), "go^M");
-    check(&mut desk, "", json!({"kind": "text", "text": "", "submit": true}), "^M");
-    check(&mut desk, "", json!({"kind": "key", "key": "tab", "submit": true}), "^I^M");
+    let (_place, _server, mut tools) = tools();
+    check(&mut tools, "", json!({"kind": "text", "text": "hé"}), "hM-CM-)");
+    check(&mut tools, "", json!({"kind": "text", "text": "go", "submit": true}), "go^M");
+    check(&mut tools, "", json!({"kind": "text", "text": "", "submit": true}), "^M");
+    check(&mut tools, "", json!({"kind": "key", "key": "tab", "submit": true}), "^I^M");
 }
 
 #[test]
 fn a_paste_is_bracketed_when_the_program_asked_for_it() {
-    let (_place, _server, mut desk) = desk();
+    let (_place, _server, mut tools) = tools();
     let block = json!({"kind": "paste", "text": "a\u{1b}[201~b"});
-    check(&mut desk, "\\033[?2004h", block, "^[[200~ab^[[201~");
-    check(&mut desk, "", json!({"kind": "paste", "text": "ab", "submit": true}), "ab^M");
+    check(&mut tools, "\\033[?2004h", block, "^[[200~ab^[[201~");
+    check(&mut tools, "", json!({"kind": "paste", "text": "ab", "submit": true}), "ab^M");
 }
 
 #[test]
 fn keys_are_encoded_for_the_modes_in_force() {
-    let (_place, _server, mut desk) = desk();
+    let (_place, _server, mut tools) = tools();
     for (key, shown) in [
         ("enter", "^M"),
         ("escape", "^["),
@@ -63,16 +63,16 @@ fn keys_are_encoded_for_the_modes_in_force() {
         ("backspace", "^?"),
         ("x", "x"),
     ] {
-        check(&mut desk, "", json!({"kind": "key", "key": key}), shown);
+        check(&mut tools, "", json!({"kind": "key", "key": key}), shown);
     }
-    check(&mut desk, "\\033[?1h", json!({"kind": "key", "key": "up"}), "^[OA");
-    check(&mut desk, "\\033[?1h", json!({"kind": "key", "key": "home"}), "^[OH");
+    check(&mut tools, "\\033[?1h", json!({"kind": "key", "key": "up"}), "^[OA");
+    check(&mut tools, "\\033[?1h", json!({"kind": "key", "key": "home"}), "^[OH");
 }
 
 #[test]
 fn what_is_missing_or_unknown_is_named() {
-    let (_place, _server, mut desk) = desk();
-    let id = desk.run(&["cat"]);
+    let (_place, _server, mut tools) = tools();
+    let id = tools.run(&["cat"]);
     for (arguments, field) in [
         (json!({}), "kind"),
         (json!({"kind": "text"}), "text"),
@@ -85,10 +85,10 @@ fn what_is_missing_or_unknown_is_named() {
     ] {
         let mut arguments = arguments;
         arguments["process_id"] = json!(id);
-        let message = desk.refused("invalid_argument", "send_input", arguments.clone());
+        let message = tools.refused("invalid_argument", "send_input", arguments.clone());
         assert!(message.contains(&format!("`{field}`")), "{arguments}: {message}");
     }
-    desk.refused(
+    tools.refused(
         "not_found",
         "send_input",
         json!({"process_id": "p9", "kind": "text", "text": ""}),
@@ -97,13 +97,13 @@ fn what_is_missing_or_unknown_is_named() {
 
 #[test]
 fn the_tail_is_what_came_out() {
-    let (_place, _server, mut desk) = desk();
-    let id = desk.sh("echo before; exec cat");
-    desk.wait(&id, "before");
+    let (_place, _server, mut tools) = tools();
+    let id = tools.sh("echo before; exec cat");
+    tools.wait(&id, "before");
     let mut typed = |text: &str, tail: &str| {
         let arguments = json!({"process_id": id, "kind": "text", "text": text, "submit": true,
             "wait_ms": 300, "tail_mode": tail});
-        desk.ok("send_input", arguments)
+        tools.ok("send_input", arguments)
     };
     let stream = typed("one", "stream");
     assert_eq!(stream["text"], "one\none\n", "{stream}");
@@ -118,21 +118,21 @@ fn the_tail_is_what_came_out() {
 
 #[test]
 fn two_writers_never_mix_their_bytes() {
-    let (_place, server, mut desk) = desk();
-    let id = shows(&mut desk, "");
-    let mut other = Desk::of(&server);
+    let (_place, server, mut tools) = tools();
+    let id = shows(&mut tools, "");
+    let mut other = ToolClient::of(&server);
     let block = |letter: &str| json!({"process_id": id, "kind": "text", "text": letter.repeat(3_000), "submit": true});
     for _ in 0..10 {
-        desk.ask("send_input", block("a"));
+        tools.ask("send_input", block("a"));
         other.ask("send_input", block("b"));
     }
     for _ in 0..10 {
-        desk.hear().unwrap();
+        tools.hear().unwrap();
         other.hear().unwrap();
     }
-    desk.ok("send_input", json!({"process_id": id, "kind": "text", "text": "|"}));
-    desk.wait(&id, r"\|");
-    let raw = desk.raw(&id);
+    tools.ok("send_input", json!({"process_id": id, "kind": "text", "text": "|"}));
+    tools.wait(&id, r"\|");
+    let raw = tools.raw(&id);
     let pieces: Vec<&str> = raw.trim_start_matches("ready ").split("^M").collect();
     assert_eq!(pieces.len(), 21);
     for piece in &pieces[..20] {
@@ -142,13 +142,13 @@ fn two_writers_never_mix_their_bytes() {
 
 #[test]
 fn a_program_that_does_not_read_is_told_of_in_time() {
-    let (_place, _server, mut desk) = desk();
-    let id = desk.sh("stty raw -echo; echo up; exec sleep 1000");
-    desk.wait(&id, "up");
+    let (_place, _server, mut tools) = tools();
+    let id = tools.sh("stty raw -echo; echo up; exec sleep 1000");
+    tools.wait(&id, "up");
     let block = json!({"process_id": id, "kind": "text", "text": "x".repeat(400_000)});
-    desk.ok("send_input", block.clone());
-    desk.ok("send_input", block.clone());
-    let message = desk.refused("limit", "send_input", block);
+    tools.ok("send_input", block.clone());
+    tools.ok("send_input", block.clone());
+    let message = tools.refused("limit", "send_input", block);
     assert!(message.contains("does not read"), "{message}");
-    desk.close(&id);
+    tools.close(&id);
 }

@@ -3,8 +3,8 @@
 use patterm_host::limits::Limits;
 use serde_json::{Value, json};
 
-use super::desk::{Desk, desk, until};
 use crate::support::Place;
+use crate::support::tool_client::{ToolClient, tools, until};
 
 fn waiting(id: &str, pattern: &str, seconds: f64) -> Value {
     json!({"process_id": id, "pattern": pattern, "timeout_seconds": seconds})
@@ -12,10 +12,10 @@ fn waiting(id: &str, pattern: &str, seconds: f64) -> Value {
 
 #[test]
 fn text_that_is_there_matches_at_once() {
-    let (_place, _server, mut desk) = desk();
-    let id = desk.sh("echo ready in 312 ms; exec cat");
-    desk.wait(&id, "ready");
-    let answer = desk.ok("wait_for_pattern", waiting(&id, r"ready in \d+", 0.0));
+    let (_place, _server, mut tools) = tools();
+    let id = tools.sh("echo ready in 312 ms; exec cat");
+    tools.wait(&id, "ready");
+    let answer = tools.ok("wait_for_pattern", waiting(&id, r"ready in \d+", 0.0));
     assert_eq!((&answer["matched"], &answer["line"]), (&json!(true), &json!("ready in 312 ms")));
     assert_eq!((&answer["timed_out"], &answer["exited"]), (&json!(false), &json!(false)));
     assert!(answer["elapsed_ms"].is_u64());
@@ -23,49 +23,49 @@ fn text_that_is_there_matches_at_once() {
 
 #[test]
 fn a_timeout_is_an_answer() {
-    let (_place, _server, mut desk) = desk();
-    let id = desk.run(&["cat"]);
-    let answer = desk.ok("wait_for_pattern", waiting(&id, "never", 0.05));
+    let (_place, _server, mut tools) = tools();
+    let id = tools.run(&["cat"]);
+    let answer = tools.ok("wait_for_pattern", waiting(&id, "never", 0.05));
     assert_eq!((&answer["matched"], &answer["timed_out"]), (&json!(false), &json!(true)));
     assert!(answer["elapsed_ms"].as_u64().unwrap() >= 50 && answer.get("line").is_none());
     for seconds in [json!(-1), json!(1e9), json!("1")] {
         let mut arguments = waiting(&id, "x", 1.0);
         arguments["timeout_seconds"] = seconds;
-        desk.refused("invalid_argument", "wait_for_pattern", arguments);
+        tools.refused("invalid_argument", "wait_for_pattern", arguments);
     }
 }
 
 #[test]
 fn the_end_of_the_process_ends_the_wait_and_is_known_by_then() {
-    let (_place, server, mut desk) = desk();
-    let mut other = Desk::of(&server);
+    let (_place, server, mut tools) = tools();
+    let mut other = ToolClient::of(&server);
     for _ in 0..10 {
-        let id = desk.sh("read x; exit 4");
-        desk.ask("wait_for_pattern", waiting(&id, "never", 20.0));
+        let id = tools.sh("read x; exit 4");
+        tools.ask("wait_for_pattern", waiting(&id, "never", 20.0));
         other.line(&id, "go");
-        let answer = desk.hear().unwrap();
+        let answer = tools.hear().unwrap();
         assert_eq!((&answer["exited"], &answer["matched"]), (&json!(true), &json!(false)));
-        let status = desk.status(&id);
+        let status = tools.status(&id);
         assert_eq!((&status["status"], &status["exit"]), (&json!("exited"), &json!({"code": 4})));
-        assert_eq!(desk.ok("wait_for_pattern", waiting(&id, "never", 20.0))["exited"], true);
-        let last = desk.ok("wait_for_pattern", waiting(&id, "go", 20.0));
+        assert_eq!(tools.ok("wait_for_pattern", waiting(&id, "never", 20.0))["exited"], true);
+        let last = tools.ok("wait_for_pattern", waiting(&id, "go", 20.0));
         assert_eq!(last["matched"], true, "what is on the screen of an ended process matches");
     }
 }
 
 /// Waits with one client while another makes the program print; returns the line.
 fn seen(before: &str, after: &str, pattern: &str) -> String {
-    let (_place, server, mut desk) = desk();
-    let mut other = Desk::of(&server);
+    let (_place, server, mut tools) = tools();
+    let mut other = ToolClient::of(&server);
     let id = other
         .sh(&format!("stty -echo; {before} printf '\\033]2;up\\007'; read x; {after}; exec cat"));
     until("it reads", || (other.status(&id)["title"] == "up").then_some(()));
-    desk.ask("wait_for_pattern", waiting(&id, pattern, 20.0));
+    tools.ask("wait_for_pattern", waiting(&id, pattern, 20.0));
     // Answered after the wait began: both are served by one thread, in order.
-    desk.ask("whoami", json!({}));
-    desk.hear().unwrap();
+    tools.ask("whoami", json!({}));
+    tools.hear().unwrap();
     other.line(&id, "");
-    let answer = desk.hear().unwrap();
+    let answer = tools.hear().unwrap();
     assert_eq!(answer["matched"], true, "{answer}");
     answer["line"].as_str().unwrap().to_owned()
 }
@@ -107,34 +107,34 @@ fn text_drawn_without_line_ends_matches() {
 
 #[test]
 fn only_the_scrollback_scope_sees_what_scrolled_away() {
-    let (_place, _server, mut desk) = desk();
-    let id = desk.sh("echo NEEDLE; seq 1 100; echo end; exec cat");
-    desk.wait(&id, "^end$");
+    let (_place, _server, mut tools) = tools();
+    let id = tools.sh("echo NEEDLE; seq 1 100; echo end; exec cat");
+    tools.wait(&id, "^end$");
     let mut arguments = waiting(&id, "NEEDLE", 0.05);
-    assert_eq!(desk.ok("wait_for_pattern", arguments.clone())["timed_out"], true);
+    assert_eq!(tools.ok("wait_for_pattern", arguments.clone())["timed_out"], true);
     arguments["scope"] = json!("scrollback");
-    assert_eq!(desk.ok("wait_for_pattern", arguments)["line"], "NEEDLE");
+    assert_eq!(tools.ok("wait_for_pattern", arguments)["line"], "NEEDLE");
 }
 
 /// What another waiter made the matcher read may hold what scrolled away before this one came.
 #[test]
 fn what_scrolled_away_before_the_wait_does_not_match_because_others_wait() {
-    let (_place, server, mut desk) = desk();
-    let mut other = Desk::of(&server);
+    let (_place, server, mut tools) = tools();
+    let mut other = ToolClient::of(&server);
     for _ in 0..20 {
-        let id = desk.sh("stty -echo; read x; echo NEEDLE; seq 1 2000; echo end; exec cat");
+        let id = tools.sh("stty -echo; read x; echo NEEDLE; seq 1 2000; echo end; exec cat");
         other.ask("wait_for_pattern", waiting(&id, "^end$", 20.0));
-        desk.line(&id, "");
+        tools.line(&id, "");
         until("it is past", || {
-            let offset = desk.status(&id)["output_offset"].as_u64().unwrap();
+            let offset = tools.status(&id)["output_offset"].as_u64().unwrap();
             (offset > 2_000).then_some(())
         });
-        let rows = desk.rows(&id);
+        let rows = tools.rows(&id);
         let gone = rows.len() > 20 && !rows.contains(&"NEEDLE".to_owned());
-        let answer = desk.ok("wait_for_pattern", waiting(&id, "NEEDLE", 0.02));
+        let answer = tools.ok("wait_for_pattern", waiting(&id, "NEEDLE", 0.02));
         assert!(!gone || answer["matched"] == false, "{answer}");
         assert_eq!(other.hear().unwrap()["matched"], true);
-        desk.close(&id);
+        tools.close(&id);
     }
 }
 
@@ -142,68 +142,68 @@ fn what_scrolled_away_before_the_wait_does_not_match_because_others_wait() {
 fn a_cancelled_wait_is_over_and_the_ceiling_is_told() {
     let place = Place::new();
     let server = place.serve_with(Limits { waiters: 1, ..Limits::default() });
-    let mut desk = Desk::of(&server);
-    let id = desk.run(&["cat"]);
-    let call = desk.ask("wait_for_pattern", waiting(&id, "never", 60.0));
-    let message = desk.refused("limit", "wait_for_pattern", waiting(&id, "never", 0.0));
+    let mut tools = ToolClient::of(&server);
+    let id = tools.run(&["cat"]);
+    let call = tools.ask("wait_for_pattern", waiting(&id, "never", 60.0));
+    let message = tools.refused("limit", "wait_for_pattern", waiting(&id, "never", 0.0));
     assert!(message.contains("1 calls wait"), "{message}");
-    desk.peer.notify("notifications/cancelled", json!({"requestId": call}));
-    until("its place is free", || desk.call("wait_for_pattern", waiting(&id, "never", 0.0)).ok());
+    tools.peer.notify("notifications/cancelled", json!({"requestId": call}));
+    until("its place is free", || tools.call("wait_for_pattern", waiting(&id, "never", 0.0)).ok());
     // A client that goes away gives its place up, too.
-    let mut gone = Desk::of(&server);
+    let mut gone = ToolClient::of(&server);
     gone.ask("wait_for_pattern", waiting(&id, "never", 60.0));
     gone.ask("whoami", json!({}));
     gone.hear().unwrap();
     drop(gone);
-    until("its place is free", || desk.call("wait_for_pattern", waiting(&id, "never", 0.0)).ok());
+    until("its place is free", || tools.call("wait_for_pattern", waiting(&id, "never", 0.0)).ok());
 }
 
 #[test]
 fn calls_that_wait_for_agents_have_a_ceiling_too() {
     let place = Place::new();
     let server = place.serve_with(Limits { waiters: 1, ..Limits::default() });
-    let mut desk = Desk::of(&server);
-    let id = desk.run(&["cat"]);
+    let mut tools = ToolClient::of(&server);
+    let id = tools.run(&["cat"]);
     let wait = |seconds: u32| {
         json!({"process_ids": [id], "until": "exited",
         "timeout_seconds": seconds})
     };
-    let call = desk.ask("wait_for_agents", wait(60));
-    let message = desk.refused("limit", "wait_for_agents", wait(0));
+    let call = tools.ask("wait_for_agents", wait(60));
+    let message = tools.refused("limit", "wait_for_agents", wait(0));
     assert!(message.contains("1 calls wait"), "{message}");
-    desk.peer.notify("notifications/cancelled", json!({"requestId": call}));
-    until("its place is free", || desk.call("wait_for_agents", wait(0)).ok());
+    tools.peer.notify("notifications/cancelled", json!({"requestId": call}));
+    until("its place is free", || tools.call("wait_for_agents", wait(0)).ok());
 }
 
 #[test]
 fn progress_is_told_when_the_client_gave_a_token() {
-    let (_place, _server, mut desk) = desk();
-    let id = desk.run(&["cat"]);
+    let (_place, _server, mut tools) = tools();
+    let id = tools.run(&["cat"]);
     let params = json!({"name": "wait_for_pattern", "arguments": waiting(&id, "never", 0.2),
         "_meta": {"progressToken": "t1"}});
-    desk.peer.ask("call", "tools/call", params);
-    let report = desk.peer.receive();
+    tools.peer.ask("call", "tools/call", params);
+    let report = tools.peer.receive();
     assert_eq!(report["method"], "notifications/progress");
     assert_eq!(report["params"]["progressToken"], "t1");
-    assert_eq!(desk.peer.receive()["result"]["structuredContent"]["timed_out"], true);
+    assert_eq!(tools.peer.receive()["result"]["structuredContent"]["timed_out"], true);
 }
 
 /// They read behind the parser: the flood goes on, and each hears of its own line.
 #[test]
 fn a_thousand_waiters_on_a_flood_are_all_answered() {
-    let (_place, server, mut desk) = desk();
-    let mut other = Desk::of(&server);
+    let (_place, server, mut tools) = tools();
+    let mut other = ToolClient::of(&server);
     let id = other.sh("stty -echo; read x; seq 1 200000; exec cat");
     let numbers: Vec<u64> = (1..=1_000).map(|n| n * 190).collect();
     for number in &numbers {
-        desk.ask("wait_for_pattern", waiting(&id, &format!("^{number}$"), 60.0));
+        tools.ask("wait_for_pattern", waiting(&id, &format!("^{number}$"), 60.0));
     }
-    desk.ask("whoami", json!({}));
-    desk.hear().unwrap();
+    tools.ask("whoami", json!({}));
+    tools.hear().unwrap();
     other.line(&id, "");
     let mut lines: Vec<u64> = numbers
         .iter()
-        .map(|_| desk.hear().unwrap()["line"].as_str().unwrap().parse().unwrap())
+        .map(|_| tools.hear().unwrap()["line"].as_str().unwrap().parse().unwrap())
         .collect();
     lines.sort_unstable();
     assert_eq!(lines, numbers);

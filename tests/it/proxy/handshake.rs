@@ -10,7 +10,7 @@ use crate::support::{Conversation, FakeServer, Peer, Place};
 
 const TOKEN: &str = "abababababababababababababababababababababababababababababababab";
 
-struct Stage {
+struct Harness {
     /// First, so that the proxy is gone before what it speaks to.
     peer: Peer,
     server: FakeServer,
@@ -18,15 +18,15 @@ struct Stage {
 }
 
 /// A client with an identity, before its first word.
-fn stage() -> Stage {
+fn harness() -> Harness {
     let place = Place::new();
     let server = FakeServer::at(&place.path("fake.sock"));
     let variables = [("PATTERM_SOCKET", server.socket()), ("PATTERM_IDENTITY", Path::new(TOKEN))];
     let peer = client(&place, &variables);
-    Stage { peer, server, _place: place }
+    Harness { peer, server, _place: place }
 }
 
-impl Stage {
+impl Harness {
     /// The next connection, greeted.
     fn accept(&self) -> Conversation {
         let mut conversation = self.server.accept();
@@ -81,238 +81,238 @@ fn check_lost(answer: &Value, id: impl Into<Value>) {
 
 #[test]
 fn while_idle_the_handshake_is_repeated_and_the_client_hears_nothing() {
-    let mut stage = stage();
-    drop(stage.shake_hands());
-    let mut conversation = stage.accept_again();
-    stage.peer.ask(1, "tools/call", call());
+    let mut harness = harness();
+    drop(harness.shake_hands());
+    let mut conversation = harness.accept_again();
+    harness.peer.ask(1, "tools/call", call());
     let request = conversation.hear();
     assert_eq!(request["id"], 1);
     conversation.answer(&request, json!({"ok": 1}));
-    assert_eq!(stage.peer.receive(), json!({"jsonrpc": "2.0", "id": 1, "result": {"ok": 1}}));
-    stage.finish(conversation);
+    assert_eq!(harness.peer.receive(), json!({"jsonrpc": "2.0", "id": 1, "result": {"ok": 1}}));
+    harness.finish(conversation);
 }
 
 #[test]
 fn the_clients_own_words_are_repeated_to_the_byte() {
-    let mut stage = stage();
+    let mut harness = harness();
     let params =
         r#"{"protocolVersion" : "2025-11-25","x":[1.50, 10000000000000000000000,"\u00fc"]}"#;
     let initialize =
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{params}}}"#);
-    stage.peer.send_body(initialize.as_bytes());
-    let mut conversation = stage.accept();
+    harness.peer.send_body(initialize.as_bytes());
+    let mut conversation = harness.accept();
     assert_eq!(conversation.hear_line(), format!("{initialize}\n").as_bytes());
     conversation.answer(&json!({"id": 1}), json!({}));
-    stage.peer.receive();
+    harness.peer.receive();
     drop(conversation);
-    let mut conversation = stage.accept();
+    let mut conversation = harness.accept();
     let again = String::from_utf8(conversation.hear_line()).unwrap();
     assert!(again.contains(&format!(r#""params":{params}"#)), "{again}");
-    stage.finish(conversation);
+    harness.finish(conversation);
 }
 
 #[test]
 fn a_call_in_flight_is_told_and_a_read_is_asked_again() {
-    let mut stage = stage();
-    let mut conversation = stage.shake_hands();
-    stage.peer.ask(1, "tools/call", call());
-    stage.peer.ask(2, "tools/list", json!({"cursor": "x"}));
-    stage.peer.ask("three", "whoami", json!({}));
-    stage.peer.ask(4, "ping", json!({}));
+    let mut harness = harness();
+    let mut conversation = harness.shake_hands();
+    harness.peer.ask(1, "tools/call", call());
+    harness.peer.ask(2, "tools/list", json!({"cursor": "x"}));
+    harness.peer.ask("three", "whoami", json!({}));
+    harness.peer.ask(4, "ping", json!({}));
     let asked: Vec<Value> = (0..4).map(|_| conversation.hear()).collect();
     drop(conversation);
 
-    let mut lost = [stage.peer.receive(), stage.peer.receive()];
+    let mut lost = [harness.peer.receive(), harness.peer.receive()];
     lost.sort_by_key(|answer| answer["id"].is_string());
     check_lost(&lost[0], 1);
     check_lost(&lost[1], "three");
-    let mut conversation = stage.accept_again();
+    let mut conversation = harness.accept_again();
     for at in [1, 3] {
         let again = conversation.hear();
         assert_eq!(again, asked[at]);
         conversation.answer(&again, json!({"at": at}));
-        assert_eq!(stage.peer.receive()["result"], json!({"at": at}));
+        assert_eq!(harness.peer.receive()["result"], json!({"at": at}));
     }
     // Their ids are free again.
-    stage.peer.ask(1, "tools/call", call());
+    harness.peer.ask(1, "tools/call", call());
     let request = conversation.hear();
     conversation.answer(&request, json!({}));
-    assert_eq!(stage.peer.receive(), json!({"jsonrpc": "2.0", "id": 1, "result": {}}));
-    stage.finish(conversation);
+    assert_eq!(harness.peer.receive(), json!({"jsonrpc": "2.0", "id": 1, "result": {}}));
+    harness.finish(conversation);
 }
 
 #[test]
 fn of_hundreds_in_flight_each_is_answered_once() {
-    let mut stage = stage();
-    let mut conversation = stage.shake_hands();
+    let mut harness = harness();
+    let mut conversation = harness.shake_hands();
     for id in 0..200 {
         let method = if id % 2 == 0 { "tools/call" } else { "ping" };
-        stage.peer.ask(id, method, call());
+        harness.peer.ask(id, method, call());
     }
     for id in 0..200 {
         assert_eq!(conversation.hear()["id"], id);
     }
     drop(conversation);
-    let mut lost: Vec<_> = (0..100).map(|_| stage.peer.receive()).collect();
+    let mut lost: Vec<_> = (0..100).map(|_| harness.peer.receive()).collect();
     lost.sort_by_key(|answer| answer["id"].as_u64());
     for (n, answer) in lost.iter().enumerate() {
         check_lost(answer, 2 * n);
     }
-    let mut conversation = stage.accept_again();
+    let mut conversation = harness.accept_again();
     for n in 0..100 {
         let ping = conversation.hear();
         assert_eq!(ping["id"], 2 * n + 1, "in the order they were asked");
         conversation.answer(&ping, json!({}));
-        assert_eq!(stage.peer.receive()["id"], 2 * n + 1);
+        assert_eq!(harness.peer.receive()["id"], 2 * n + 1);
     }
-    stage.finish(conversation);
+    harness.finish(conversation);
 }
 
 #[test]
 fn a_batch_in_flight_is_told_element_by_element() {
-    let mut stage = stage();
-    let mut conversation = stage.shake_hands();
+    let mut harness = harness();
+    let mut conversation = harness.shake_hands();
     let element = |id: u64| json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
     let batch = json!([element(1), element(2)]);
-    stage.peer.send_body(batch.to_string().as_bytes());
+    harness.peer.send_body(batch.to_string().as_bytes());
     assert_eq!(conversation.hear(), batch);
     // The proxy's own, to learn whether the batch is refused.
     assert_eq!(conversation.hear()["method"], "ping");
     drop(conversation);
-    let mut lost = [stage.peer.receive(), stage.peer.receive()];
+    let mut lost = [harness.peer.receive(), harness.peer.receive()];
     lost.sort_by_key(|answer| answer["id"].as_u64());
     check_lost(&lost[0], 1);
     check_lost(&lost[1], 2);
-    let conversation = stage.accept_again();
-    stage.finish(conversation);
+    let conversation = harness.accept_again();
+    harness.finish(conversation);
 }
 
 #[test]
 fn a_handshake_that_was_not_answered_is_asked_again_as_it_was() {
-    let mut stage = stage();
-    stage.peer.ask("hello", "initialize", initialize_params());
+    let mut harness = harness();
+    harness.peer.ask("hello", "initialize", initialize_params());
     for _ in 0..2 {
-        let mut conversation = stage.accept();
+        let mut conversation = harness.accept();
         assert_eq!(conversation.hear()["id"], "hello");
     }
-    let mut conversation = stage.accept();
+    let mut conversation = harness.accept();
     let initialize = conversation.hear();
     assert_eq!((&initialize["id"], &initialize["params"]), (&json!("hello"), &initialize_params()));
     conversation.answer(&initialize, json!({}));
-    assert_eq!(stage.peer.receive()["id"], "hello");
-    stage.peer.notify("notifications/initialized", json!({}));
+    assert_eq!(harness.peer.receive()["id"], "hello");
+    harness.peer.notify("notifications/initialized", json!({}));
     assert_eq!(conversation.hear()["method"], "notifications/initialized", "and no second one");
-    stage.finish(conversation);
+    harness.finish(conversation);
 }
 
 #[test]
 fn a_whole_handshake_in_one_write_is_repeated_in_its_order() {
-    let mut stage = stage();
-    stage.peer.ask("hello", "initialize", initialize_params());
-    stage.peer.notify("notifications/initialized", json!({}));
+    let mut harness = harness();
+    harness.peer.ask("hello", "initialize", initialize_params());
+    harness.peer.notify("notifications/initialized", json!({}));
     let reads = ["tools/list", "ping", "resources/list", "prompts/list"];
     for (id, method) in reads.iter().enumerate() {
-        stage.peer.ask(id, method, json!({}));
+        harness.peer.ask(id, method, json!({}));
     }
-    let mut first = stage.accept();
+    let mut first = harness.accept();
     let hear_all = |conversation: &mut Conversation| -> Vec<Value> {
         (0..2 + reads.len()).map(|_| conversation.hear()["method"].take()).collect()
     };
     let said = hear_all(&mut first);
     assert_eq!(said[..2], ["initialize", "notifications/initialized"]);
     drop(first);
-    let mut second = stage.accept();
+    let mut second = harness.accept();
     assert_eq!(hear_all(&mut second), said);
     second.answer(&json!({"id": "hello"}), json!({}));
     for id in 0..reads.len() {
         second.answer(&json!({"id": id}), json!({}));
     }
     for id in [json!("hello"), json!(0), json!(1), json!(2), json!(3)] {
-        assert_eq!(stage.peer.receive()["id"], id);
+        assert_eq!(harness.peer.receive()["id"], id);
     }
-    stage.finish(second);
+    harness.finish(second);
 }
 
 #[test]
 fn between_the_two_steps_of_the_handshake_only_the_first_is_repeated() {
-    let mut stage = stage();
-    stage.peer.ask("hello", "initialize", initialize_params());
-    let mut conversation = stage.accept();
+    let mut harness = harness();
+    harness.peer.ask("hello", "initialize", initialize_params());
+    let mut conversation = harness.accept();
     let initialize = conversation.hear();
     conversation.answer(&initialize, json!({}));
-    assert_eq!(stage.peer.receive()["id"], "hello");
+    assert_eq!(harness.peer.receive()["id"], "hello");
     drop(conversation);
-    let mut conversation = stage.accept();
+    let mut conversation = harness.accept();
     assert_eq!(conversation.hear()["params"], initialize_params());
-    stage.peer.notify("notifications/initialized", json!({}));
+    harness.peer.notify("notifications/initialized", json!({}));
     assert_eq!(conversation.hear()["method"], "notifications/initialized");
-    stage.peer.ask(1, "ping", json!({}));
+    harness.peer.ask(1, "ping", json!({}));
     let ping = conversation.hear();
     assert_eq!(ping["id"], 1, "initialized was said once");
     conversation.answer(&ping, json!({}));
-    assert_eq!(stage.peer.receive()["id"], 1);
-    stage.finish(conversation);
+    assert_eq!(harness.peer.receive()["id"], 1);
+    harness.finish(conversation);
 }
 
 #[test]
 fn half_an_answer_never_reaches_the_client() {
     use std::io::Write;
-    let mut stage = stage();
-    let mut conversation = stage.shake_hands();
-    stage.peer.ask(1, "tools/list", json!({}));
-    stage.peer.ask(2, "tools/call", call());
+    let mut harness = harness();
+    let mut conversation = harness.shake_hands();
+    harness.peer.ask(1, "tools/list", json!({}));
+    harness.peer.ask(2, "tools/call", call());
     let (list, _call) = (conversation.hear(), conversation.hear());
     conversation.stream().write_all(br#"{"jsonrpc":"2.0","id":2,"res"#).unwrap();
     drop(conversation);
-    check_lost(&stage.peer.receive(), 2);
-    let mut conversation = stage.accept_again();
+    check_lost(&harness.peer.receive(), 2);
+    let mut conversation = harness.accept_again();
     assert_eq!(conversation.hear(), list);
     conversation.answer(&list, json!({}));
-    assert_eq!(stage.peer.receive(), json!({"jsonrpc": "2.0", "id": 1, "result": {}}));
-    stage.finish(conversation);
+    assert_eq!(harness.peer.receive(), json!({"jsonrpc": "2.0", "id": 1, "result": {}}));
+    harness.finish(conversation);
 }
 
 #[test]
 fn an_answer_that_came_with_the_end_counts() {
-    let mut stage = stage();
-    let mut conversation = stage.shake_hands();
-    stage.peer.ask(1, "tools/call", call());
+    let mut harness = harness();
+    let mut conversation = harness.shake_hands();
+    harness.peer.ask(1, "tools/call", call());
     let request = conversation.hear();
     conversation.answer(&request, json!({"done": true}));
     drop(conversation);
-    assert_eq!(stage.peer.receive()["result"], json!({"done": true}));
-    let conversation = stage.accept_again();
-    stage.finish(conversation);
+    assert_eq!(harness.peer.receive()["result"], json!({"done": true}));
+    let conversation = harness.accept_again();
+    harness.finish(conversation);
 }
 
 #[test]
 fn what_the_new_server_says_by_itself_reaches_the_client() {
-    let mut stage = stage();
-    drop(stage.shake_hands());
-    let mut conversation = stage.accept_again();
+    let mut harness = harness();
+    drop(harness.shake_hands());
+    let mut conversation = harness.accept_again();
     let notice = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
     conversation.say(&notice);
-    assert_eq!(stage.peer.receive(), notice);
-    stage.finish(conversation);
+    assert_eq!(harness.peer.receive(), notice);
+    harness.finish(conversation);
 }
 
 #[test]
 fn a_server_that_ends_every_connection_is_not_asked_for_ever() {
-    let mut stage = stage();
-    stage.peer.ask(1, "tools/list", json!({}));
+    let mut harness = harness();
+    harness.peer.ask(1, "tools/list", json!({}));
     for _ in 0..3 {
-        assert_eq!(stage.accept().hear()["id"], 1);
+        assert_eq!(harness.accept().hear()["id"], 1);
     }
-    let answer = stage.peer.receive();
+    let answer = harness.peer.receive();
     assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(1), &json!(-32008)));
     let message = answer["error"]["message"].as_str().unwrap();
     assert!(message.contains("ends every connection at once"), "{message}");
-    assert!(stage.server.nobody_came());
+    assert!(harness.server.nobody_came());
     // It may be better by the next request.
-    stage.peer.ask(2, "tools/list", json!({}));
-    let mut conversation = stage.accept();
+    harness.peer.ask(2, "tools/list", json!({}));
+    let mut conversation = harness.accept();
     let request = conversation.hear();
     conversation.answer(&request, json!({}));
-    assert_eq!(stage.peer.receive()["id"], 2);
-    stage.finish(conversation);
+    assert_eq!(harness.peer.receive()["id"], 2);
+    harness.finish(conversation);
 }

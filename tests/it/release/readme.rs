@@ -1,7 +1,7 @@
 //! Every command of the README, typed by a stranger on a small Debian. A command that is not in the table
 //! below fails the test: it is given its case here.
 
-use super::stage::{Stage, repository};
+use super::harness::{Harness, repository};
 
 /// How a command is tried.
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +25,7 @@ const CASES: &[(&str, Case)] = &[
     ("cargo run --release", Elsewhere("the same binary, and `patterm` below")),
     ("cargo install --path crates/cli", Elsewhere("builds what the tests build")),
     ("scripts/test", Elsewhere("runs this test")),
-    ("scripts/package", Elsewhere("stage::package")),
+    ("scripts/package", Elsewhere("harness::package")),
     (
         concat!("sudo apt install ./patterm_", env!("CARGO_PKG_VERSION"), "_amd64.deb"),
         Does("Setting up patterm"),
@@ -53,7 +53,7 @@ const CASES: &[(&str, Case)] = &[
     ("patterm upgrade", Does("everything goes on")),
     ("patterm kill", Does("ended the server")),
     ("PATTERM_LOG=debug patterm serve", Does("serving")),
-    ("patterm restart --bring-back", Does("dev started again")),
+    ("patterm restore", Does("dev started again")),
     ("PATTERM_LIMITS=processes=50,waiters=10 patterm serve", Does("serving")),
     (
         "systemctl --user enable --now \
@@ -134,13 +134,13 @@ fn shape(line: &str) -> String {
     shape
 }
 
-fn try_it(stage: &mut Stage, command: &str, case: Case, prints: &[String]) {
+fn try_it(harness: &mut Harness, command: &str, case: Case, prints: &[String]) {
     let (said, code, words) = match case {
         Elsewhere(by) => return assert!(!by.is_empty(), "{command}: who tries it?"),
-        Does(words) => (stage.says(command), 0, words),
-        Fails(words) => (stage.says(command), 1, words),
-        Asks(typed) => (stage.answers(command, typed), 0, ""),
-        Given(input, words) => (stage.says(&format!("{command} <<<'{input}'")), 0, words),
+        Does(words) => (harness.says(command), 0, words),
+        Fails(words) => (harness.says(command), 1, words),
+        Asks(typed) => (harness.answers(command, typed), 0, ""),
+        Given(input, words) => (harness.says(&format!("{command} <<<'{input}'")), 0, words),
     };
     assert_eq!(said.code, code, "{command}: {}", said.text);
     assert!(said.text.contains(words), "{command}: {}", said.text);
@@ -160,12 +160,12 @@ fn every_command_of_the_readme_does_what_it_says() {
     for Shown { command, .. } in &shown {
         assert!(CASES.iter().any(|(case, _)| case == command), "no case for: {command}");
     }
-    let mut stage = Stage::new(&["deb", "static"]);
-    stage.begin_manager();
-    stage.does(r#"echo '{"mcpServers": {"clock": {"command": "clock-mcp"}}}' >.mcp.json"#);
+    let mut harness = Harness::new(&["deb", "static"]);
+    harness.begin_manager();
+    harness.does(r#"echo '{"mcpServers": {"clock": {"command": "clock-mcp"}}}' >.mcp.json"#);
     for (command, case) in CASES {
         let shown = shown.iter().find(|shown| shown.command == *command);
         let shown = shown.unwrap_or_else(|| panic!("the README has no more: {command}"));
-        try_it(&mut stage, command, *case, &shown.prints);
+        try_it(&mut harness, command, *case, &shown.prints);
     }
 }

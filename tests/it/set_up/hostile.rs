@@ -38,13 +38,13 @@ fn server_script() -> String {
 }
 
 /// A project whose path, files, processes, pads and servers are hostile.
-struct Stage {
+struct Harness {
     place: Place,
     project: PathBuf,
     bare: PathBuf,
 }
 
-impl Stage {
+impl Harness {
     fn set() -> Self {
         let place = Place::new();
         let project = place.path("project").join(HOSTILE);
@@ -184,8 +184,8 @@ fn check(words: &[&str], printed: &str) {
 
 #[test]
 fn every_verb_prints_hostile_text_so_that_a_terminal_shows_it_and_acts_on_nothing() {
-    let stage = Stage::set();
-    let help = stage.run(&["--help"]);
+    let harness = Harness::set();
+    let help = harness.run(&["--help"]);
     let verbs = help.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
     let verbs = verbs.filter(|verb| verb.starts_with(|c: char| c.is_ascii_lowercase()));
     let mut ordered: Vec<_> = verbs
@@ -196,14 +196,14 @@ fn every_verb_prints_hostile_text_so_that_a_terminal_shows_it_and_acts_on_nothin
     let mut spelt = 0;
     for ((_, cases), verb) in ordered {
         for words in cases {
-            let folder = if verb == "init" { &stage.bare } else { &stage.project };
-            let printed = stage.on_terminal(folder, words);
+            let folder = if verb == "init" { &harness.bare } else { &harness.project };
+            let printed = harness.on_terminal(folder, words);
             check(words, &printed);
             spelt += usize::from(printed.contains("\\u{1b}") || printed.contains("\\u001b"));
         }
         if verb == "trust" {
             // Only now may the shared server run. The declared process is p1, the hostile one p2.
-            stage.fill();
+            harness.fill();
         }
     }
     assert!(spelt > 20, "only {spelt} of them had something hostile to print");

@@ -7,8 +7,8 @@ use std::path::Path;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::json;
 
-use super::{SOCKET, everything, greet, log, tools, tools_of, write};
-use crate::processes::desk::until;
+use super::{SOCKET, everything, greet, log, tool_names, tools_of, write};
+use crate::support::tool_client::until;
 use crate::support::{Place, Spawned};
 
 /// A project with a server that is started with these arguments, in a server of its own process.
@@ -64,7 +64,7 @@ fn a_server_that_ignores_the_probe_is_probed_once_and_its_first_list_is_whole() 
     // has, which on a busy machine may be over.
     let answer = server.connect(SOCKET).answer(1, "tools/call", json!({"name": "all__echo"}));
     assert!(answer["result"].is_object(), "{answer}");
-    assert!(tools(&mut server.connect(SOCKET), 1).contains(&"all__echo".to_owned()));
+    assert!(tool_names(&mut server.connect(SOCKET), 1).contains(&"all__echo".to_owned()));
     assert_eq!((probes(&place), starts(&place)), (1, 1));
     let server = again(&place);
     let answer = server.connect(SOCKET).answer(1, "tools/call", json!({"name": "all__echo"}));
@@ -75,14 +75,14 @@ fn a_server_that_ignores_the_probe_is_probed_once_and_its_first_list_is_whole() 
 #[test]
 fn the_last_list_answers_before_the_server_does_and_what_differs_is_told() {
     let (place, server) = trusted("'--hold', 'hold', '--extra', 'extra'");
-    assert!(tools(&mut server.connect(SOCKET), 1).contains(&"all__echo".to_owned()));
+    assert!(tool_names(&mut server.connect(SOCKET), 1).contains(&"all__echo".to_owned()));
     let hold = place.path("project/hold");
     mknodat(CWD, &hold, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
     File::create(place.path("project/extra")).unwrap();
     let server = again(&place);
     let mut peer = server.connect(SOCKET);
     greet(&mut peer);
-    let names = tools(&mut peer, 1);
+    let names = tool_names(&mut peer, 1);
     assert!(names.contains(&"all__echo".to_owned()), "{names:?}");
     assert!(!names.contains(&"all__extra".to_owned()), "{names:?}");
     // Now it goes on, and says what it has.

@@ -6,7 +6,7 @@ mod known;
 use patterm_wire::Framing;
 use serde_json::{Value, json};
 
-use crate::processes::desk::{Desk, until};
+use crate::support::tool_client::{ToolClient, until};
 use crate::support::{Door, Peer, Place, Running, Serving};
 
 const SOCKET: Door = Door::Socket(Framing::Newline);
@@ -31,7 +31,7 @@ fn trusted(text: &str) -> (Place, Serving) {
 }
 
 /// The names of all tools of a connection.
-fn tools(peer: &mut Peer, id: u64) -> Vec<String> {
+fn tool_names(peer: &mut Peer, id: u64) -> Vec<String> {
     let answer = peer.answer(id, "tools/list", json!({}));
     let tools = answer["result"]["tools"].as_array().unwrap();
     tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
@@ -56,7 +56,7 @@ fn tools_stand_beside_our_own_and_answers_pass_as_they_are() {
         let mut peer = server.connect(door);
         let hello = greet(&mut peer);
         assert_eq!(hello["result"]["capabilities"]["tools"]["listChanged"], true, "{hello}");
-        let names = tools(&mut peer, 1);
+        let names = tool_names(&mut peer, 1);
         for name in ["whoami", "all__whoami", "all__numbers"] {
             assert!(names.iter().any(|known| known == name), "{names:?}");
         }
@@ -82,22 +82,22 @@ fn one_server_for_all_and_none_before_it_is_needed() {
     let place = Place::new();
     write(&place, &everything(""));
     let server = place.serve_in_process();
-    let mut desk = Desk::of(&server);
-    let untrusted = tools(&mut desk.peer, 1);
+    let mut tools = ToolClient::of(&server);
+    let untrusted = tool_names(&mut tools.peer, 1);
     assert!(
         !untrusted.iter().any(|name| name.starts_with("all__")),
         "nothing before it is trusted"
     );
     place.run(&["trust", "--yes"]);
-    let states = |desk: &mut Desk| desk.ok("patterm/servers", json!({}))["servers"].clone();
-    assert_eq!(states(&mut desk)[0]["name"], "all");
+    let states = |tools: &mut ToolClient| tools.ok("patterm/servers", json!({}))["servers"].clone();
+    assert_eq!(states(&mut tools)[0]["name"], "all");
     let pids: Vec<_> = (0..3)
         .map(|n| {
             let (_, token) = server.agent(&format!("agent{n}"), None);
-            let mut agent = Desk::of_agent(&server, &token);
-            assert!(tools(&mut agent.peer, 1).contains(&"all__echo".to_owned()));
+            let mut agent = ToolClient::of_agent(&server, &token);
+            assert!(tool_names(&mut agent.peer, 1).contains(&"all__echo".to_owned()));
             agent.ok("all__echo", json!({}));
-            states(&mut desk)[0]["pid"].as_i64().unwrap()
+            states(&mut tools)[0]["pid"].as_i64().unwrap()
         })
         .collect();
     assert!(pids.windows(2).all(|pair| pair[0] == pair[1]), "{pids:?}");
@@ -112,7 +112,7 @@ fn who_listens_is_told_when_its_tools_are_others() {
     let (place, server) = trusted(&everything(""));
     let mut old = server.connect(SOCKET);
     greet(&mut old);
-    assert!(tools(&mut old, 1).contains(&"all__echo".to_owned()));
+    assert!(tool_names(&mut old, 1).contains(&"all__echo".to_owned()));
     let mut new = server.connect(SOCKET);
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
@@ -158,8 +158,8 @@ fn an_agent_sees_what_is_left_for_it() {
     ));
     let seen = |name: &str| {
         let (_, token) = server.agent(name, None);
-        let mut agent = Desk::of_agent(&server, &token);
-        let mut names = tools(&mut agent.peer, 1);
+        let mut agent = ToolClient::of_agent(&server, &token);
+        let mut names = tool_names(&mut agent.peer, 1);
         names.retain(|name| name.starts_with("all__"));
         let refused = agent.peer.answer(2, "tools/call", json!({"name": "all__slow"}));
         assert_eq!(refused["error"]["code"], -32602, "what is not shown cannot be called");
@@ -167,7 +167,7 @@ fn an_agent_sees_what_is_left_for_it() {
     };
     assert_eq!(seen("reviewer"), ["all__echo"]);
     assert!(seen("builder").is_empty());
-    let mut outside = tools(&mut server.connect(SOCKET), 1);
+    let mut outside = tool_names(&mut server.connect(SOCKET), 1);
     outside.retain(|name| name.starts_with("all__"));
     outside.sort();
     assert_eq!(outside, ["all__echo", "all__slow"]);
@@ -177,13 +177,13 @@ fn an_agent_sees_what_is_left_for_it() {
 fn an_agent_neither_takes_nor_lays_down_a_name_by_which_tools_are_shown() {
     let (_place, server) =
         trusted(&everything("agents = { lead = ['slow'], intern = ['echo'], twin-2 = ['slow'] }"));
-    let shown = |desk: &mut Desk| {
-        let mut names = tools_of(&mut desk.peer);
+    let shown = |tools: &mut ToolClient| {
+        let mut names = tools_of(&mut tools.peer);
         names.retain(|name| name.starts_with("all__"));
         names
     };
     let (intern, token) = server.agent("intern", None);
-    let mut agent = Desk::of_agent(&server, &token);
+    let mut agent = ToolClient::of_agent(&server, &token);
     let id = intern.id.to_string();
     assert_eq!(shown(&mut agent), ["all__echo"]);
     let mut refused = |tool: &str, arguments: Value| {
@@ -197,13 +197,13 @@ fn an_agent_neither_takes_nor_lays_down_a_name_by_which_tools_are_shown() {
     refused("spawn_agent", json!({"agent": "claude", "name": "twin"}));
     // What it starts under a free name is left no more than it is itself.
     let (_, token) = server.agent("free", Some(&intern.id));
-    assert_eq!(shown(&mut Desk::of_agent(&server, &token)), ["all__echo"]);
+    assert_eq!(shown(&mut ToolClient::of_agent(&server, &token)), ["all__echo"]);
     // Other names are free, and a person gives any.
     let (worker, token) = server.agent("worker", None);
-    let mut agent = Desk::of_agent(&server, &token);
+    let mut agent = ToolClient::of_agent(&server, &token);
     agent.ok("rename_process", json!({"process_id": worker.id.as_str(), "name": "builder"}));
     let lead = json!({"process_id": worker.id.as_str(), "name": "lead"});
-    Desk::of(&server).ok("rename_process", lead);
+    ToolClient::of(&server).ok("rename_process", lead);
     assert_eq!(shown(&mut agent), ["all__slow"]);
 }
 
@@ -244,13 +244,13 @@ fn progress_and_cancels_find_their_call() {
 #[test]
 fn a_dead_server_is_told_with_its_last_words_and_started_again() {
     let (_place, server) = trusted(&everything(""));
-    let mut desk = Desk::of(&server);
-    let died = desk.peer.answer(1, "tools/call", json!({"name": "all__die"}));
+    let mut tools = ToolClient::of(&server);
+    let died = tools.peer.answer(1, "tools/call", json!({"name": "all__die"}));
     let why = died["error"]["message"].as_str().unwrap();
     assert!(why.contains("code 3") && why.contains("cannot go on"), "{died}");
-    let again = desk.peer.answer(2, "tools/call", json!({"name": "all__echo"}));
+    let again = tools.peer.answer(2, "tools/call", json!({"name": "all__echo"}));
     assert!(again["result"].is_object(), "{again}");
-    let seen = desk.ok("patterm/servers", json!({}));
+    let seen = tools.ok("patterm/servers", json!({}));
     assert_eq!(seen["servers"][0]["restarts"], 1, "{seen}");
     assert!(seen["servers"][0]["last_error"].as_str().unwrap().contains("code 3"), "{seen}");
 }
@@ -289,7 +289,7 @@ fn the_users_own_settings_name_servers_for_all_projects() {
     std::fs::write(&file, "").unwrap();
     let server = place.serve_in_process();
     let mut peer = server.connect(SOCKET);
-    assert!(!tools(&mut peer, 1).iter().any(|name| name.contains("__")));
+    assert!(!tool_names(&mut peer, 1).iter().any(|name| name.contains("__")));
     std::fs::write(&file, everything("").replace("servers.all", "servers.mine")).unwrap();
     until("its tools", || tools_of(&mut peer).contains(&"mine__echo".to_owned()).then_some(()));
 }
@@ -332,7 +332,7 @@ fn what_a_server_says_beside_its_answers_is_logged_as_a_warning() {
     place.run(&["trust", "--yes"]);
     let mut peer = Peer::connect(SOCKET, &server.socket());
     greet(&mut peer);
-    assert!(tools(&mut peer, 1).contains(&"all__whoami".to_owned()));
+    assert!(tool_names(&mut peer, 1).contains(&"all__whoami".to_owned()));
     until("it is in the log", || {
         let log = std::fs::read_to_string(place.state().file("server.log")).unwrap_or_default();
         log.lines()

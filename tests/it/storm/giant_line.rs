@@ -4,7 +4,7 @@
 use patterm_wire::{DEFAULT_MESSAGE_LIMIT, Framing};
 
 use super::{MIB, ping};
-use crate::support::{Baseline, Door, Peer, Place, Vitals, account};
+use crate::support::{Baseline, Door, Peer, Place, ProcessStats, account};
 
 const LINE: usize = 1 << 30;
 
@@ -45,12 +45,12 @@ fn check(door: Door, expected: &str) {
     let mut peer = Peer::connect(door, &server.socket());
     // The server, and the proxy where there is one.
     let readers: Vec<_> =
-        [Some(server.pid()), peer.pid()].into_iter().flatten().map(Vitals::of).collect();
+        [Some(server.pid()), peer.pid()].into_iter().flatten().map(ProcessStats::of).collect();
     let at_rest = Baseline::of_each_after(&readers, || {
         ping(&mut other, 1);
         ping(&mut peer, 1);
     });
-    readers.iter().for_each(Vitals::forget_peak);
+    readers.iter().for_each(ProcessStats::forget_peak);
     let sender = std::thread::spawn(move || {
         send_line(&mut peer, door.framing());
         peer

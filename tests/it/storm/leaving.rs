@@ -5,7 +5,7 @@ use patterm_wire::Framing;
 use serde_json::json;
 
 use super::MIB;
-use crate::support::{Baseline, Door, Peer, Place, Vitals};
+use crate::support::{Baseline, Door, Peer, Place, ProcessStats};
 
 /// What each left behind once was nearly a kilobyte.
 const CLIENTS: usize = 2_000;
@@ -25,7 +25,7 @@ fn clients_that_listed_the_tools_and_left_are_forgotten() {
         }
     };
     // What there is only once, however many come.
-    let at_rest = Baseline::after(&Vitals::of(server.pid()), || come_and_go(CLIENTS / 4));
+    let at_rest = Baseline::after(&ProcessStats::of(server.pid()), || come_and_go(CLIENTS / 4));
     come_and_go(CLIENTS);
     let left = at_rest.more_resident();
     assert!(left <= MIB, "{} KiB are left", left / 1024);

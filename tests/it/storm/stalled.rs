@@ -10,8 +10,8 @@ use patterm_wire::Framing;
 use serde_json::{Value, json};
 
 use super::{MIB, scaled};
-use crate::processes::desk::Desk;
-use crate::support::{Baseline, Door, Peer, Place, Spawned, Vitals};
+use crate::support::tool_client::ToolClient;
+use crate::support::{Baseline, Door, Peer, Place, ProcessStats, Spawned};
 use crate::view::View;
 
 /// What one that does not read may cost (design/bars.md).
@@ -25,7 +25,7 @@ const FLOOD: &str =
 struct Flood {
     place: Place,
     server: Spawned,
-    desk: Desk,
+    tools: ToolClient,
     id: String,
 }
 
@@ -34,10 +34,10 @@ impl Flood {
         let place = Place::new();
         let output = place.run(&["serve", "--http", "127.0.0.1:0", "--json"]);
         let server = Spawned { entry: serde_json::from_str(&output).unwrap() };
-        let mut desk = Desk::at(&server.socket());
-        let id = desk.sh(FLOOD);
-        desk.wait(&id, "much");
-        Self { place, server, desk, id }
+        let mut tools = ToolClient::at(&server.socket());
+        let id = tools.sh(FLOOD);
+        tools.wait(&id, "much");
+        Self { place, server, tools, id }
     }
 
     /// For as long as they do not read: what they cost at most, with others served all the while.
@@ -45,7 +45,7 @@ impl Flood {
         let span = Duration::from_secs(scaled(2, 60) as u64);
         let (begun, mut served, mut cost) = (Instant::now(), 0, 0);
         while begun.elapsed() < span {
-            assert_eq!(self.desk.status(&self.id)["status"], "running");
+            assert_eq!(self.tools.status(&self.id)["status"], "running");
             served += 1;
             cost = cost.max(at_rest.more_anonymous());
         }
@@ -56,9 +56,9 @@ impl Flood {
     /// What the server uses while it serves the flood to clients that read: the first answer of its
     /// size brings up buffers that stay.
     fn baseline(&mut self, mut read: impl FnMut()) -> Baseline {
-        let (desk, id) = (&mut self.desk, &self.id);
-        Baseline::after(&Vitals::of(self.server.pid()), || {
-            desk.ok("get_process_raw_output", large(id));
+        let (tools, id) = (&mut self.tools, &self.id);
+        Baseline::after(&ProcessStats::of(self.server.pid()), || {
+            tools.ok("get_process_raw_output", large(id));
             read();
         })
     }
@@ -89,10 +89,10 @@ fn a_view_of_a_flood() {
     let at_rest = flood.baseline(|| drop(attach()));
     let mut view = attach();
     flood.watch(&at_rest);
-    flood.desk.key(&flood.id, "ctrl+c");
+    flood.tools.key(&flood.id, "ctrl+c");
     view.until(|view| view.shows("the end"));
     let shown: Vec<String> = view.screen.rows().iter().map(|row| row.trim_end().into()).collect();
-    assert_eq!(shown[..2], flood.desk.rows(&flood.id)[..2]);
+    assert_eq!(shown[..2], flood.tools.rows(&flood.id)[..2]);
 }
 
 #[test]

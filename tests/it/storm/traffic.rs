@@ -8,7 +8,7 @@ use patterm_wire::Framing;
 
 use super::ledger::Ledger;
 use super::{ping, scaled, turns_until};
-use crate::support::{Baseline, Chance, Door, Peer, Place, Serving, Vitals, tools};
+use crate::support::{Baseline, Door, Peer, Place, ProcessStats, Rng, Serving, tools};
 
 /// Connections at any time, each on a thread of its own.
 const CONNECTIONS: usize = 64;
@@ -63,25 +63,25 @@ impl Life {
     }
 
     /// Sends so many requests at once, among them calls that wait, and cancels of earlier ones.
-    fn send(&mut self, chance: &mut Chance, requests: usize) {
+    fn send(&mut self, rng: &mut Rng, requests: usize) {
         let mut bytes = Vec::new();
         for _ in 0..requests {
             let id = self.id();
-            let rest = if chance.once_in(5) {
+            let rest = if rng.once_in(5) {
                 self.waiting.push(id.clone());
                 r#""method":"tools/call","params":{"name":"test_wait"}"#
             } else {
                 self.due.insert(id.clone());
-                if chance.once_in(500) { PANIC } else { chance.pick(&QUICK) }
+                if rng.once_in(500) { PANIC } else { rng.pick(&QUICK) }
             };
             self.ledger.ask(&id);
             let body = format!(r#"{{"jsonrpc":"2.0","id":{id},{rest}}}"#);
             self.door.framing().encode(body.as_bytes(), &mut bytes);
-            if !self.waiting.is_empty() && chance.once_in(6) {
-                let id = self.waiting.swap_remove(chance.within(0..self.waiting.len()));
+            if !self.waiting.is_empty() && rng.once_in(6) {
+                let id = self.waiting.swap_remove(rng.within(0..self.waiting.len()));
                 self.cancel(&id, &mut bytes);
             }
-            if chance.once_in(20) {
+            if rng.once_in(20) {
                 // Too late or too early, as it happens: it may still be answered, and only once.
                 self.due.remove(&id);
                 self.cancel(&id, &mut bytes);
@@ -120,9 +120,9 @@ impl Life {
     }
 
     /// Goes away without a word, perhaps in the middle of one, and without reading.
-    fn vanish(mut self, chance: &mut Chance) {
-        self.send(chance, 8);
-        if chance.once_in(2) {
+    fn vanish(mut self, rng: &mut Rng) {
+        self.send(rng, 8);
+        if rng.once_in(2) {
             self.peer.send(b"{\"jsonrpc\":\"2.0\",\"id\":");
         }
     }
@@ -130,18 +130,18 @@ impl Life {
 
 /// Lives one after the other, until so many requests were asked.
 fn live(server: &Serving, door: Door, seed: u64, requests: usize) -> usize {
-    let mut chance = Chance::new(seed);
+    let mut rng = Rng::new(seed);
     let mut asked = 0;
     while asked < requests {
         let mut life = Life::begin(server, door);
-        for _ in 0..chance.within(1..8) {
-            let at_once = chance.within(1..60);
-            life.send(&mut chance, at_once);
+        for _ in 0..rng.within(1..8) {
+            let at_once = rng.within(1..60);
+            life.send(&mut rng, at_once);
             life.read();
         }
         asked += life.ledger.asked();
-        if chance.once_in(2) {
-            life.vanish(&mut chance);
+        if rng.once_in(2) {
+            life.vanish(&mut rng);
         } else {
             life.end();
         }
@@ -156,7 +156,7 @@ fn every_id_is_answered_exactly_once_or_its_connection_is_gone() {
     let mut watcher = server.connect(Door::Socket(Framing::Newline));
     ping(&mut watcher, 0);
     // Each door's first connection may open what stays open.
-    let at_rest = Baseline::after(&Vitals::own(), || {
+    let at_rest = Baseline::after(&ProcessStats::own(), || {
         for door in Door::ALL {
             live(&server, door, SEED, 1);
         }

@@ -5,7 +5,7 @@ use patterm_wire::Framing;
 use serde_json::json;
 
 use super::{MIB, ping, turns_until};
-use crate::support::{Baseline, Door, Peer, Place, Vitals};
+use crate::support::{Baseline, Door, Peer, Place, ProcessStats};
 
 const SOCKET: Door = Door::Socket(Framing::Newline);
 
@@ -38,14 +38,14 @@ fn clients_that_never_read_cost_a_bounded_amount_and_others_nothing() {
     let server = place.serve_in_process();
     let mut other = server.connect(SOCKET);
     // Once through, so that what the first answer of its size costs for good is not counted.
-    let at_rest = Baseline::after(&Vitals::own(), || {
+    let at_rest = Baseline::after(&ProcessStats::own(), || {
         other.answer(1, "test_large", json!({"bytes": LARGEST}));
         ping(&mut other, 2);
     });
     // Small answers that just fill what is kept for a client, or not, or nearly, before large ones.
     for small in [0, 50, 100, 110, 120, 130, 140, 400, 600] {
         let mut unread: Vec<_> = (0..CLIENTS).map(|_| server.connect(SOCKET)).collect();
-        let connected = Baseline::after(&Vitals::own(), || {
+        let connected = Baseline::after(&ProcessStats::own(), || {
             unread.iter_mut().for_each(|peer| ping(peer, 0));
         });
         for peer in &mut unread {
@@ -76,11 +76,11 @@ fn a_client_that_never_reads_lists_costs_no_more_than_it_may() {
     let place = Place::new();
     let server = place.serve();
     let mut other = Peer::connect(SOCKET, &server.socket());
-    let vitals = Vitals::of(server.pid());
-    let at_rest = Baseline::after(&vitals, || {
+    let process_stats = ProcessStats::of(server.pid());
+    let at_rest = Baseline::after(&process_stats, || {
         other.answer(1, "tools/list", json!({}));
     });
-    vitals.forget_peak();
+    process_stats.forget_peak();
     let mut unread = Peer::connect(SOCKET, &server.socket());
     let list = |id| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/list\"}}\n");
     unread.send((0..2000).map(list).collect::<String>().as_bytes());
@@ -109,12 +109,12 @@ fn what_a_slow_client_has_read_is_not_kept() {
         let mut other = server.connect(SOCKET);
         let mut slow = server.connect(door);
         let processes: Vec<_> =
-            slow.pid().map(Vitals::of).into_iter().chain([Vitals::own()]).collect();
+            slow.pid().map(ProcessStats::of).into_iter().chain([ProcessStats::own()]).collect();
         let answer = || {
             slow.answer("first", "test_large", json!({"bytes": ANSWER}));
         };
         let at_rest = Baseline::of_each_after(&processes, answer);
-        processes.iter().for_each(Vitals::forget_peak);
+        processes.iter().for_each(ProcessStats::forget_peak);
         slow.send(&requests(&[(ANSWERS, ANSWER)]));
         let mut read = 0;
         while read < ANSWERS {

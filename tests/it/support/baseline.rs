@@ -5,7 +5,7 @@
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
-use super::vitals::Vitals;
+use super::process_stats::ProcessStats;
 
 /// A process whose readings stay the same for this long has finished what it was given.
 const QUIET: Duration = Duration::from_millis(200);
@@ -25,7 +25,7 @@ const MOST_ROUNDS: usize = 6;
 /// What a process uses at rest.
 #[derive(Debug)]
 pub(crate) struct Baseline {
-    vitals: Vitals,
+    process_stats: ProcessStats,
     settled: Settled,
 }
 
@@ -58,13 +58,13 @@ impl Baseline {
     /// Of a process that did this work, which is of the kind the test does later, until another round
     /// of it changed nothing.
     #[track_caller]
-    pub(crate) fn after(vitals: &Vitals, work: impl FnMut()) -> Self {
-        Self::of_each_after(std::slice::from_ref(vitals), work).remove(0)
+    pub(crate) fn after(process_stats: &ProcessStats, work: impl FnMut()) -> Self {
+        Self::of_each_after(std::slice::from_ref(process_stats), work).remove(0)
     }
 
     /// The same for several processes that do this work together.
     #[track_caller]
-    pub(crate) fn of_each_after(processes: &[Vitals], mut work: impl FnMut()) -> Vec<Self> {
+    pub(crate) fn of_each_after(processes: &[ProcessStats], mut work: impl FnMut()) -> Vec<Self> {
         work();
         let mut settled: Vec<_> = processes.iter().map(settle).collect();
         for _ in 1..MOST_ROUNDS {
@@ -76,19 +76,22 @@ impl Baseline {
                 break;
             }
         }
-        let of = |(vitals, settled): (&Vitals, Settled)| Self { vitals: vitals.clone(), settled };
+        let of = |(process_stats, settled): (&ProcessStats, Settled)| Self {
+            process_stats: process_stats.clone(),
+            settled,
+        };
         processes.iter().zip(settled).map(of).collect()
     }
 
     /// The descriptors that are open now, if they are more than at rest.
     pub(crate) fn more_descriptors(&self) -> Option<String> {
-        let (now, then) = (self.vitals.open_files(), &self.settled.descriptors);
+        let (now, then) = (self.process_stats.open_files(), &self.settled.descriptors);
         (now.len() > then.len()).then(|| format!("descriptors {now:#?}, at rest {then:#?}"))
     }
 
     /// Descriptors, threads or children (zombies among them), if there are more than at rest.
     pub(crate) fn more_of_anything(&self) -> Option<String> {
-        let (threads, children) = (self.vitals.threads(), self.vitals.children());
+        let (threads, children) = (self.process_stats.threads(), self.process_stats.children());
         let more_threads = (threads > self.settled.threads)
             .then(|| format!("{threads} threads, at rest {}", self.settled.threads));
         let more_children = (children.len() > self.settled.children.len())
@@ -98,35 +101,35 @@ impl Baseline {
 
     /// Bytes of memory in use beyond those at rest.
     pub(crate) fn more_resident(&self) -> u64 {
-        self.vitals.resident().saturating_sub(self.settled.resident)
+        self.process_stats.resident().saturating_sub(self.settled.resident)
     }
 
     /// The same for memory that is not of mapped files.
     pub(crate) fn more_anonymous(&self) -> u64 {
-        self.vitals.anonymous().saturating_sub(self.settled.anonymous)
+        self.process_stats.anonymous().saturating_sub(self.settled.anonymous)
     }
 
-    /// The most that was ever in use beyond what was at rest, since [`Vitals::forget_peak`].
+    /// The most that was ever in use beyond what was at rest, since [`ProcessStats::forget_peak`].
     pub(crate) fn higher_peak(&self) -> u64 {
-        self.vitals.peak().saturating_sub(self.settled.resident)
+        self.process_stats.peak().saturating_sub(self.settled.resident)
     }
 }
 
 #[track_caller]
-fn settle(vitals: &Vitals) -> Settled {
+fn settle(process_stats: &ProcessStats) -> Settled {
     let look = || Settled {
-        descriptors: vitals.open_files(),
-        threads: vitals.threads(),
-        children: vitals.children(),
-        resident: vitals.resident(),
-        anonymous: vitals.anonymous(),
+        descriptors: process_stats.open_files(),
+        threads: process_stats.threads(),
+        children: process_stats.children(),
+        resident: process_stats.resident(),
+        anonymous: process_stats.anonymous(),
     };
     // A pause between two looks: that nothing changes for a while is seen only by looking for a while.
     let (_never, nothing) = sync_channel::<()>(0);
     let begun = Instant::now();
     let (mut since, mut settled) = (begun, look());
     while since.elapsed() < QUIET {
-        assert!(begun.elapsed() < PATIENCE, "never at rest: {vitals:?} {settled:#?}");
+        assert!(begun.elapsed() < PATIENCE, "never at rest: {process_stats:?} {settled:#?}");
         let _ = nothing.recv_timeout(PAUSE);
         let now = look();
         if now.has_same_counts(&settled) {

@@ -2,24 +2,25 @@
 
 mod account;
 mod baseline;
-mod chance;
 mod fake;
 mod peer;
 mod place;
+mod process_stats;
+mod rng;
 mod running;
 pub(crate) mod schema;
 mod server;
+pub(crate) mod tool_client;
 pub(crate) mod tools;
 mod user;
-mod vitals;
 
 pub(crate) use account::account;
 pub(crate) use baseline::Baseline;
-pub(crate) use chance::Chance;
 pub(crate) use fake::{Conversation, FakeServer};
 pub(crate) use peer::{Door, Peer};
 pub(crate) use place::Place;
+pub(crate) use process_stats::ProcessStats;
+pub(crate) use rng::Rng;
 pub(crate) use running::{Running, running_in};
 pub(crate) use server::{Serving, Spawned};
 pub(crate) use user::User;
-pub(crate) use vitals::Vitals;

@@ -4,8 +4,8 @@ use patterm_wire::view::FromView;
 use serde_json::{Value, json};
 
 use super::Screen;
-use crate::processes::desk::{Desk, until};
 use crate::support::Place;
+use crate::support::tool_client::{ToolClient, until};
 use crate::view::View;
 
 fn select(place: &Place, id: &str) -> Value {
@@ -68,22 +68,22 @@ fn select_process_says_what_each_of_several_views_did_and_when_nobody_watches() 
 fn focus_mouse_and_replies_of_a_terminal_do_not_count_as_typing() {
     let place = Place::new();
     let server = place.serve();
-    let mut desk = Desk::at(&server.socket());
-    let id = desk.run(&["cat"]);
-    let asks = |desk: &mut Desk| {
-        let listed = desk.ok("list_processes", json!({}));
+    let mut tools = ToolClient::at(&server.socket());
+    let id = tools.run(&["cat"]);
+    let asks = |tools: &mut ToolClient| {
+        let listed = tools.ok("list_processes", json!({}));
         listed["processes"][0]["attention"]["reason"].as_str().map(str::to_owned)
     };
     let reason = json!({"process_id": id, "reason": "may I push?"});
-    desk.ok("request_human_attention", reason);
+    tools.ok("request_human_attention", reason);
     let mut view = View::attach_at(&server.socket(), &id, 24, 80);
     for report in ["\x1b[I", "\x1b[O", "\x1b[<0;3;3M", "\x1b[<0;3;3m", "\x1b[?62;4c", "\x1b[5;5R"] {
         view.say(&FromView::Input(report.as_bytes().to_vec()));
     }
     // What is echoed has been taken for what it is.
     view.until(|view| view.shows("^[[5;5R"));
-    assert_eq!(asks(&mut desk).as_deref(), Some("may I push?"));
+    assert_eq!(asks(&mut tools).as_deref(), Some("may I push?"));
     view.say(&FromView::Input(b"\x15yes".to_vec()));
     view.until(|view| view.shows("yes"));
-    assert_eq!(asks(&mut desk), None);
+    assert_eq!(asks(&mut tools), None);
 }

@@ -1,12 +1,12 @@
 //! The TUI as a person has it: the real binary on a terminal of tmux, typed into and looked at.
 
 mod attach;
-mod bring_back;
 mod focus;
 mod hostile;
 mod keys;
 mod leaving;
 mod panes;
+mod restore;
 mod screen;
 mod survival;
 mod trust;

@@ -4,9 +4,9 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::Screen;
-use crate::processes::desk::{long, until};
 use crate::processes::survival::moment;
-use crate::support::{Chance, Place, Running};
+use crate::support::tool_client::{long, until};
+use crate::support::{Place, Rng, Running};
 
 fn server_pid(place: &Place) -> u32 {
     let listed: Value = serde_json::from_str(&place.run(&["ls", "--json"])).unwrap();
@@ -71,7 +71,7 @@ fn a_server_that_was_ended_ends_it_too() {
 #[test]
 fn it_is_killed_and_the_next_one_shows_the_same() {
     let place = Place::new();
-    let mut chance = Chance::new(17);
+    let mut rng = Rng::new(17);
     place.run(&["run", "--", "sh", "-c", "seq 1 12; exec cat"]);
     let program = |place: &Place| {
         let listed: Value = serde_json::from_str(&place.run(&["ps", "--json"])).unwrap();
@@ -91,7 +91,7 @@ fn it_is_killed_and_the_next_one_shows_the_same() {
     for _ in 0..times {
         let pid =
             until("the next one", || screen.front("patterm").filter(|pid| Some(*pid) != last));
-        moment(&mut chance);
+        moment(&mut rng);
         // Between two looks it may have been the shell's fork that only became patterm.
         let Some(killed) = Running::find(pid) else { continue };
         killed.signal(Signal::KILL);

@@ -1,9 +1,9 @@
 //! The picture and the recording in the documents: a real run of patterm with real agents' CLIs and
 //! a scripted model. `scripts/picture` starts it.
 
+mod harness;
 mod recorder;
 mod shapes;
-mod stage;
 mod svg;
 
 use std::fmt::Write as _;
@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use patterm_screen::Size;
 
+use harness::Harness;
 use recorder::Recorder;
-use stage::Stage;
 
 /// The window.
 const SIZE: Size = Size { rows: 34, columns: 124 };
@@ -25,14 +25,14 @@ fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
     let clients = arguments.next().context("where are the agents' CLIs?")?;
     let docs = arguments.next().context("where do the documents lie?")?;
-    let stage = Stage::new(&clients)?;
-    let person = Recorder::start(stage.command("setsid"), "exec bash", SIZE)?;
+    let harness = Harness::new(&clients)?;
+    let person = Recorder::start(harness.command("setsid"), "exec bash", SIZE)?;
     let mut tour = Tour { person, frames: Vec::new(), picture: String::new() };
     let taken = tour.take();
     if let Err(why) = taken {
         anyhow::bail!("{why:#}\n{}", tour.person.text());
     }
-    tour.write(&docs, &stage)
+    tour.write(&docs, &harness)
 }
 
 /// What is done, and what is seen of it.
@@ -123,7 +123,7 @@ impl Tour {
         self.frames.push((what.to_owned(), self.person.text()));
     }
 
-    fn write(self, docs: &Path, stage: &Stage) -> anyhow::Result<()> {
+    fn write(self, docs: &Path, harness: &Harness) -> anyhow::Result<()> {
         let mut told = "# A few minutes in patterm\n\n\
             Recorded by `scripts/picture` from a real run: patterm, Claude Code and Codex as they are, with a\n\
             scripted model. `asciinema play docs/recordings/tui.cast` shows it moving.\n"
@@ -132,7 +132,7 @@ impl Tour {
             write!(told, "\n## {}. {what}\n\n```text\n{shown}\n```\n", number + 1)?;
         }
         let cast = self.person.cast();
-        let here = stage.home().to_string_lossy().into_owned();
+        let here = harness.home().to_string_lossy().into_owned();
         for (name, text) in [
             ("picture.svg", self.picture),
             ("recordings/tui.cast", cast),

@@ -2,7 +2,7 @@
 
 mod import;
 
-use patterm_wire::servers::{Answer, METHOD, Server, Wish};
+use patterm_wire::servers::{METHOD, ServerInfo, ServersRequest, ServersResult};
 
 use crate::args::{Servers, ServersVerb};
 use crate::client::Client;
@@ -15,7 +15,7 @@ pub(crate) fn run(options: &Servers) -> anyhow::Result<()> {
     match &options.verb {
         None => look(options.json),
         Some(ServersVerb::Restart { name }) => {
-            let wish = Wish { restart: Some(name.clone()) };
+            let wish = ServersRequest { restart: Some(name.clone()) };
             Client::connect()?.call(METHOD, &serde_json::to_value(wish)?)?;
             say(&format!("{name} ends once its calls are answered; the next call starts it anew"));
             Ok(())
@@ -25,8 +25,9 @@ pub(crate) fn run(options: &Servers) -> anyhow::Result<()> {
 }
 
 fn look(as_json: bool) -> anyhow::Result<()> {
-    let answer = Client::connect()?.look(METHOD, &serde_json::to_value(Wish::default())?)?;
-    let Answer { servers } = serde_json::from_value(answer.clone())?;
+    let answer =
+        Client::connect()?.look(METHOD, &serde_json::to_value(ServersRequest::default())?)?;
+    let ServersResult { servers } = serde_json::from_value(answer.clone())?;
     match (as_json, servers.is_empty()) {
         (true, _) => say_json(&answer["servers"])?,
         (false, true) => {
@@ -38,7 +39,7 @@ fn look(as_json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn table(servers: &[Server]) -> String {
+fn table(servers: &[ServerInfo]) -> String {
     let wide = servers.iter().map(|server| named(server).chars().count()).max().unwrap_or(0).max(4);
     let mut rows =
         vec![format!("{:<wide$}  STATE     UP        IN FLIGHT  RESTARTS  TOOLS  WHAT", "NAME")];
@@ -68,7 +69,7 @@ fn table(servers: &[Server]) -> String {
     rows.join("\n")
 }
 
-fn named(server: &Server) -> String {
+fn named(server: &ServerInfo) -> String {
     let name = one_line(&server.name);
     match &server.owner {
         Some(owner) => format!("{name} ({})", one_line(owner)),
@@ -82,20 +83,20 @@ mod tests {
 
     #[test]
     fn the_table_of_servers() {
-        let server = |name: &str, state: &str| Server {
+        let server = |name: &str, state: &str| ServerInfo {
             name: name.into(),
             state: state.into(),
             place: "search-mcp --stdio".into(),
-            ..Server::default()
+            ..ServerInfo::default()
         };
         let servers = [
-            Server {
+            ServerInfo {
                 uptime_seconds: Some(61),
                 in_flight: 2,
                 tools: Some(3),
                 ..server("search", "running")
             },
-            Server {
+            ServerInfo {
                 owner: Some("p1".into()),
                 restarts: 4,
                 noise: 1,

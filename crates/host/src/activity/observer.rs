@@ -189,7 +189,7 @@ impl Observer {
         if let Some(process) = self.host.processes.get(&self.live.id)
             && process.runs == self.live.run
         {
-            // One that may be brought back has not come to rest.
+            // One that may be restored has not come to rest.
             let settled = !process.awaits_decision();
             self.tell(Told { verdict: ended(&process), settled, again: None });
         }

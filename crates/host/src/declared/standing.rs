@@ -188,7 +188,7 @@ impl Host {
         drop(state);
         declared.changes.send_modify(|count| *count += 1);
         declared.ring();
-        // What can be brought back depends on it.
+        // What can be restored depends on it.
         self.processes.ring();
     }
 

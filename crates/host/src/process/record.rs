@@ -279,7 +279,7 @@ impl Process {
         self.agent.as_ref().is_some_and(|agent| agent.turn_in_run == Some(self.runs))
     }
 
-    /// Whether a person is to decide if it is brought back.
+    /// Whether a person is to decide if it is restored.
     pub fn awaits_decision(&self) -> bool {
         self.interrupted.is_some() && !self.status.is_alive()
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use patterm_gateway::backend::container::Containers;
 use patterm_gateway::http::BotSessions;
 use patterm_gateway::{Caller, Catalogue, Gateway, ServerStatus};
-use patterm_wire::servers::Server;
+use patterm_wire::servers::ServerInfo;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
@@ -114,14 +114,14 @@ impl Shared {
     }
 
     /// How they stand, those that cannot be run among them.
-    pub(crate) fn status(&self) -> Vec<Server> {
+    pub(crate) fn status(&self) -> Vec<ServerInfo> {
         let mut all: Vec<_> = self
             .gateway
             .status()
             .into_iter()
             .map(|(name, owner, s)| self.seen(name, owner, s))
             .collect();
-        all.extend(self.bot_sessions.status().into_iter().map(|session| Server {
+        all.extend(self.bot_sessions.status().into_iter().map(|session| ServerInfo {
             place: "the container of a bot".into(),
             ..self.seen(session.name, session.bot, session.status)
         }));
@@ -137,9 +137,9 @@ impl Shared {
         all
     }
 
-    fn seen(&self, name: String, owner: String, status: ServerStatus) -> Server {
+    fn seen(&self, name: String, owner: String, status: ServerStatus) -> ServerInfo {
         let place = self.named().servers.get(&name).map(|server| server.place.to_string());
-        Server {
+        ServerInfo {
             tools: self.catalogue.count(&name),
             owner: Some(owner).filter(|owner| !owner.is_empty()),
             state: status.state.to_owned(),

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use patterm_gateway::raw;
-use patterm_wire::bring_back::{self, Wish};
 use patterm_wire::error::{INTERNAL_ERROR, INVALID_REQUEST};
+use patterm_wire::restore::{self, RestoreRequest};
 use patterm_wire::servers;
 use patterm_wire::{ErrorObject, Id, Malformed, Message, reply};
 use rmcp::RoleServer;
@@ -301,8 +301,8 @@ impl Dispatch {
         if method == HTTP_METHOD {
             return Ok(self.open_door(params));
         }
-        if method == bring_back::METHOD {
-            return Ok(self.bring_back(params));
+        if method == restore::METHOD {
+            return Ok(self.restore(params));
         }
         if method == HOOK_METHOD {
             return Ok(self.hook(params));
@@ -525,17 +525,18 @@ impl Dispatch {
 
     /// How the shared servers stand; only people may have one started anew.
     fn servers(&self, params: Option<&RawValue>) -> Answer {
-        let wish =
-            serde_json::from_str::<servers::Wish>(params.map_or("{}", |params| params.get()));
+        let wish = serde_json::from_str::<servers::ServersRequest>(
+            params.map_or("{}", |params| params.get()),
+        );
         let host = self.host.clone();
         let name = match wish {
-            Ok(servers::Wish { restart }) => restart,
+            Ok(servers::ServersRequest { restart }) => restart,
             Err(e) => {
                 let message = format!("`params` take restart, a string: {e}");
                 return Box::pin(std::future::ready(Err(ErrorObject::invalid_params(message))));
             }
         };
-        let look = move || to_json(&servers::Answer { servers: host.shared.status() });
+        let look = move || to_json(&servers::ServersResult { servers: host.shared.status() });
         let Some(name) = name else { return Box::pin(std::future::ready(look())) };
         let host = self.host.clone();
         self.for_a_person("has a shared server started anew", async move {
@@ -548,8 +549,9 @@ impl Dispatch {
     }
 
     /// Brings back what ran when everything was ended, or lets it rest; only people may.
-    fn bring_back(&self, params: Option<&RawValue>) -> Answer {
-        let wish = serde_json::from_str::<Wish>(params.map_or("{}", |params| params.get()));
+    fn restore(&self, params: Option<&RawValue>) -> Answer {
+        let wish =
+            serde_json::from_str::<RestoreRequest>(params.map_or("{}", |params| params.get()));
         let host = self.host.clone();
         let work = async move {
             let wish = wish.map_err(|e| {
@@ -559,9 +561,9 @@ impl Dispatch {
             let ids = wish.ids.as_deref();
             let processes = match wish.decline {
                 true => host.decline(ids),
-                false => host.bring_back(ids).await,
+                false => host.restore(ids).await,
             };
-            to_json(&bring_back::Answer { processes })
+            to_json(&restore::RestoreResult { processes })
         };
         // Whoever asked may go away; it does not stop half-way.
         let detached = async move { tokio::spawn(work).await.map_err(broken)? };

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use patterm_wire::follow::{
-    self, Seen, SeenActivity, SeenFile, SeenFileState, SeenKind, SeenMessage, SeenProcess,
-    SeenStatus, SeenTimer, Selection, SelectionAnswer,
+    self, ActivityState, MessageInfo, ProcessInfo, ProcessKind, ProcessStatus, ProjectFileInfo,
+    ProjectFileState, ProjectSnapshot, Selection, SelectionAnswer, TimerInfo,
 };
 use patterm_wire::{Decoder, ErrorObject, Frame, Framing, Id, Incoming, Message, reply};
 use serde::Deserialize;
@@ -137,7 +137,7 @@ struct Follower {
     selections: u64,
     decoder: Decoder,
     /// What it was told last.
-    told: Option<Seen>,
+    told: Option<ProjectSnapshot>,
     outbox: Vec<u8>,
     sent: usize,
 }
@@ -274,7 +274,7 @@ impl Follower {
     /// Those that printed nothing since somebody looked, and nobody looks now: with the first
     /// byte of theirs that would be unread.
     fn unprinted(&self) -> Vec<(Arc<Live>, u64)> {
-        let quiet = |process: &&SeenProcess| !process.unread;
+        let quiet = |process: &&ProcessInfo| !process.unread;
         let told = self.told.iter().flat_map(|told| &told.processes).filter(quiet);
         let lives = told.filter_map(|process| self.host.live(&ProcessId::of(&process.id)));
         lives
@@ -314,9 +314,9 @@ async fn prints_beyond(live: Arc<Live>, from: u64) {
 }
 
 /// The project as it is now.
-fn seen(host: &Host) -> Seen {
+fn seen(host: &Host) -> ProjectSnapshot {
     let (timers, now) = host.timers.all(host);
-    Seen {
+    ProjectSnapshot {
         project: host.project.root().display().to_string(),
         server: crate::VERSION.to_owned(),
         looked_at: host.looks.borrow().as_ref().map(ToString::to_string),
@@ -326,50 +326,50 @@ fn seen(host: &Host) -> Seen {
         offers: host.offers(),
         project_file: seen_file(&host.declared.standing()),
         disk_problem: host.disk_problem(),
-        ..Seen::default()
+        ..ProjectSnapshot::default()
     }
 }
 
-fn seen_file(standing: &Standing) -> SeenFile {
+fn seen_file(standing: &Standing) -> ProjectFileInfo {
     let state = match standing {
-        Standing::Absent => SeenFileState::Absent,
-        Standing::Faulty { .. } => SeenFileState::Faulty,
-        Standing::Untrusted { .. } => SeenFileState::Untrusted,
-        Standing::Trusted { .. } => SeenFileState::Trusted,
+        Standing::Absent => ProjectFileState::Absent,
+        Standing::Faulty { .. } => ProjectFileState::Faulty,
+        Standing::Untrusted { .. } => ProjectFileState::Untrusted,
+        Standing::Trusted { .. } => ProjectFileState::Trusted,
     };
-    SeenFile { state, hash: standing.hash().map(str::to_owned) }
+    ProjectFileInfo { state, hash: standing.hash().map(str::to_owned) }
 }
 
-fn seen_process(process: &Process, host: &Host) -> SeenProcess {
+fn seen_process(process: &Process, host: &Host) -> ProcessInfo {
     let verdict = host.told_activity(process);
     let unread = host.live(&process.id).is_some_and(|live| {
         let from = live.views().unseen_from();
         from.is_some_and(|from| live.watch().borrow().parsed > from)
     });
-    SeenProcess {
+    ProcessInfo {
         id: process.id.to_string(),
         name: process.name.clone(),
         kind: match process.kind {
-            Kind::Agent => SeenKind::Agent,
-            Kind::Command => SeenKind::Command,
-            Kind::Terminal => SeenKind::Terminal,
+            Kind::Agent => ProcessKind::Agent,
+            Kind::Command => ProcessKind::Command,
+            Kind::Terminal => ProcessKind::Terminal,
         },
         preset: process.agent.as_ref().map(|agent| agent.preset.clone()),
         parent: process.parent_id.as_ref().map(ToString::to_string),
         status: match process.status {
-            Status::Starting => SeenStatus::Starting,
-            Status::Running => SeenStatus::Running,
-            Status::Exited => SeenStatus::Exited,
-            Status::Failed => SeenStatus::Failed,
-            Status::Stopped => SeenStatus::Stopped,
-            Status::Lost => SeenStatus::Lost,
+            Status::Starting => ProcessStatus::Starting,
+            Status::Running => ProcessStatus::Running,
+            Status::Exited => ProcessStatus::Exited,
+            Status::Failed => ProcessStatus::Failed,
+            Status::Stopped => ProcessStatus::Stopped,
+            Status::Lost => ProcessStatus::Lost,
         },
         activity: match verdict.state {
-            State::Working => SeenActivity::Working,
-            State::Idle => SeenActivity::Idle,
-            State::Blocked => SeenActivity::Blocked,
+            State::Working => ActivityState::Working,
+            State::Idle => ActivityState::Idle,
+            State::Blocked => ActivityState::Blocked,
             // Clients before 0.1.1 know no limits; to them it is a state that nothing tells.
-            State::Limited | State::Unknown => SeenActivity::Unknown,
+            State::Limited | State::Unknown => ActivityState::Unknown,
         },
         limited: (verdict.state == State::Limited)
             .then(|| verdict.limited_until.clone().unwrap_or_default()),
@@ -383,14 +383,14 @@ fn seen_process(process: &Process, host: &Host) -> SeenProcess {
     }
 }
 
-fn seen_message(delivery: Delivery) -> SeenMessage {
+fn seen_message(delivery: Delivery) -> MessageInfo {
     let (kind, from) = message_source(delivery.source);
     let state = match delivery.receipt.state {
         ReceiptState::Delivered => "delivered",
         ReceiptState::Queued => "queued",
         ReceiptState::Stalled => "stalled",
     };
-    SeenMessage {
+    MessageInfo {
         id: delivery.id,
         kind: kind.to_owned(),
         from,
@@ -402,7 +402,7 @@ fn seen_message(delivery: Delivery) -> SeenMessage {
     }
 }
 
-fn seen_timer(timer: &Timer, now: &Moment) -> SeenTimer {
+fn seen_timer(timer: &Timer, now: &Moment) -> TimerInfo {
     let kind = match &timer.wake {
         Wake::Delay(_) => "delay",
         Wake::Idle { exits: true, .. } => "exit",
@@ -411,7 +411,7 @@ fn seen_timer(timer: &Timer, now: &Moment) -> SeenTimer {
     };
     // In whole seconds: what is left is measured anew each time, and must not look like a change.
     let due = |left: u64| if timer.paused { left } else { (now_ms() + left).div_ceil(1000) * 1000 };
-    SeenTimer {
+    TimerInfo {
         id: timer.id.to_string(),
         kind: kind.to_owned(),
         paused: timer.paused,

@@ -78,7 +78,7 @@ impl Sight {
     pub(crate) fn of(host: &Host, id: &ProcessId) -> Self {
         let process = host.processes.get(id);
         if process.as_ref().is_some_and(Process::awaits_decision) {
-            // It was ended with everything, which is no rest, and may be brought back.
+            // It was ended with everything, which is no rest, and may be restored.
             return Self::default();
         }
         if process.as_ref().is_some_and(|process| host.starts_after(process).is_some()) {

@@ -30,9 +30,9 @@ impl Tui {
     pub(super) fn serve_follow(&mut self) -> Result<(), Error> {
         let Some(follow) = &mut self.follow else { return Ok(()) };
         match follow.read() {
-            Ok(Some(Told::Seen(seen))) => {
+            Ok(Some(Told::ProjectSnapshot(seen))) => {
                 self.looking = None;
-                self.happen(Event::Seen(*seen));
+                self.happen(Event::Snapshot(*seen));
             }
             Ok(Some(Told::Ended)) => self.happen(Event::GaveUp),
             Ok(Some(Told::Refused(why))) => return Err(Error::Server(why)),

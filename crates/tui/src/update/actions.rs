@@ -4,7 +4,7 @@ use patterm_wire::servers;
 use serde_json::json;
 
 use super::panes::{attend, fit, focus, remove, show, split, start_shell};
-use super::{Asked, Effect, bring_back, keyboard, scrolling, tell, trust};
+use super::{Asked, Effect, keyboard, restore, scrolling, tell, trust};
 use crate::action::Action;
 use crate::layout::Direction;
 use crate::list::{self, Choice};
@@ -64,7 +64,7 @@ pub(super) fn act(model: &mut Model, action: Action, effects: &mut Vec<Effect>) 
             }
         }
         Action::Restart | Action::Stop | Action::Close => doubt(model, action),
-        Action::BringBack => bring_back::open(model),
+        Action::Restore => restore::open(model),
         Action::Palette => open(model, Listed::Palette),
         Action::Help => model.mode = Mode::Help { top: 0 },
         Action::SendLeader => effects.push(Effect::Send(model.focus, leader(model))),

@@ -1,11 +1,11 @@
 //! What tools answered.
 
 use patterm_wire::base64;
-use patterm_wire::servers::Server;
+use patterm_wire::servers::ServerInfo;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Asked, Effect, bring_back, keyboard, panes, tell, trust};
+use super::{Asked, Effect, keyboard, panes, restore, tell, trust};
 use crate::layout::PaneId;
 use crate::model::{Agent, Mode, Model, Pad, Port};
 
@@ -54,10 +54,10 @@ pub(super) fn take(
                 .ports
                 .extend(ports.into_iter().map(|port| Port { process: process.clone(), ..port }));
         }
-        Asked::Servers => model.servers = read::<Server>(&answer["servers"]),
+        Asked::Servers => model.servers = read::<ServerInfo>(&answer["servers"]),
         Asked::ProjectFile => trust::answered(model, &answer["project_file"]),
         Asked::Older(pane) => older(model, pane, &answer),
-        Asked::BringBack => bring_back::done(model, answer, effects),
+        Asked::Restore => restore::done(model, answer, effects),
     }
 }
 

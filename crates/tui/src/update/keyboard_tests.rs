@@ -1,6 +1,6 @@
 //! Nothing that others do moves a keyboard that is in use.
 
-use patterm_wire::follow::{Seen, SeenStatus, Selection};
+use patterm_wire::follow::{ProcessStatus, ProjectSnapshot, Selection};
 use serde_json::json;
 
 use super::keyboard::TYPING_MS;
@@ -15,8 +15,8 @@ fn selection(number: u64, process: &str) -> Selection {
 
 fn select(sample: &mut Sample, selection: Selection) -> bool {
     let number = selection.number;
-    let seen = Seen { to_select: vec![selection], ..project() };
-    let effects = sample.happen(Event::Seen(seen));
+    let seen = ProjectSnapshot { to_select: vec![selection], ..project() };
+    let effects = sample.happen(Event::Snapshot(seen));
     let answer = effects.iter().find_map(|effect| match effect {
         Effect::AnswerSelection { number: answered, shown } if *answered == number => Some(*shown),
         _ => None,
@@ -72,8 +72,8 @@ fn an_open_prompt_palette_dialog_search_or_leader_keeps_the_keyboard() {
 fn an_older_server_cannot_move_it_either() {
     let mut sample = Sample::new(80, 24);
     sample.type_in("hunter");
-    let next = Seen { selected: Some("p5".to_owned()), selections: 1, ..project() };
-    assert_eq!(attached(sample.happen(Event::Seen(next))), [""; 0]);
+    let next = ProjectSnapshot { selected: Some("p5".to_owned()), selections: 1, ..project() };
+    assert_eq!(attached(sample.happen(Event::Snapshot(next))), [""; 0]);
     assert_eq!(sample.model.marked, ["p5"]);
 }
 
@@ -86,7 +86,7 @@ fn the_rest_of_a_word_for_a_closed_process_is_for_nobody() {
         sample.type_in("hunter");
         let mut next = project();
         next.processes.remove(0);
-        sample.happen(Event::Seen(next));
+        sample.happen(Event::Snapshot(next));
         assert_ne!(selected(&sample), "p1");
         assert_eq!(sent(sample.type_in("2\rrm -rf x\r\x1b[200~y\x1b[201~")), "");
         let shown = crate::view::view(&sample.model).text();
@@ -103,7 +103,7 @@ fn who_closes_it_or_has_not_typed_goes_on_at_once() {
         sample.type_in(keys);
         let mut next = project();
         next.processes.remove(0);
-        sample.happen(Event::Seen(next));
+        sample.happen(Event::Snapshot(next));
         assert_eq!(sent(sample.type_in("x")), "x", "{keys:?}");
     }
 }
@@ -114,7 +114,7 @@ fn a_line_that_is_typed_stays_open_when_another_pane_goes() {
     sample.type_in("\x02|\x02a\rfix the");
     let mut next = project();
     next.processes.remove(1);
-    sample.happen(Event::Seen(next));
+    sample.happen(Event::Snapshot(next));
     assert_eq!(sent(sample.type_in(" lexer")), "");
     let question = Question::Prompt("claude".to_owned());
     assert_eq!(sample.model.mode, Mode::Line { question, text: "fix the lexer".to_owned() });
@@ -126,7 +126,7 @@ fn a_search_stays_open_when_its_process_is_restarted() {
     sample.type_in("\x02[/hel");
     let mut next = project();
     next.processes[0].runs = 2;
-    assert_eq!(attached(sample.happen(Event::Seen(next))), ["p1"]);
+    assert_eq!(attached(sample.happen(Event::Snapshot(next))), ["p1"]);
     assert_eq!(sent(sample.type_in("lo")), "");
 }
 
@@ -152,8 +152,8 @@ fn what_was_asked_for_long_ago_is_marked_where_typing_went_on() {
 fn keys_do_not_go_to_what_a_pane_showed_before() {
     let mut sample = Sample::new(80, 24);
     let mut next = project();
-    next.processes[4].status = SeenStatus::Starting;
-    sample.happen(Event::Seen(next));
+    next.processes[4].status = ProcessStatus::Starting;
+    sample.happen(Event::Snapshot(next));
     let pane = sample.model.focus;
     assert_eq!(sample.type_in("\x025"), [Effect::Leave(pane)]);
 }
@@ -163,11 +163,11 @@ fn no_dialog_opens_under_somebody_who_types_or_vanishes_under_a_key() {
     let mut sample = Sample::new(80, 24);
     sample.type_in("hunter");
     sample.happen(Event::Lost);
-    sample.happen(Event::Seen(ended()));
+    sample.happen(Event::Snapshot(ended()));
     assert_eq!(sample.model.mode, Mode::Typing);
     let mut sample = Sample::after_the_end(80, 24);
-    assert!(matches!(sample.model.mode, Mode::BringBack { .. }));
-    sample.happen(Event::Seen(project()));
+    assert!(matches!(sample.model.mode, Mode::Restore { .. }));
+    sample.happen(Event::Snapshot(project()));
     assert_eq!(sent(sample.type_in("y")), "", "somebody else decided meanwhile");
     assert_eq!(sent(sample.type_in("y")), "y");
 }

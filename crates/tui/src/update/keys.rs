@@ -3,7 +3,7 @@
 use patterm_screen::Key;
 use patterm_screen::keys::KeyCode;
 
-use super::{Effect, actions, bring_back, mouse, panes, scrolling, tell, trust};
+use super::{Effect, actions, mouse, panes, restore, scrolling, tell, trust};
 use crate::action::{Action, typed};
 use crate::list;
 use crate::model::{Mode, Model, Question, is_alive};
@@ -128,8 +128,8 @@ fn paste(model: &mut Model, text: &[u8], effects: &mut Vec<Effect>) {
 
 /// A key while something stands over the panes.
 fn overlay(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
-    if matches!(model.mode, Mode::BringBack { .. }) {
-        bring_back::key(model, key, effects);
+    if matches!(model.mode, Mode::Restore { .. }) {
+        restore::key(model, key, effects);
         return;
     }
     let cancel = KeyCode::Char('c');
@@ -173,7 +173,7 @@ fn overlay(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
         Mode::Trust(sheet) => trust::key(model, sheet, key, effects),
         // Escape and the leader lead out; nothing else is taken for an answer.
         interrupted @ Mode::Interrupted { .. } => model.mode = interrupted,
-        Mode::Typing | Mode::Leader | Mode::BringBack { .. } => {}
+        Mode::Typing | Mode::Leader | Mode::Restore { .. } => {}
     }
 }
 

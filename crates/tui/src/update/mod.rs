@@ -3,9 +3,6 @@
 
 mod actions;
 mod answers;
-mod bring_back;
-#[cfg(test)]
-mod bring_back_tests;
 mod heard;
 mod keyboard;
 #[cfg(test)]
@@ -13,6 +10,9 @@ mod keyboard_tests;
 mod keys;
 mod mouse;
 mod panes;
+mod restore;
+#[cfg(test)]
+mod restore_tests;
 mod scrolling;
 mod settings;
 #[cfg(test)]
@@ -22,7 +22,7 @@ mod trust;
 mod yours;
 
 use patterm_screen::{Notice as Told, Screen, Size};
-use patterm_wire::follow::Seen;
+use patterm_wire::follow::ProjectSnapshot;
 use patterm_wire::view::ToView;
 use serde_json::Value;
 
@@ -39,7 +39,7 @@ pub(crate) enum Event {
     /// The terminal has another size.
     Resized(u16, u16),
     /// The project as it is now.
-    Seen(Seen),
+    Snapshot(ProjectSnapshot),
     /// The server is gone.
     Lost,
     /// A pane's server said something.
@@ -73,7 +73,7 @@ pub(crate) enum Asked {
     ProjectFile,
     /// Older output of a pane.
     Older(PaneId),
-    BringBack,
+    Restore,
 }
 
 /// Everything that can be done about it.
@@ -118,7 +118,7 @@ pub(crate) fn update(model: &mut Model, event: Event) -> Vec<Effect> {
             (model.width, model.height) = (width, height);
             panes::fit(model, &mut effects);
         }
-        Event::Seen(seen) => {
+        Event::Snapshot(seen) => {
             let before = model.begun.then(|| model.seen.project_file.clone());
             panes::seen(model, seen, &mut effects);
             trust::seen(model, before.as_ref(), &mut effects);

@@ -3,7 +3,7 @@
 use patterm_screen::Key;
 use patterm_screen::keys::KeyCode;
 
-use super::{Effect, actions, bring_back, panes, scrolling, trust};
+use super::{Effect, actions, panes, restore, scrolling, trust};
 use crate::canvas::Rect;
 use crate::layout::PaneId;
 use crate::list;
@@ -184,8 +184,8 @@ fn select(
 
 /// The mouse over a list: a click chooses, the wheel moves, beside it closes.
 fn over(model: &mut Model, event: MouseEvent, effects: &mut Vec<Effect>) {
-    if matches!(model.mode, Mode::BringBack { .. }) {
-        bring_back::click(model, event);
+    if matches!(model.mode, Mode::Restore { .. }) {
+        restore::click(model, event);
         return;
     }
     if matches!(model.mode, Mode::Trust(_)) {

@@ -1,10 +1,10 @@
 //! Panes: which processes they show, which has the focus, how large they are.
 
 use patterm_screen::{Screen, Size};
-use patterm_wire::follow::{Seen, SeenProcess, SeenStatus};
+use patterm_wire::follow::{ProcessInfo, ProcessStatus, ProjectSnapshot};
 use serde_json::json;
 
-use super::{Asked, Effect, bring_back, keyboard};
+use super::{Asked, Effect, keyboard, restore};
 use crate::layout::{Direction, Layout, PaneId};
 use crate::model::{Model, Pane, is_alive, is_blocked};
 use crate::send;
@@ -13,7 +13,7 @@ use crate::send;
 const PANES: usize = 16;
 
 /// Takes the project as it is now.
-pub(super) fn seen(model: &mut Model, seen: Seen, effects: &mut Vec<Effect>) {
+pub(super) fn seen(model: &mut Model, seen: ProjectSnapshot, effects: &mut Vec<Effect>) {
     let anew = !model.connected;
     let chosen = (seen.selections != model.seen.selections || !model.begun) && !anew;
     let called = newly_called(&model.seen, &seen, model.begun);
@@ -44,9 +44,9 @@ pub(super) fn seen(model: &mut Model, seen: Seen, effects: &mut Vec<Effect>) {
         show_asked(model, &id, effects);
     }
     attach_what_is_not(model, anew, effects);
-    bring_back::follow(model);
+    restore::follow(model);
     if anew {
-        bring_back::offer(model);
+        restore::offer(model);
     }
     model.begun = true;
     if !model.focused {
@@ -55,7 +55,7 @@ pub(super) fn seen(model: &mut Model, seen: Seen, effects: &mut Vec<Effect>) {
 }
 
 /// Who asks for a person now and did not before.
-fn newly_called(before: &Seen, now: &Seen, begun: bool) -> Vec<String> {
+fn newly_called(before: &ProjectSnapshot, now: &ProjectSnapshot, begun: bool) -> Vec<String> {
     let called = now.processes.iter().filter_map(|process| {
         let known = before.processes.iter().find(|known| known.id == process.id);
         let asked = known.and_then(|known| known.attention.as_ref());
@@ -78,7 +78,7 @@ pub(super) fn show_asked(model: &mut Model, id: &str, effects: &mut Vec<Effect>)
 }
 
 /// Panes of processes that are closed go; `before` says how they were called.
-fn drop_closed(model: &mut Model, before: &[SeenProcess], effects: &mut Vec<Effect>) {
+fn drop_closed(model: &mut Model, before: &[ProcessInfo], effects: &mut Vec<Effect>) {
     let is_known = |id: &String| model.seen.processes.iter().any(|process| process.id == *id);
     let closed_here: Vec<String> =
         model.closing.iter().filter(|id| !is_known(id)).cloned().collect();
@@ -145,7 +145,7 @@ fn restore(model: &mut Model) -> bool {
 /// Attaches panes whose process has begun, or begun anew, and all of them after the server has. A
 /// process that is being started has nothing to attach to yet.
 fn attach_what_is_not(model: &mut Model, anew: bool, effects: &mut Vec<Effect>) {
-    let begun = |process: &&SeenProcess| process.status != SeenStatus::Starting;
+    let begun = |process: &&ProcessInfo| process.status != ProcessStatus::Starting;
     let runs: Vec<(PaneId, u64)> = model
         .panes
         .iter()
@@ -174,7 +174,7 @@ pub(super) fn show(model: &mut Model, id: &str, effects: &mut Vec<Effect>) {
         model.focus = model.last_pane;
         model.layout = Some(Layout::Pane(model.focus));
     }
-    let waits = process.status == SeenStatus::Starting;
+    let waits = process.status == ProcessStatus::Starting;
     let replaced = model.panes.insert(model.focus, pane);
     if waits && replaced.is_some() {
         // Keys are not for what was shown before.
@@ -193,7 +193,7 @@ pub(super) fn attend(model: &mut Model, id: &str, effects: &mut Vec<Effect>) {
     }
 }
 
-fn new_pane(process: &SeenProcess) -> Pane {
+fn new_pane(process: &ProcessInfo) -> Pane {
     Pane {
         process: process.id.clone(),
         screen: Screen::new(Size::DEFAULT),
@@ -289,7 +289,7 @@ pub(super) fn split(model: &mut Model, direction: Direction, effects: &mut Vec<E
         layout.split(at, direction, id);
     }
     let none = pane.is_none();
-    model.panes.insert(id, pane.unwrap_or_else(|| new_pane(&SeenProcess::default())));
+    model.panes.insert(id, pane.unwrap_or_else(|| new_pane(&ProcessInfo::default())));
     focus(model, id, effects);
     match none {
         true => start_shell(effects),

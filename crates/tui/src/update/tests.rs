@@ -1,6 +1,6 @@
 //! What happens, and what is done about it.
 
-use patterm_wire::follow::{Seen, SeenProcess, SeenStatus};
+use patterm_wire::follow::{ProcessInfo, ProcessStatus, ProjectSnapshot};
 use serde_json::json;
 
 use super::*;
@@ -101,8 +101,8 @@ fn a_split_shows_what_is_hidden_and_a_new_shell_where_nothing_is() {
     let started = json!({"process_id": "p6", "name": "bash"});
     sample.happen(Event::Answer(Asked::Start, Ok(started)));
     let mut next = project();
-    next.processes.push(SeenProcess { id: "p6".into(), runs: 1, ..SeenProcess::default() });
-    assert_eq!(attached(sample.happen(Event::Seen(next))), ["p6"]);
+    next.processes.push(ProcessInfo { id: "p6".into(), runs: 1, ..ProcessInfo::default() });
+    assert_eq!(attached(sample.happen(Event::Snapshot(next))), ["p6"]);
     assert_eq!(selected(&sample), "p6");
     sample.type_in("\x02o");
     assert_eq!(selected(&sample), "p1", "after the last comes the first");
@@ -115,8 +115,10 @@ fn a_split_shows_what_is_hidden_and_a_new_shell_where_nothing_is() {
 #[test]
 fn a_shell_that_cannot_be_started_leaves_no_pane() {
     let mut sample = Sample::empty(80, 24);
-    sample
-        .happen(Event::Seen(Seen { processes: vec![project().processes.remove(4)], ..project() }));
+    sample.happen(Event::Snapshot(ProjectSnapshot {
+        processes: vec![project().processes.remove(4)],
+        ..project()
+    }));
     sample.type_in("\x02|");
     assert_eq!(sample.model.panes.len(), 2);
     sample.happen(Event::Answer(Asked::Start, Err("the disk is full".to_owned())));
@@ -129,16 +131,20 @@ fn what_is_closed_goes_and_what_is_restarted_is_attached_again() {
     let mut sample = Sample::new(120, 40);
     sample.type_in("\x02|");
     let mut next = project();
-    next.processes[0].status = SeenStatus::Starting;
+    next.processes[0].status = ProcessStatus::Starting;
     next.processes[0].runs = 2;
-    assert_eq!(attached(sample.happen(Event::Seen(next.clone()))), [""; 0], "not before it runs");
-    next.processes[0].status = SeenStatus::Running;
-    assert_eq!(attached(sample.happen(Event::Seen(next.clone()))), ["p1"]);
+    assert_eq!(
+        attached(sample.happen(Event::Snapshot(next.clone()))),
+        [""; 0],
+        "not before it runs"
+    );
+    next.processes[0].status = ProcessStatus::Running;
+    assert_eq!(attached(sample.happen(Event::Snapshot(next.clone()))), ["p1"]);
     next.processes.remove(1);
-    let effects = sample.happen(Event::Seen(next)).to_vec();
+    let effects = sample.happen(Event::Snapshot(next)).to_vec();
     assert!(effects.iter().any(|effect| matches!(effect, Effect::Leave(_))));
     assert_eq!(sample.model.panes.len(), 1);
-    sample.happen(Event::Seen(Seen::default()));
+    sample.happen(Event::Snapshot(ProjectSnapshot::default()));
     assert!(sample.model.panes.is_empty() && sample.model.layout.is_none());
 }
 
@@ -148,23 +154,23 @@ fn after_the_server_was_replaced_everything_is_attached_again() {
     sample.type_in("\x02|");
     sample.happen(Event::Lost);
     assert!(!sample.model.connected);
-    assert_eq!(attached(sample.happen(Event::Seen(project()))), ["p1", "p2"]);
+    assert_eq!(attached(sample.happen(Event::Snapshot(project()))), ["p1", "p2"]);
 }
 
 #[test]
 fn what_somebody_brings_to_the_front_is_shown() {
     let mut sample = Sample::new(80, 24);
-    let next = Seen { selected: Some("p5".to_owned()), selections: 1, ..project() };
-    assert_eq!(attached(sample.happen(Event::Seen(next.clone()))), ["p5"]);
+    let next = ProjectSnapshot { selected: Some("p5".to_owned()), selections: 1, ..project() };
+    assert_eq!(attached(sample.happen(Event::Snapshot(next.clone()))), ["p5"]);
     sample.type_in("\x021");
-    assert_eq!(attached(sample.happen(Event::Seen(next))), [""; 0], "only when it happens");
+    assert_eq!(attached(sample.happen(Event::Snapshot(next))), [""; 0], "only when it happens");
 }
 
 #[test]
 fn what_was_asked_for_is_all_that_is_shown_at_first() {
     let mut sample = Sample::empty(80, 24);
     sample.model.wanted = Some("p4".to_owned());
-    assert_eq!(attached(sample.happen(Event::Seen(project()))), ["p4"]);
+    assert_eq!(attached(sample.happen(Event::Snapshot(project()))), ["p4"]);
     assert_eq!(selected(&sample), "p4");
 }
 
@@ -172,8 +178,8 @@ fn what_was_asked_for_is_all_that_is_shown_at_first() {
 fn what_still_runs_is_shown_before_what_ended() {
     let mut sample = Sample::empty(80, 24);
     let mut seen = project();
-    seen.processes[4].status = SeenStatus::Stopped;
-    assert_eq!(attached(sample.happen(Event::Seen(seen.clone()))), ["p3"]);
+    seen.processes[4].status = ProcessStatus::Stopped;
+    assert_eq!(attached(sample.happen(Event::Snapshot(seen.clone()))), ["p3"]);
     sample.type_in("\x025k");
     assert!(sample.model.notice.as_ref().unwrap().text.starts_with("bash has ended"));
 }
@@ -187,7 +193,7 @@ fn who_asks_is_jumped_to_and_told_of_where_nobody_looks() {
     sample.type_in("\x1b[O");
     let mut next = project();
     next.processes[4].attention = Some("look".to_owned());
-    let effects = sample.happen(Event::Seen(next)).to_vec();
+    let effects = sample.happen(Event::Snapshot(next)).to_vec();
     assert!(effects.contains(&Effect::Notify("bash: look".to_owned())), "{effects:?}");
     sample.type_in("\x02!");
     assert!(matches!(sample.model.mode, Mode::List { listed: Listed::Attention, .. }));
@@ -349,7 +355,7 @@ fn nothing_that_can_happen_makes_it_panic() {
                 1 => {
                     let mut seen = project();
                     seen.processes.truncate(u.int_in_range(0..=5)?);
-                    sample.happen(Event::Seen(seen));
+                    sample.happen(Event::Snapshot(seen));
                 }
                 2 => {
                     let panes: Vec<_> = sample.model.panes.keys().copied().collect();

@@ -2,7 +2,7 @@
 
 use patterm_screen::Key;
 use patterm_screen::keys::KeyCode;
-use patterm_wire::follow::{SeenFile, SeenFileState};
+use patterm_wire::follow::{ProjectFileInfo, ProjectFileState};
 use serde_json::{Value, json};
 
 use super::{Asked, Effect, tell};
@@ -20,11 +20,11 @@ const LOOK_MS: u64 = 1_000;
 /// Opens the sheet, or says why there is nothing to decide.
 pub(super) fn open(model: &mut Model, effects: &mut Vec<Effect>) {
     match model.seen.project_file.state {
-        SeenFileState::Absent => {
+        ProjectFileState::Absent => {
             tell(model, "this project has no patterm.toml; `patterm init` writes one", false);
         }
-        SeenFileState::Trusted => tell(model, "patterm.toml is trusted as it is", false),
-        SeenFileState::Untrusted | SeenFileState::Faulty => {
+        ProjectFileState::Trusted => tell(model, "patterm.toml is trusted as it is", false),
+        ProjectFileState::Untrusted | ProjectFileState::Faulty => {
             model.mode = Mode::Trust(Sheet::default());
             ask(effects);
         }
@@ -37,7 +37,7 @@ fn ask(effects: &mut Vec<Effect>) {
 }
 
 /// Takes notice of how the file stands now; `before` is `None` when the project is first seen.
-pub(super) fn seen(model: &mut Model, before: Option<&SeenFile>, effects: &mut Vec<Effect>) {
+pub(super) fn seen(model: &mut Model, before: Option<&ProjectFileInfo>, effects: &mut Vec<Effect>) {
     let now = model.seen.project_file.clone();
     if before == Some(&now) {
         return;
@@ -47,19 +47,19 @@ pub(super) fn seen(model: &mut Model, before: Option<&SeenFile>, effects: &mut V
     }
     match (before.map(|before| before.state), now.state) {
         // Whoever opens the project has typed nothing into it yet: no key is taken from a program.
-        (None, SeenFileState::Untrusted) if model.mode == Mode::Typing => {
+        (None, ProjectFileState::Untrusted) if model.mode == Mode::Typing => {
             model.mode = Mode::Trust(Sheet { not_before: u64::MAX, ..Sheet::default() });
             ask(effects);
         }
-        (Some(SeenFileState::Trusted), SeenFileState::Untrusted) => {
+        (Some(ProjectFileState::Trusted), ProjectFileState::Untrusted) => {
             let text = "patterm.toml changed and is not trusted any more; what it said before stays \
                 in effect";
             tell(model, text, true);
         }
-        (Some(_), SeenFileState::Untrusted) => {
+        (Some(_), ProjectFileState::Untrusted) => {
             tell(model, "patterm.toml is not trusted; nothing of it runs", true);
         }
-        (Some(_), SeenFileState::Faulty) => {
+        (Some(_), ProjectFileState::Faulty) => {
             tell(model, "patterm.toml has mistakes; nothing of it takes effect", true);
         }
         _ => {}
@@ -67,17 +67,17 @@ pub(super) fn seen(model: &mut Model, before: Option<&SeenFile>, effects: &mut V
 }
 
 /// Nobody trusts what he has not seen: another content is shown from its beginning.
-fn seen_while_open(model: &mut Model, now: SeenFileState, effects: &mut Vec<Effect>) {
+fn seen_while_open(model: &mut Model, now: ProjectFileState, effects: &mut Vec<Effect>) {
     match now {
-        SeenFileState::Untrusted | SeenFileState::Faulty => {
+        ProjectFileState::Untrusted | ProjectFileState::Faulty => {
             let not_before = u64::MAX;
             model.mode = Mode::Trust(Sheet { anew: true, not_before, ..Sheet::default() });
             ask(effects);
         }
-        SeenFileState::Trusted => {
+        ProjectFileState::Trusted => {
             close(model, "patterm.toml is trusted; a changed file must be trusted again");
         }
-        SeenFileState::Absent => close(model, "patterm.toml is gone"),
+        ProjectFileState::Absent => close(model, "patterm.toml is gone"),
     }
 }
 
@@ -174,13 +174,16 @@ mod tests {
     use super::*;
     use crate::sample::{Sample, project};
     use crate::update::Event;
-    use patterm_wire::follow::Seen;
+    use patterm_wire::follow::ProjectSnapshot;
 
-    const UNTRUSTED: SeenFileState = SeenFileState::Untrusted;
+    const UNTRUSTED: ProjectFileState = ProjectFileState::Untrusted;
 
-    fn file(state: SeenFileState, hash: &str) -> Event {
+    fn file(state: ProjectFileState, hash: &str) -> Event {
         let hash = Some(hash.to_owned());
-        Event::Seen(Seen { project_file: SeenFile { state, hash }, ..project() })
+        Event::Snapshot(ProjectSnapshot {
+            project_file: ProjectFileInfo { state, hash },
+            ..project()
+        })
     }
 
     fn declares(sample: &mut Sample, hash: &str, lines: usize) {
@@ -227,7 +230,7 @@ mod tests {
         sample.model.now += LOOK_MS;
         assert_eq!(sample.type_in("t"), trusts("h1"));
         assert!(is_open(&sample), "until the server says that it is trusted");
-        sample.happen(file(SeenFileState::Trusted, "h1"));
+        sample.happen(file(ProjectFileState::Trusted, "h1"));
         assert!(!is_open(&sample));
         assert!(sample.model.notice.take().unwrap().text.contains("is trusted"));
     }
@@ -235,7 +238,7 @@ mod tests {
     #[test]
     fn one_that_becomes_untrusted_takes_no_keys_from_a_program() {
         let mut sample = Sample::new(80, 24);
-        sample.happen(file(SeenFileState::Trusted, "h1"));
+        sample.happen(file(ProjectFileState::Trusted, "h1"));
         sample.happen(file(UNTRUSTED, "h2"));
         assert!(!is_open(&sample));
         assert!(sample.model.notice.as_ref().unwrap().text.contains("not trusted any more"));
@@ -263,11 +266,11 @@ mod tests {
         assert_eq!(sample.type_in("t"), [], "the finger was on its way to the old one");
         sample.model.now += LOOK_MS;
         assert_eq!(sample.type_in("t"), trusts("h2"));
-        sample.happen(file(SeenFileState::Faulty, "h3"));
+        sample.happen(file(ProjectFileState::Faulty, "h3"));
         let answer = json!({"project_file": {"hash": "h3", "faults": ["1:1: no"]}});
         sample.happen(Event::Answer(Asked::ProjectFile, Ok(answer)));
         assert_eq!(sample.type_in("t"), [], "a faulty one cannot be trusted");
-        sample.happen(Event::Seen(project()));
+        sample.happen(Event::Snapshot(project()));
         assert!(!is_open(&sample), "it is gone");
     }
 
@@ -295,7 +298,7 @@ mod tests {
         let mut sample = Sample::new(80, 24);
         sample.type_in("\x02T");
         assert!(sample.model.notice.take().unwrap().text.contains("no patterm.toml"));
-        sample.happen(file(SeenFileState::Trusted, "h1"));
+        sample.happen(file(ProjectFileState::Trusted, "h1"));
         sample.type_in("\x02T");
         assert!(sample.model.notice.take().unwrap().text.contains("trusted as it is"));
         assert!(!is_open(&sample));

@@ -1,6 +1,6 @@
 //! What is the person's own: their settings, their layout, and what reaches their terminal.
 
-use patterm_wire::follow::Seen;
+use patterm_wire::follow::ProjectSnapshot;
 
 use super::tests::{attached, selected, sent};
 use super::*;
@@ -48,18 +48,18 @@ fn who_begins_to_wait_is_told_of_once() {
     let mut sample = Sample::new(80, 24);
     sample.type_in("\x1b[O");
     let mut next = project();
-    next.processes[1].activity = patterm_wire::follow::SeenActivity::Blocked;
+    next.processes[1].activity = patterm_wire::follow::ActivityState::Blocked;
     next.processes[2].attention = None;
     let told = [Effect::Notify("helper: waits for you".to_owned())];
-    assert_eq!(sample.happen(Event::Seen(next.clone())), told);
-    assert_eq!(sample.happen(Event::Seen(next)), []);
+    assert_eq!(sample.happen(Event::Snapshot(next.clone())), told);
+    assert_eq!(sample.happen(Event::Snapshot(next)), []);
 }
 
 /// The same project at another visit.
-fn come_back(kept: &str, size: (u16, u16), seen: Seen) -> (Sample, Vec<String>) {
+fn come_back(kept: &str, size: (u16, u16), seen: ProjectSnapshot) -> (Sample, Vec<String>) {
     let mut sample = Sample::empty(size.0, size.1);
     sample.model.saved_layout = serde_json::from_str(kept).ok();
-    let effects = sample.happen(Event::Seen(seen)).to_vec();
+    let effects = sample.happen(Event::Snapshot(seen)).to_vec();
     let processes = attached(&effects).into_iter().map(str::to_owned).collect();
     (sample, processes)
 }
@@ -99,9 +99,9 @@ fn what_is_gone_meanwhile_leaves_its_room_to_the_rest() {
     let (back, processes) = come_back(&kept, (120, 40), seen);
     assert_eq!(processes, ["p1", "p2"]);
     assert_eq!(selected(&back), "p1", "the focus is gone with its process");
-    let (back, _) = come_back(&kept, (120, 40), Seen::default());
+    let (back, _) = come_back(&kept, (120, 40), ProjectSnapshot::default());
     assert!(back.model.layout.is_none());
-    let seen = Seen { processes: vec![project().processes.remove(4)], ..project() };
+    let seen = ProjectSnapshot { processes: vec![project().processes.remove(4)], ..project() };
     assert_eq!(come_back(&kept, (120, 40), seen).1, ["p5"], "nothing of it is left");
 }
 
@@ -127,7 +127,7 @@ fn what_is_asked_for_comes_into_the_kept_layout() {
     let mut back = Sample::empty(120, 40);
     back.model.saved_layout = serde_json::from_str(&kept).unwrap();
     back.model.wanted = Some("p5".to_owned());
-    back.happen(Event::Seen(project()));
+    back.happen(Event::Snapshot(project()));
     assert_eq!(selected(&back), "p5");
     assert_eq!(back.model.panes.len(), 2);
 }

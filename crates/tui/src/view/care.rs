@@ -98,7 +98,7 @@ fn every_view_lives_through_every_size() {
             let frame = view(&sample.model);
             assert_eq!((frame.width, frame.height), (width, height));
         }
-        sample.happen(Event::Seen(project()));
+        sample.happen(Event::Snapshot(project()));
         sample.type_in("\x1b[<65;40;3M\x1b[<0;3;3M\x1b[<64;40;3M");
     }
 }

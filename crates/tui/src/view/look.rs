@@ -1,7 +1,7 @@
 //! How processes look. What must be seen is never told by colour alone.
 
 use patterm_screen::{Colour, Style};
-use patterm_wire::follow::{SeenActivity, SeenKind, SeenProcess, SeenStatus};
+use patterm_wire::follow::{ActivityState, ProcessInfo, ProcessKind, ProcessStatus};
 
 use crate::settings::Theme;
 
@@ -17,35 +17,37 @@ pub(super) fn select(style: &mut Style, selected: &Style) {
 }
 
 /// What a process runs, as one character.
-pub(super) fn kind(process: &SeenProcess) -> &'static str {
+pub(super) fn kind(process: &ProcessInfo) -> &'static str {
     match process.kind {
-        SeenKind::Agent => "@",
-        SeenKind::Command => "$",
-        SeenKind::Terminal => ">",
+        ProcessKind::Agent => "@",
+        ProcessKind::Command => "$",
+        ProcessKind::Terminal => ">",
     }
 }
 
 /// How a process stands: a sign, a word, and how both look.
 pub(super) fn state<'t>(
-    process: &SeenProcess,
+    process: &ProcessInfo,
     theme: &'t Theme,
 ) -> (&'static str, String, &'t Style) {
     let (sign, word, style) = match (process.status, process.activity) {
-        (SeenStatus::Starting, _) => ("◌", "starting", &theme.dim),
-        (SeenStatus::Running, _) if process.limited.is_some() => ("◇", "limited", &theme.blocked),
-        (SeenStatus::Running, SeenActivity::Working) => ("●", "working", &theme.working),
-        (SeenStatus::Running, SeenActivity::Idle) => ("○", "idle", &theme.idle),
-        (SeenStatus::Running, SeenActivity::Blocked) => ("◆", "blocked", &theme.blocked),
-        (SeenStatus::Running, SeenActivity::Unknown) => ("●", "running", &theme.idle),
-        (SeenStatus::Exited, _) => return exited(process, theme),
-        (SeenStatus::Failed, _) => ("✗", "failed", &theme.failed),
-        (SeenStatus::Stopped, _) => ("·", "stopped", &theme.dim),
-        (SeenStatus::Lost, _) => ("?", "lost", &theme.failed),
+        (ProcessStatus::Starting, _) => ("◌", "starting", &theme.dim),
+        (ProcessStatus::Running, _) if process.limited.is_some() => {
+            ("◇", "limited", &theme.blocked)
+        }
+        (ProcessStatus::Running, ActivityState::Working) => ("●", "working", &theme.working),
+        (ProcessStatus::Running, ActivityState::Idle) => ("○", "idle", &theme.idle),
+        (ProcessStatus::Running, ActivityState::Blocked) => ("◆", "blocked", &theme.blocked),
+        (ProcessStatus::Running, ActivityState::Unknown) => ("●", "running", &theme.idle),
+        (ProcessStatus::Exited, _) => return exited(process, theme),
+        (ProcessStatus::Failed, _) => ("✗", "failed", &theme.failed),
+        (ProcessStatus::Stopped, _) => ("·", "stopped", &theme.dim),
+        (ProcessStatus::Lost, _) => ("?", "lost", &theme.failed),
     };
     (sign, word.to_owned(), style)
 }
 
-fn exited<'t>(process: &SeenProcess, theme: &'t Theme) -> (&'static str, String, &'t Style) {
+fn exited<'t>(process: &ProcessInfo, theme: &'t Theme) -> (&'static str, String, &'t Style) {
     match (process.code, process.signal) {
         (Some(0), _) => ("·", "exited".to_owned(), &theme.dim),
         (Some(code), _) => ("✗", format!("exit {code}"), &theme.failed),
@@ -62,10 +64,10 @@ mod tests {
     fn an_agent_at_a_limit_is_neither_idle_nor_working() {
         let theme = Theme::default();
         let limited = |limited: Option<&str>| {
-            let process = SeenProcess {
-                status: SeenStatus::Running,
+            let process = ProcessInfo {
+                status: ProcessStatus::Running,
                 limited: limited.map(str::to_owned),
-                ..SeenProcess::default()
+                ..ProcessInfo::default()
             };
             let (sign, word, _) = state(&process, &theme);
             (sign, word)

@@ -1,11 +1,11 @@
 //! A model as a picture.
 
-mod bring_back;
 #[cfg(test)]
 mod care;
 mod look;
 mod overlay;
 mod pane;
+mod restore;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -16,8 +16,8 @@ mod welcome;
 use crate::canvas::Canvas;
 use crate::model::{Mode, Model};
 
-pub(crate) use bring_back::offer_row;
 pub(crate) use overlay::{last_top, list_row};
+pub(crate) use restore::offer_row;
 pub(crate) use tree::process_at as tree_row;
 pub(crate) use trust::body as trust_body;
 

@@ -2,7 +2,7 @@
 
 use patterm_screen::Run;
 
-use super::{bring_back, look, tree, trust};
+use super::{look, restore, tree, trust};
 use crate::action::ACTIONS;
 use crate::canvas::{Canvas, Rect, text_width};
 use crate::list;
@@ -16,8 +16,8 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
         Mode::List { listed, chosen, filter } => draw_list(model, *listed, *chosen, filter, canvas),
         Mode::Text { title, top, .. } => paper(model, title, *top, canvas),
         Mode::Help { top } => paper(model, "help", *top, canvas),
-        Mode::BringBack { chosen, left_out } => {
-            bring_back::draw(model, *chosen, left_out, canvas);
+        Mode::Restore { chosen, left_out } => {
+            restore::draw(model, *chosen, left_out, canvas);
         }
         Mode::Trust(sheet) => trust::draw(model, sheet, canvas),
     }

@@ -133,7 +133,7 @@ fn summary(model: &Model) -> Vec<String> {
     parts.push(format!("{alive} running"));
     match model.offered().len() {
         0 => {}
-        count => parts.push(format!("{count} to bring back")),
+        count => parts.push(format!("{count} to restore")),
     }
     if model.zoomed {
         parts.push("zoomed".to_owned());
@@ -152,7 +152,7 @@ fn keys(model: &Model) -> String {
         Mode::Typing if scrolls => " / search  n next  v select  y copy  q back ".to_owned(),
         Mode::Typing => format!(" {}: keys ", model.settings.keys.leader_name()),
         Mode::Leader => " esc: back ".to_owned(),
-        Mode::BringBack { .. } => " esc: later ".to_owned(),
+        Mode::Restore { .. } => " esc: later ".to_owned(),
         Mode::List { .. } => " type to find  enter  esc ".to_owned(),
         Mode::Text { title, .. } if title.starts_with("scratchpad ") => {
             " e edits  esc closes ".to_owned()

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::view;
 use crate::sample::Sample;
 use crate::update::{Asked, Event};
-use patterm_wire::follow::{Seen, SeenFile, SeenFileState};
+use patterm_wire::follow::{ProjectFileInfo, ProjectFileState, ProjectSnapshot};
 use serde_json::json;
 
 #[track_caller]
@@ -160,7 +160,7 @@ fn attention() {
     check("attention", |sample| {
         let mut seen = crate::sample::project();
         seen.processes[4].attention = Some("the build is done".to_owned());
-        sample.happen(Event::Seen(seen));
+        sample.happen(Event::Snapshot(seen));
         sample.type_in("\x02!");
     });
 }
@@ -172,7 +172,7 @@ fn a_full_disk() {
         let words = "the disk is full: its oldest output is dropped for the newest; make room";
         seen.processes[0].output_problem = Some(words.to_owned());
         seen.disk_problem = Some("the disk of /state is full: nothing new is recorded".to_owned());
-        sample.happen(Event::Seen(seen));
+        sample.happen(Event::Snapshot(seen));
     });
 }
 
@@ -182,7 +182,7 @@ fn what_is_wrong_with_the_disk_is_red() {
     let mut seen = crate::sample::project();
     seen.processes[0].output_problem = Some("the disk is full".to_owned());
     seen.disk_problem = Some("the disk is full".to_owned());
-    sample.happen(Event::Seen(seen));
+    sample.happen(Event::Snapshot(seen));
     let red = sample.model.theme().bad.foreground;
     let canvas = view(&sample.model);
     let text = canvas.text();
@@ -236,14 +236,17 @@ fn without_the_tree() {
     });
 }
 
-fn project_file(state: SeenFileState) -> Event {
+fn project_file(state: ProjectFileState) -> Event {
     let hash = Some("0123abcd".to_owned());
-    Event::Seen(Seen { project_file: SeenFile { state, hash }, ..crate::sample::project() })
+    Event::Snapshot(ProjectSnapshot {
+        project_file: ProjectFileInfo { state, hash },
+        ..crate::sample::project()
+    })
 }
 
 /// The sheet with the words of the server for a file that means harm.
 pub(super) fn untrusted(sample: &mut Sample) {
-    sample.happen(project_file(SeenFileState::Untrusted));
+    sample.happen(project_file(ProjectFileState::Untrusted));
     sample.type_in("\x02T");
     let long = "x".repeat(190);
     let script = "\n             | echo again".repeat(30);
@@ -259,7 +262,7 @@ pub(super) fn untrusted(sample: &mut Sample) {
 #[test]
 fn a_project_file_that_is_not_trusted() {
     check("untrusted", |sample| {
-        sample.happen(project_file(SeenFileState::Untrusted));
+        sample.happen(project_file(ProjectFileState::Untrusted));
         sample.model.notice = None;
     });
     check("trust", untrusted);
@@ -272,7 +275,7 @@ fn a_project_file_that_is_not_trusted() {
 #[test]
 fn a_project_file_with_mistakes() {
     check("faulty", |sample| {
-        sample.happen(project_file(SeenFileState::Faulty));
+        sample.happen(project_file(ProjectFileState::Faulty));
         sample.type_in("\x02T");
         let fault = "/home/ada/compiler/patterm.toml:2:1: there is no `comand` in `processes.web`; \
             did you mean `command`?";
@@ -283,14 +286,14 @@ fn a_project_file_with_mistakes() {
 
 #[test]
 fn what_ran_is_offered() {
-    check_from("bring-back", Sample::after_the_end, |sample| {
+    check_from("restore", Sample::after_the_end, |sample| {
         sample.type_in("\x1b[B ");
     });
 }
 
 #[test]
 fn what_was_put_off_is_in_the_palette() {
-    check_from("bring-back-palette", Sample::after_the_end, |sample| {
+    check_from("restore-palette", Sample::after_the_end, |sample| {
         sample.type_in("\x1b");
         sample.type_in("\x02:");
     });
@@ -306,7 +309,7 @@ fn what_came_back_in_another_way_is_said() {
                 "reason": "its CLI never told the id of its conversation"},
             {"process_id": "p5", "name": "bash", "how": "not", "reason": "no such folder"},
         ]});
-        sample.happen(Event::Answer(Asked::BringBack, Ok(answer)));
+        sample.happen(Event::Answer(Asked::Restore, Ok(answer)));
     });
 }
 
@@ -323,7 +326,7 @@ fn what_to_press_is_said_by_the_keys_in_effect() {
     let own = || Event::Settings(Ok("leader = \"alt+a\"\n".to_owned()));
     let mut sample = Sample::new(120, 24);
     sample.happen(own());
-    sample.happen(project_file(SeenFileState::Untrusted));
+    sample.happen(project_file(ProjectFileState::Untrusted));
     sample.model.notice = None;
     let shown = view(&sample.model).text();
     assert!(shown.contains("not trusted (alt+a T)"), "{shown}");

@@ -1,6 +1,6 @@
 //! The tree of processes at the left.
 
-use patterm_wire::follow::{SeenKind, SeenProcess};
+use patterm_wire::follow::{ProcessInfo, ProcessKind};
 
 use super::look;
 use crate::canvas::{Canvas, Rect, text_width, width_of};
@@ -13,7 +13,7 @@ const HEAD: u16 = 1;
 const REASON_ROWS: usize = 4;
 
 /// The process in a row of the tree.
-pub(crate) fn process_at(model: &Model, y: u16) -> Option<&SeenProcess> {
+pub(crate) fn process_at(model: &Model, y: u16) -> Option<&ProcessInfo> {
     let row = usize::from(y.checked_sub(HEAD)?);
     let (first, rows) = window(model);
     let tree = model.tree();
@@ -63,7 +63,7 @@ fn draw_process(
     model: &Model,
     canvas: &mut Canvas,
     room: Rect,
-    (number, depth, process): (usize, usize, &SeenProcess),
+    (number, depth, process): (usize, usize, &ProcessInfo),
 ) {
     let (sign, word, style) = look::state(process, model.theme());
     let edge = room.right();
@@ -113,7 +113,7 @@ fn reason_lines(model: &Model) -> Vec<String> {
     let text = match (&process.output_problem, &process.attention, process.kind) {
         (Some(problem), ..) => format!("✗ {problem}"),
         (None, Some(why), _) => format!("! {why}"),
-        (None, None, SeenKind::Agent) => {
+        (None, None, ProcessKind::Agent) => {
             let (_, word, _) = look::state(process, model.theme());
             let until = process.limited.as_ref().filter(|until| !until.is_empty());
             let until = until.map(|until| format!(" until {until}")).unwrap_or_default();

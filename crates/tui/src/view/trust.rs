@@ -1,6 +1,6 @@
 //! The sheet with what the project file would run, and the word about it in the status line.
 
-use patterm_wire::follow::SeenFileState;
+use patterm_wire::follow::ProjectFileState;
 
 use super::overlay::above_status;
 use crate::action::Action;
@@ -11,9 +11,9 @@ use crate::trust::{GUTTER, Sheet};
 /// What stands in the status line while the file is not in effect.
 pub(super) fn badge(model: &Model) -> Option<String> {
     let words = match model.seen.project_file.state {
-        SeenFileState::Untrusted => "not trusted",
-        SeenFileState::Faulty => "has mistakes",
-        SeenFileState::Absent | SeenFileState::Trusted => return None,
+        ProjectFileState::Untrusted => "not trusted",
+        ProjectFileState::Faulty => "has mistakes",
+        ProjectFileState::Absent | ProjectFileState::Trusted => return None,
     };
     let press = model.settings.keys.press(Action::Trust);
     Some(format!("! patterm.toml {words} ({press})"))
@@ -43,7 +43,7 @@ pub(crate) fn body(model: &Model) -> Rect {
 pub(super) fn draw(model: &Model, sheet: &Sheet, canvas: &mut Canvas) {
     let room = room(model);
     canvas.clear(room, &model.theme().text);
-    let faulty = model.seen.project_file.state == SeenFileState::Faulty;
+    let faulty = model.seen.project_file.state == ProjectFileState::Faulty;
     let title = match faulty {
         true => "patterm.toml has mistakes",
         false => "patterm.toml is not trusted",

@@ -4,55 +4,55 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::super::desk::{id_of, until};
 use super::{id, named, once, trust, trusted, write};
+use crate::support::tool_client::{id_of, until};
 
 #[test]
 fn a_changed_definition_counts_from_the_next_start() {
-    let (place, _server, mut desk) = trusted("[processes.a]\ncommand = 'cat'\n");
-    let a = id_of(&desk.ok("spawn_process", json!({"preset": "a"})));
-    let pid = desk.status(&a)["pid"].clone();
+    let (place, _server, mut tools) = trusted("[processes.a]\ncommand = 'cat'\n");
+    let a = id_of(&tools.ok("spawn_process", json!({"preset": "a"})));
+    let pid = tools.status(&a)["pid"].clone();
     write(&place, "[processes.a]\ncommand = 'echo new; cat'\n");
-    assert_eq!(desk.status(&a).get("outdated"), None, "not trusted, so not in effect");
-    trust(&place, &mut desk);
-    let status = desk.status(&a);
+    assert_eq!(tools.status(&a).get("outdated"), None, "not trusted, so not in effect");
+    trust(&place, &mut tools);
+    let status = tools.status(&a);
     assert_eq!((&status["outdated"], &status["pid"]), (&json!(true), &pid), "it runs on");
-    desk.ok("restart_process", json!({"process_id": a}));
-    desk.wait(&a, "^new$");
-    assert_eq!(desk.status(&a).get("outdated"), None);
+    tools.ok("restart_process", json!({"process_id": a}));
+    tools.wait(&a, "^new$");
+    assert_eq!(tools.status(&a).get("outdated"), None);
 }
 
 #[test]
 fn one_that_is_declared_no_more_runs_on_as_any_other() {
-    let (place, server, mut desk) =
+    let (place, server, mut tools) =
         trusted("[processes.a]\ncommand = 'cat'\nautostart = true\nrestart = 'always'\n");
-    once(&mut desk, "a", "running", |a| a["status"] == "running");
-    let a = id(&mut desk, "a");
+    once(&mut tools, "a", "running", |a| a["status"] == "running");
+    let a = id(&mut tools, "a");
     write(&place, "[processes.b]\ncommand = 'cat'\nautostart = true\n");
-    trust(&place, &mut desk);
-    once(&mut desk, "b", "running", |b| b["status"] == "running");
-    let status = desk.status(&a);
+    trust(&place, &mut tools);
+    once(&mut tools, "b", "running", |b| b["status"] == "running");
+    let status = tools.status(&a);
     assert_eq!((&status["status"], status.get("declared")), (&json!("running"), None));
     let (_, token) = server.agent("lead", None);
-    let mut agent = super::Desk::of_agent(&server, &token);
+    let mut agent = super::ToolClient::of_agent(&server, &token);
     agent.refused("not_owner", "stop_process", json!({"process_id": a}));
-    desk.ok("restart_process", json!({"process_id": a}));
-    assert_eq!(desk.close(&a), [&*a]);
+    tools.ok("restart_process", json!({"process_id": a}));
+    assert_eq!(tools.close(&a), [&*a]);
 }
 
 #[test]
 fn what_a_person_stopped_is_not_started_by_a_change() {
-    let (place, _server, mut desk) = trusted("[processes.a]\ncommand = 'cat'\nautostart = true\n");
-    once(&mut desk, "a", "running", |a| a["status"] == "running");
-    let a = id(&mut desk, "a");
-    desk.ok("stop_process", json!({"process_id": a}));
+    let (place, _server, mut tools) = trusted("[processes.a]\ncommand = 'cat'\nautostart = true\n");
+    once(&mut tools, "a", "running", |a| a["status"] == "running");
+    let a = id(&mut tools, "a");
+    tools.ok("stop_process", json!({"process_id": a}));
     write(
         &place,
         "[processes.a]\ncommand = 'cat -'\nautostart = true\n[processes.b]\ncommand = 'cat'\nautostart = true\n",
     );
-    trust(&place, &mut desk);
-    once(&mut desk, "b", "running", |b| b["status"] == "running");
-    assert_eq!(named(&mut desk, "a").unwrap()["status"], "stopped");
+    trust(&place, &mut tools);
+    once(&mut tools, "b", "running", |b| b["status"] == "running");
+    assert_eq!(named(&mut tools, "a").unwrap()["status"], "stopped");
 }
 
 /// Longer than what counts as right after a start.
@@ -64,22 +64,22 @@ fn has_run_for_a_while(process: &Value) -> bool {
 
 #[test]
 fn watched_files_restart_who_watches_them() {
-    let (place, _server, mut desk) = trusted(
+    let (place, _server, mut tools) = trusted(
         "[processes.site]\ncommand = 'cat'\nautostart = true\nwatch = ['src/**/*.js', 'late/*.css']\n\
          [processes.other]\ncommand = 'cat'\nautostart = true\nwatch = ['*.txt']\n\
          [processes.off]\ncommand = 'cat'\nwatch = ['src/**/*']\n",
     );
     let root = place.project().root().to_owned();
-    once(&mut desk, "site", "running", |site| site["status"] == "running");
+    once(&mut tools, "site", "running", |site| site["status"] == "running");
     let mut runs = 1;
-    let mut touch = |desk: &mut super::Desk, file: &str| {
+    let mut touch = |tools: &mut super::ToolClient, file: &str| {
         runs += 1;
-        let id = id(desk, "site");
+        let id = id(tools, "site");
         let mut written: Option<Instant> = None;
         until("restarted", || {
             // It may come before the folder is watched: then it is written once more. Not right after a
             // start: a process whose files change then is started with growing delays.
-            if !has_run_for_a_while(&desk.status(&id)) {
+            if !has_run_for_a_while(&tools.status(&id)) {
                 return None;
             }
             if written.is_none_or(|written| written.elapsed() > Duration::from_secs(10)) {
@@ -87,7 +87,7 @@ fn watched_files_restart_who_watches_them() {
                 std::fs::write(root.join(file), "").unwrap();
                 written = Some(Instant::now());
             }
-            let site = desk.status(&id);
+            let site = tools.status(&id);
             let now = site["runs"].as_u64().unwrap();
             if site["status"] == "running" && now >= runs {
                 runs = now;
@@ -96,20 +96,20 @@ fn watched_files_restart_who_watches_them() {
             None
         });
     };
-    touch(&mut desk, "src/deep/er/a.js");
-    touch(&mut desk, "late/a.css");
-    touch(&mut desk, "src/b.js");
+    touch(&mut tools, "src/deep/er/a.js");
+    touch(&mut tools, "late/a.css");
+    touch(&mut tools, "src/b.js");
     std::fs::write(root.join("src/readme"), "").unwrap();
-    let other = once(&mut desk, "other", "running", |other| other["status"] == "running");
+    let other = once(&mut tools, "other", "running", |other| other["status"] == "running");
     assert_eq!(other["runs"], 1);
-    let off = named(&mut desk, "off").unwrap();
+    let off = named(&mut tools, "off").unwrap();
     assert_eq!(off["status"], "stopped", "what does not run is not started by a change");
 }
 
 /// It says why it waits, and waits ever longer.
 #[test]
 fn a_process_that_touches_its_own_watched_file_is_not_restarted_for_ever() {
-    let (place, _server, mut desk) = trusted(
+    let (place, _server, mut tools) = trusted(
         "[processes.loop]\ncommand = 'date >> seen.txt; exec sleep 1000'\nautostart = true\n\
          watch = ['*.txt']\n",
     );
@@ -120,7 +120,7 @@ fn a_process_that_touches_its_own_watched_file_is_not_restarted_for_ever() {
         });
         held_back && process["status"] == "running"
     };
-    once(&mut desk, "loop", "runs and is held back", waits);
+    once(&mut tools, "loop", "runs and is held back", waits);
     // What is told is what is done: the next start comes that much later.
     let pause = |process: &Value| -> u64 {
         let why = process["problem"].as_str().unwrap_or_default();
@@ -128,12 +128,12 @@ fn a_process_that_touches_its_own_watched_file_is_not_restarted_for_ever() {
         seconds.and_then(|seconds| seconds.parse().ok()).unwrap_or(0)
     };
     let longer = |process: &Value| waits(process) && pause(process) >= 2;
-    let held_back = once(&mut desk, "loop", "is held back for longer", longer);
+    let held_back = once(&mut tools, "loop", "is held back for longer", longer);
     let number = |process: &Value, field: &str| process[field].as_u64().unwrap();
     // Between the two next starts: what is told may come before the start that it belongs to.
     let mut start_after = |process: &Value| {
         let next = number(process, "runs") + 1;
-        once(&mut desk, "loop", "started again", |now| {
+        once(&mut tools, "loop", "started again", |now| {
             now["status"] == "running" && number(now, "runs") >= next
         })
     };

@@ -12,7 +12,7 @@ use patterm_host::project_file::Content;
 use rustix::event::{Timespec, poll};
 use serde_json::{Value, json};
 
-use super::desk::{Desk, until};
+use crate::support::tool_client::{ToolClient, until};
 use crate::support::{Place, Serving};
 
 /// Writes the project file of a place.
@@ -27,53 +27,53 @@ fn hash(place: &Place) -> String {
 
 /// A server of a project whose file is trusted.
 #[track_caller]
-fn trusted(text: &str) -> (Place, Serving, Desk) {
+fn trusted(text: &str) -> (Place, Serving, ToolClient) {
     let place = Place::new();
     write(&place, text);
     let server = place.serve_in_process();
-    let mut desk = Desk::of(&server);
-    trust(&place, &mut desk);
-    (place, server, desk)
+    let mut tools = ToolClient::of(&server);
+    trust(&place, &mut tools);
+    (place, server, tools)
 }
 
 /// Trusts the file as it is now.
 #[track_caller]
-fn trust(place: &Place, desk: &mut Desk) {
-    desk.ok("patterm/trust", json!({"hash": hash(place)}));
+fn trust(place: &Place, tools: &mut ToolClient) {
+    tools.ok("patterm/trust", json!({"hash": hash(place)}));
 }
 
 /// How the file stands.
 #[track_caller]
-fn standing(desk: &mut Desk) -> Value {
-    desk.ok("get_project_status", json!({}))["project_file"].take()
+fn standing(tools: &mut ToolClient) -> Value {
+    tools.ok("get_project_status", json!({}))["project_file"].take()
 }
 
 /// The process of a name in the file, as it is listed.
 #[track_caller]
-fn named(desk: &mut Desk, name: &str) -> Option<Value> {
-    let listed = desk.ok("list_processes", json!({}));
+fn named(tools: &mut ToolClient, name: &str) -> Option<Value> {
+    let listed = tools.ok("list_processes", json!({}));
     let all = listed["processes"].as_array().unwrap().clone();
     all.into_iter().find(|process| process["preset"] == name && process["declared"] == true)
 }
 
 /// Its id.
 #[track_caller]
-fn id(desk: &mut Desk, name: &str) -> String {
-    let process = named(desk, name).unwrap_or_else(|| panic!("no declared process {name}"));
+fn id(tools: &mut ToolClient, name: &str) -> String {
+    let process = named(tools, name).unwrap_or_else(|| panic!("no declared process {name}"));
     process["process_id"].as_str().unwrap().to_owned()
 }
 
 /// Looks at a process until it stands as wanted; returns everything known of it.
 #[track_caller]
-fn once(desk: &mut Desk, name: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-    let id = id(desk, name);
+fn once(tools: &mut ToolClient, name: &str, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    let id = id(tools, name);
     let mut last = Value::Null;
     let seen = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         until(what, || {
             // No event tells of it; what is looked at is done by threads that give way to this one.
             let turn = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
             poll(&mut [], Some(&turn)).unwrap();
-            last = desk.status(&id);
+            last = tools.status(&id);
             wanted(&last).then(|| last.clone())
         })
     }));

@@ -4,12 +4,12 @@ use std::net::TcpListener;
 
 use serde_json::json;
 
-use super::super::desk::id_of;
 use super::{id, named, once, trusted};
+use crate::support::tool_client::id_of;
 
 #[test]
 fn what_starts_by_itself_starts_in_the_order_of_need() {
-    let (_place, _server, mut desk) = trusted(
+    let (_place, _server, mut tools) = trusted(
         r#"
         [processes.web]
         command = "echo web runs; cat"
@@ -26,27 +26,27 @@ fn what_starts_by_itself_starts_in_the_order_of_need() {
         command = "cat"
         "#,
     );
-    once(&mut desk, "db", "running", |db| db["status"] == "running");
-    let web = named(&mut desk, "web").unwrap();
+    once(&mut tools, "db", "running", |db| db["status"] == "running");
+    let web = named(&mut tools, "web").unwrap();
     assert_eq!((&web["status"], &web["kind"]), (&json!("starting"), &json!("command")));
     assert_eq!(web["waiting_for"], json!(["migrate", "db"]));
-    assert_eq!(named(&mut desk, "db").unwrap()["ready"], false);
-    let db = id(&mut desk, "db");
-    desk.line(&db, "connections");
-    once(&mut desk, "migrate", "running", |migrate| migrate["status"] == "running");
-    assert_eq!(named(&mut desk, "db").unwrap()["ready"], true);
-    assert_eq!(named(&mut desk, "web").unwrap()["waiting_for"], json!(["migrate"]));
-    let migrate = id(&mut desk, "migrate");
-    desk.line(&migrate, "well");
-    let web = once(&mut desk, "web", "running", |web| web["status"] == "running");
+    assert_eq!(named(&mut tools, "db").unwrap()["ready"], false);
+    let db = id(&mut tools, "db");
+    tools.line(&db, "connections");
+    once(&mut tools, "migrate", "running", |migrate| migrate["status"] == "running");
+    assert_eq!(named(&mut tools, "db").unwrap()["ready"], true);
+    assert_eq!(named(&mut tools, "web").unwrap()["waiting_for"], json!(["migrate"]));
+    let migrate = id(&mut tools, "migrate");
+    tools.line(&migrate, "well");
+    let web = once(&mut tools, "web", "running", |web| web["status"] == "running");
     assert_eq!(web.get("waiting_for"), None);
-    let other = named(&mut desk, "other").unwrap();
+    let other = named(&mut tools, "other").unwrap();
     assert_eq!((&other["status"], &other["ready"]), (&json!("stopped"), &json!(false)));
 }
 
 #[test]
 fn what_waits_for_another_has_neither_ended_nor_come_to_rest() {
-    let (_place, _server, mut desk) = trusted(
+    let (_place, _server, mut tools) = trusted(
         r#"
         [processes.web]
         command = "exit 7"
@@ -56,31 +56,31 @@ fn what_waits_for_another_has_neither_ended_nor_come_to_rest() {
         ready = { pattern = '^accepting' }
         "#,
     );
-    let owner = desk.run(&["cat"]);
-    let web = id_of(&desk.ok("spawn_process", json!({"preset": "web"})));
-    let waiting = desk.status(&web);
+    let owner = tools.run(&["cat"]);
+    let web = id_of(&tools.ok("spawn_process", json!({"preset": "web"})));
+    let waiting = tools.status(&web);
     assert_eq!(waiting["status"], "starting", "{waiting}");
     let why = "it is started as soon as db is ready";
     assert_eq!(waiting["activity"], json!({"state": "unknown", "reason": why}), "{waiting}");
     let arm = |body: &str| json!({"watched": [web], "body": body, "owner_process_id": owner});
-    let ended = desk.ok("timer_fire_on_exit", arm("ended"));
+    let ended = tools.ok("timer_fire_on_exit", arm("ended"));
     assert_eq!(ended["waiting_on"], json!([web]), "{ended}");
-    let idle = desk.ok("timer_fire_when_idle_all", arm("idle"));
+    let idle = tools.ok("timer_fire_when_idle_all", arm("idle"));
     assert_eq!(idle["waiting_on"], json!([web]), "{idle}");
     let until = json!({"process_ids": [web], "until": "exited", "timeout_seconds": 0.3});
-    assert_eq!(desk.ok("wait_for_agents", until)["timed_out"], true);
-    assert_eq!(desk.ok("timer_list", json!({}))["timers"].as_array().unwrap().len(), 2);
-    once(&mut desk, "db", "running", |db| db["status"] == "running");
-    let db = id(&mut desk, "db");
-    desk.line(&db, "connections");
-    desk.wait(&owner, "^ended$");
-    desk.wait(&owner, "^idle$");
-    assert_eq!(desk.status(&web)["exit"], json!({"code": 7}));
+    assert_eq!(tools.ok("wait_for_agents", until)["timed_out"], true);
+    assert_eq!(tools.ok("timer_list", json!({}))["timers"].as_array().unwrap().len(), 2);
+    once(&mut tools, "db", "running", |db| db["status"] == "running");
+    let db = id(&mut tools, "db");
+    tools.line(&db, "connections");
+    tools.wait(&owner, "^ended$");
+    tools.wait(&owner, "^idle$");
+    assert_eq!(tools.status(&web)["exit"], json!({"code": 7}));
 }
 
 #[test]
 fn what_waits_for_another_that_fails_has_ended() {
-    let (_place, _server, mut desk) = trusted(
+    let (_place, _server, mut tools) = trusted(
         r#"
         [processes.web]
         command = "cat"
@@ -90,35 +90,35 @@ fn what_waits_for_another_that_fails_has_ended() {
         ready = { pattern = '^accepting' }
         "#,
     );
-    let owner = desk.run(&["cat"]);
-    let web = id_of(&desk.ok("spawn_process", json!({"preset": "web"})));
+    let owner = tools.run(&["cat"]);
+    let web = id_of(&tools.ok("spawn_process", json!({"preset": "web"})));
     let arm = json!({"watched": [web], "body": "ended", "owner_process_id": owner});
-    desk.ok("timer_fire_on_exit", arm);
-    once(&mut desk, "db", "running", |db| db["status"] == "running");
-    let db = id(&mut desk, "db");
-    desk.line(&db, "");
-    desk.wait(&owner, "^ended$");
-    let web = named(&mut desk, "web").unwrap();
+    tools.ok("timer_fire_on_exit", arm);
+    once(&mut tools, "db", "running", |db| db["status"] == "running");
+    let db = id(&mut tools, "db");
+    tools.line(&db, "");
+    tools.wait(&owner, "^ended$");
+    let web = named(&mut tools, "web").unwrap();
     assert_eq!(web["problem"], "it needs db, which ended with exit code 3", "{web}");
 }
 
 #[test]
 fn a_port_shows_that_it_is_ready() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let (_place, _server, mut desk) = trusted(&format!(
+    let (_place, _server, mut tools) = trusted(&format!(
         "[processes.api]\ncommand = ['python3', '-m', 'http.server', '--bind', '127.0.0.1', '{port}']\n\
          ready = {{ port = {port} }}\n[processes.web]\ncommand = 'cat'\ndepends_on = ['api']\n"
     ));
-    let answer = desk.ok("spawn_process", json!({"preset": "web"}));
+    let answer = tools.ok("spawn_process", json!({"preset": "web"}));
     assert_eq!(answer["status"], "starting", "it waits");
     assert_eq!(answer["name"], "web");
-    once(&mut desk, "web", "running", |web| web["status"] == "running");
-    assert_eq!(named(&mut desk, "api").unwrap()["ready"], true);
+    once(&mut tools, "web", "running", |web| web["status"] == "running");
+    assert_eq!(named(&mut tools, "api").unwrap()["ready"], true);
 }
 
 #[test]
 fn who_needs_what_never_comes_is_told_why() {
-    let (_place, _server, mut desk) = trusted(
+    let (_place, _server, mut tools) = trusted(
         r#"
         [processes.slow]
         command = "cat"
@@ -152,32 +152,32 @@ fn who_needs_what_never_comes_is_told_why() {
         ("after-missing", "it needs missing, which could not be started"),
         ("last", "it needs after-dead, which does not run"),
     ] {
-        let process = once(&mut desk, name, "given up", |process| process["problem"] == problem);
+        let process = once(&mut tools, name, "given up", |process| process["problem"] == problem);
         assert_eq!(process["status"], "stopped", "{name}");
     }
-    let missing = named(&mut desk, "missing").unwrap();
+    let missing = named(&mut tools, "missing").unwrap();
     assert_eq!(missing["status"], "failed");
     assert!(missing["problem"].as_str().unwrap().contains("no-such-program"), "{missing}");
-    let slow = named(&mut desk, "slow").unwrap();
+    let slow = named(&mut tools, "slow").unwrap();
     assert_eq!((&slow["status"], &slow["ready"]), (&json!("running"), &json!(false)));
     assert_eq!(slow["problem"], "it was not ready within 0.05 s");
 }
 
 #[test]
 fn starting_one_starts_what_it_needs_and_nothing_twice() {
-    let (_place, _server, mut desk) = trusted(
+    let (_place, _server, mut tools) = trusted(
         "[processes.db]\ncommand = 'cat'\n[processes.web]\ncommand = 'cat'\ndepends_on = ['db']\n",
     );
-    let web = id_of(&desk.ok("spawn_process", json!({"preset": "web", "name": "front"})));
-    let seen = once(&mut desk, "web", "running", |web| web["status"] == "running");
+    let web = id_of(&tools.ok("spawn_process", json!({"preset": "web", "name": "front"})));
+    let seen = once(&mut tools, "web", "running", |web| web["status"] == "running");
     assert_eq!((&seen["name"], &seen["runs"]), (&json!("front"), &json!(1)));
-    let said = desk.refused("already_running", "spawn_process", json!({"preset": "web"}));
+    let said = tools.refused("already_running", "spawn_process", json!({"preset": "web"}));
     assert!(said.contains(&format!("as {web}")), "{said}");
-    desk.refused("already_running", "start_process", json!({"process_id": web}));
-    desk.ok("restart_process", json!({"process_id": web}));
-    let db = id(&mut desk, "db");
-    assert_eq!(desk.status(&db)["runs"], 1);
-    assert_eq!(desk.status(&web)["runs"], 2);
+    tools.refused("already_running", "start_process", json!({"process_id": web}));
+    tools.ok("restart_process", json!({"process_id": web}));
+    let db = id(&mut tools, "db");
+    assert_eq!(tools.status(&db)["runs"], 1);
+    assert_eq!(tools.status(&web)["runs"], 2);
     for (field, value) in [
         ("argv", json!(["cat"])),
         ("env", json!({})),
@@ -186,9 +186,9 @@ fn starting_one_starts_what_it_needs_and_nothing_twice() {
         ("kind", json!("terminal")),
     ] {
         let arguments = json!({"preset": "db", field: value});
-        let said = desk.refused("invalid_argument", "spawn_process", arguments);
+        let said = tools.refused("invalid_argument", "spawn_process", arguments);
         assert!(said.contains(field) && said.contains("patterm.toml says"), "{said}");
     }
-    let said = desk.refused("invalid_argument", "spawn_process", json!({"preset": "wbe"}));
+    let said = tools.refused("invalid_argument", "spawn_process", json!({"preset": "wbe"}));
     assert!(said.ends_with("it declares db, web"), "{said}");
 }

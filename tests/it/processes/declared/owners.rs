@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use super::super::desk::{Desk, id_of};
 use super::{id, named, once, trusted};
+use crate::support::tool_client::{ToolClient, id_of};
 
 #[test]
 fn an_agent_starts_stops_types_and_does_not_close() {
     let (_place, server, mut person) = trusted("[processes.dev]\ncommand = 'cat'\n");
     let (_, token) = server.agent("lead", None);
-    let mut agent = Desk::of_agent(&server, &token);
+    let mut agent = ToolClient::of_agent(&server, &token);
     let dev = id_of(&agent.ok("spawn_process", json!({"preset": "dev"})));
     assert_eq!(person.status(&dev).get("parent_id"), None, "it belongs to the project");
     agent.line(&dev, "typed by an agent");
@@ -29,10 +29,10 @@ fn an_agent_starts_stops_types_and_does_not_close() {
 
 #[test]
 fn the_files_agents_are_there_once_it_is_trusted() {
-    let (place, _server, mut desk) = trusted(
+    let (place, _server, mut tools) = trusted(
         "[agents.mine]\nlike = 'generic'\nprogram = 'cat'\ntitle = 'Mine'\n[agents.bad.rules.mine]\nbottom = 'x'\n",
     );
-    let listed = desk.ok("list_agents", json!({}));
+    let listed = tools.ok("list_agents", json!({}));
     let find = |name: &str| {
         listed["agents"].as_array().unwrap().iter().find(|a| a["agent"] == name).cloned().unwrap()
     };
@@ -45,23 +45,23 @@ fn the_files_agents_are_there_once_it_is_trusted() {
         find("bad")
     );
     assert_eq!(find("claude")["origin"], "built in");
-    let agent = id_of(&desk.ok("spawn_agent", json!({"agent": "mine"})));
-    assert_eq!(desk.status(&agent)["argv"][0].as_str().unwrap().rsplit('/').next(), Some("cat"));
+    let agent = id_of(&tools.ok("spawn_agent", json!({"agent": "mine"})));
+    assert_eq!(tools.status(&agent)["argv"][0].as_str().unwrap().rsplit('/').next(), Some("cat"));
 }
 
 #[test]
 fn what_it_says_of_folder_and_environment_holds() {
-    let (place, _server, mut desk) = trusted(
+    let (place, _server, mut tools) = trusted(
         "[processes.show]\ncommand = 'echo $WORD at $(pwd)'\ndirectory = 'sub'\n\
          environment = { WORD = 'said' }\n[processes.lost]\ncommand = 'cat'\ndirectory = 'nowhere'\n",
     );
     std::fs::create_dir(place.project().root().join("sub")).unwrap();
-    let show = id_of(&desk.ok("spawn_process", json!({"preset": "show"})));
-    desk.wait(&show, &format!("^said at {}$", place.project().root().join("sub").display()));
-    let said = desk.refused("invalid_argument", "spawn_process", json!({"preset": "lost"}));
+    let show = id_of(&tools.ok("spawn_process", json!({"preset": "show"})));
+    tools.wait(&show, &format!("^said at {}$", place.project().root().join("sub").display()));
+    let said = tools.refused("invalid_argument", "spawn_process", json!({"preset": "lost"}));
     assert!(said.contains("nowhere"), "{said}");
-    let lost = id(&mut desk, "lost");
-    assert_eq!(desk.status(&lost)["status"], "failed");
-    let said = desk.refused("unavailable", "get_process_output", json!({"process_id": lost}));
+    let lost = id(&mut tools, "lost");
+    assert_eq!(tools.status(&lost)["status"], "failed");
+    let said = tools.refused("unavailable", "get_process_output", json!({"process_id": lost}));
     assert!(said.starts_with(&format!("{lost} (lost) has no output: ")), "{said}");
 }

@@ -6,11 +6,11 @@ use super::{id, named, once, trusted};
 
 #[test]
 fn what_fails_again_and_again_is_given_up() {
-    let (place, _server, mut desk) = trusted(
+    let (place, _server, mut tools) = trusted(
         "[processes.bad]\ncommand = 'echo once more; exit 3'\nautostart = true\n\
          restart = { policy = 'on-failure', limit = 3, delay_seconds = 0.01 }\n",
     );
-    let bad = once(&mut desk, "bad", "given up", |bad| {
+    let bad = once(&mut tools, "bad", "given up", |bad| {
         bad["problem"].as_str().is_some_and(|p| p.starts_with("it ended 4 times in a row"))
     });
     assert_eq!((&bad["runs"], &bad["restarts"]), (&json!(4), &json!(3)));
@@ -19,38 +19,38 @@ fn what_fails_again_and_again_is_given_up() {
     // A person is told what a person can do.
     let listed = place.run(&["ps"]);
     assert!(listed.contains("by itself; `patterm restart` starts it)"), "{listed}");
-    let bad = id(&mut desk, "bad");
-    assert_eq!(desk.raw(&bad).matches("once more").count(), 4);
+    let bad = id(&mut tools, "bad");
+    assert_eq!(tools.raw(&bad).matches("once more").count(), 4);
     // A person's start begins a new row.
-    desk.ok("start_process", json!({"process_id": bad}));
-    once(&mut desk, "bad", "given up again", |bad| {
+    tools.ok("start_process", json!({"process_id": bad}));
+    once(&mut tools, "bad", "given up again", |bad| {
         bad["runs"] == 8 && bad.get("problem").is_some()
     });
 }
 
 #[test]
 fn the_next_start_is_announced_and_can_be_taken_back() {
-    let (_place, _server, mut desk) = trusted(
+    let (_place, _server, mut tools) = trusted(
         "[processes.bad]\ncommand = 'read x; exit 1'\nautostart = true\n\
          restart = { policy = 'always', delay_seconds = 3000 }\n",
     );
-    once(&mut desk, "bad", "running", |bad| bad["status"] == "running");
-    let process = id(&mut desk, "bad");
-    desk.line(&process, "");
-    let bad = once(&mut desk, "bad", "waiting", |bad| bad.get("next_restart_in").is_some());
+    once(&mut tools, "bad", "running", |bad| bad["status"] == "running");
+    let process = id(&mut tools, "bad");
+    tools.line(&process, "");
+    let bad = once(&mut tools, "bad", "waiting", |bad| bad.get("next_restart_in").is_some());
     assert!((2_000.0..=3_000.0).contains(&bad["next_restart_in"].as_f64().unwrap()), "{bad}");
     assert_eq!(bad["restarts"], 1);
-    desk.ok("stop_process", json!({"process_id": process}));
-    assert_eq!(desk.status(&process).get("next_restart_in"), None);
-    desk.refused("not_running", "stop_process", json!({"process_id": process}));
-    desk.ok("start_process", json!({"process_id": process}));
-    let again = desk.status(&process);
+    tools.ok("stop_process", json!({"process_id": process}));
+    assert_eq!(tools.status(&process).get("next_restart_in"), None);
+    tools.refused("not_running", "stop_process", json!({"process_id": process}));
+    tools.ok("start_process", json!({"process_id": process}));
+    let again = tools.status(&process);
     assert_eq!((&again["restarts"], &again["runs"]), (&json!(0), &json!(2)));
 }
 
 #[test]
 fn who_ends_well_or_on_request_stays_ended() {
-    let (_place, _server, mut desk) = trusted(
+    let (_place, _server, mut tools) = trusted(
         "[processes.well]\ncommand = 'exit 0'\nautostart = true\n\
          restart = { policy = 'on-failure', delay_seconds = 0 }\n\
          [processes.asked]\ncommand = 'cat'\nautostart = true\n\
@@ -58,13 +58,13 @@ fn who_ends_well_or_on_request_stays_ended() {
          [processes.killed]\ncommand = ['sh', '-c', 'kill -9 $$']\nautostart = true\n\
          restart = { policy = 'on-failure', limit = 1, delay_seconds = 0 }\n",
     );
-    once(&mut desk, "asked", "running", |asked| asked["status"] == "running");
-    let asked = id(&mut desk, "asked");
-    desk.ok("stop_process", json!({"process_id": asked}));
+    once(&mut tools, "asked", "running", |asked| asked["status"] == "running");
+    let asked = id(&mut tools, "asked");
+    tools.ok("stop_process", json!({"process_id": asked}));
     // The end of another, which the same task sees later, is the proof that it looked.
-    once(&mut desk, "killed", "given up", |killed| killed.get("problem").is_some());
-    let well = once(&mut desk, "well", "ended", |well| well["status"] == "exited");
+    once(&mut tools, "killed", "given up", |killed| killed.get("problem").is_some());
+    let well = once(&mut tools, "well", "ended", |well| well["status"] == "exited");
     assert_eq!((&well["runs"], &well["ready"]), (&json!(1), &json!(true)));
-    let asked = named(&mut desk, "asked").unwrap();
+    let asked = named(&mut tools, "asked").unwrap();
     assert_eq!((&asked["status"], &asked["restarts"]), (&json!("stopped"), &json!(0)));
 }

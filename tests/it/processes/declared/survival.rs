@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::super::desk::Desk;
 use super::{id, named, once, write};
 use crate::support::Place;
+use crate::support::tool_client::ToolClient;
 
-fn desk(place: &Place) -> Desk {
-    Desk::at(&place.serve().socket())
+fn tools(place: &Place) -> ToolClient {
+    ToolClient::at(&place.serve().socket())
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn a_server_that_died_starts_nothing_a_second_time() {
     );
     place.run(&["trust", "--yes"]);
     let server = place.serve();
-    let mut before = Desk::at(&server.socket());
+    let mut before = ToolClient::at(&server.socket());
     once(&mut before, "once", "over", |one| one["status"] == "exited");
     once(&mut before, "dev", "ready", |dev| dev["ready"] == true);
     let flaky = id(&mut before, "flaky");
@@ -33,19 +33,19 @@ fn a_server_that_died_starts_nothing_a_second_time() {
     let pid = named(&mut before, "dev").unwrap()["process_id"].clone();
     server.kill();
 
-    let mut after = desk(&place);
+    let mut after = tools(&place);
     let dev = once(&mut after, "dev", "ready again", |dev| dev["ready"] == true);
     assert_eq!((&dev["process_id"], &dev["runs"]), (&pid, &json!(1)));
-    let runs = |desk: &mut Desk, name: &str| {
-        let id = id(desk, name);
-        desk.status(&id)["runs"].clone()
+    let runs = |tools: &mut ToolClient, name: &str| {
+        let id = id(tools, name);
+        tools.status(&id)["runs"].clone()
     };
     once(&mut after, "flaky", "waiting again", |flaky| flaky.get("next_restart_in").is_some());
     assert_eq!([runs(&mut after, "once"), runs(&mut after, "idle")], [json!(1), json!(0)]);
 
     // One that ended on purpose, and the next one, begin anew.
     place.run(&["kill"]);
-    let mut fresh = desk(&place);
+    let mut fresh = tools(&place);
     once(&mut fresh, "once", "run again", |one| one["runs"] == 2 && one["status"] == "exited");
     once(&mut fresh, "dev", "run again", |dev| dev["runs"] == 2 && dev["ready"] == true);
     assert_eq!(named(&mut fresh, "idle").unwrap()["status"], "stopped");

@@ -5,8 +5,8 @@ use std::process::{Output, Stdio};
 use patterm_wire::Framing;
 use serde_json::{Value, json};
 
-use super::super::desk::{Desk, id_of, until};
 use super::{hash, named, once, standing, trust, trusted, write};
+use crate::support::tool_client::{ToolClient, id_of, until};
 use crate::support::{Peer, Place};
 
 /// Everything in it that could run would leave a mark.
@@ -104,44 +104,44 @@ fn a_hostile_project_file_runs_nothing_before_it_is_trusted() {
 
 #[test]
 fn a_changed_file_is_untrusted_again_and_an_old_content_is_not() {
-    let (place, _server, mut desk) = trusted("[processes.a]\ncommand = 'cat'\n");
-    assert_eq!(standing(&mut desk)["state"], "trusted");
+    let (place, _server, mut tools) = trusted("[processes.a]\ncommand = 'cat'\n");
+    assert_eq!(standing(&mut tools)["state"], "trusted");
     write(&place, "[processes.a]\ncommand = 'touch marker'\n[processes.b]\ncommand = 'cat'\n");
-    let changed = standing(&mut desk);
+    let changed = standing(&mut tools);
     assert_eq!(changed["state"], "untrusted");
     assert_eq!(changed["processes"], json!(["a"]), "what was trusted last stays in effect");
-    assert!(named(&mut desk, "b").is_none());
-    let started = id_of(&desk.ok("spawn_process", json!({"preset": "a"})));
-    assert_eq!(desk.status(&started)["argv"], json!(["sh", "-c", "cat"]));
-    desk.refused("unavailable", "spawn_process", json!({"preset": "b"}));
+    assert!(named(&mut tools, "b").is_none());
+    let started = id_of(&tools.ok("spawn_process", json!({"preset": "a"})));
+    assert_eq!(tools.status(&started)["argv"], json!(["sh", "-c", "cat"]));
+    tools.refused("unavailable", "spawn_process", json!({"preset": "b"}));
     write(&place, "[processes.a]\ncommand = 'cat'\n");
-    assert_eq!(standing(&mut desk)["state"], "trusted");
+    assert_eq!(standing(&mut tools)["state"], "trusted");
     assert_eq!(marks(&place), [""; 0]);
 }
 
 #[test]
 fn only_what_was_looked_at_is_trusted() {
-    let (place, _server, mut desk) = trusted("");
+    let (place, _server, mut tools) = trusted("");
     write(&place, "[processes.a]\ncommand = 'cat'\n");
     let seen = hash(&place);
     write(&place, "[processes.a]\ncommand = 'touch marker'\nautostart = true\n");
-    let said = desk.refused("unavailable", "patterm/trust", json!({"hash": seen}));
+    let said = tools.refused("unavailable", "patterm/trust", json!({"hash": seen}));
     assert!(said.contains("changed while it was looked at"), "{said}");
-    assert_eq!(standing(&mut desk)["state"], "untrusted");
+    assert_eq!(standing(&mut tools)["state"], "untrusted");
     write(&place, "[processes.a]\ncomand = 'cat'\n");
-    let said = desk.refused("unavailable", "patterm/trust", json!({"hash": hash(&place)}));
+    let said = tools.refused("unavailable", "patterm/trust", json!({"hash": hash(&place)}));
     let name = place.project().root().join("patterm.toml");
     let fault = format!(
         "{}:2:1: there is no `comand` in `processes.a`; did you mean `command`?",
         name.display()
     );
     assert!(said.contains(&fault), "{said}");
-    let faulty = standing(&mut desk);
+    let faulty = standing(&mut tools);
     assert_eq!(faulty["state"], "faulty");
     assert_eq!(faulty["faults"][1], fault);
     std::fs::remove_file(name).unwrap();
-    assert_eq!(standing(&mut desk)["state"], "absent");
-    desk.refused("unavailable", "patterm/trust", json!({"hash": seen}));
+    assert_eq!(standing(&mut tools)["state"], "absent");
+    tools.refused("unavailable", "patterm/trust", json!({"hash": seen}));
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn the_same_file_in_another_project_is_not_trusted() {
     )
     .unwrap();
     let server = other.serve_in_process();
-    assert_eq!(standing(&mut Desk::of(&server))["state"], "untrusted");
+    assert_eq!(standing(&mut ToolClient::of(&server))["state"], "untrusted");
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn no_agent_can_trust_a_file() {
     );
     let server = place.serve_in_process();
     let (_, token) = server.agent("lead", None);
-    let mut agent = Desk::of_agent(&server, &token);
+    let mut agent = ToolClient::of_agent(&server, &token);
     let said = agent.refused("not_owner", "patterm/trust", json!({"hash": hash(&place)}));
     assert!(said.contains("only a person"), "{said}");
     // By the verb, as itself.
@@ -192,7 +192,7 @@ fn no_agent_can_trust_a_file() {
     let argv = json!([place.binary(), "kill"]);
     let own = id_of(&agent.ok("spawn_process", json!({"argv": argv, "env": env})));
     agent.wait(&own, "only a person");
-    let mut person = Desk::of(&server);
+    let mut person = ToolClient::of(&server);
     assert_eq!(standing(&mut person)["state"], "untrusted");
     // A person in a shell of his own can.
     let argv = json!([place.binary(), "trust", "--yes"]);
@@ -204,18 +204,18 @@ fn no_agent_can_trust_a_file() {
 
 #[test]
 fn changes_are_seen_without_being_asked_for() {
-    let (place, _server, mut desk) = trusted("");
+    let (place, _server, mut tools) = trusted("");
     let text = "[processes.late]\ncommand = 'cat'\nautostart = true\n";
     write(&place, text);
-    trust(&place, &mut desk);
-    once(&mut desk, "late", "running", |late| late["status"] == "running");
+    trust(&place, &mut tools);
+    once(&mut tools, "late", "running", |late| late["status"] == "running");
     // Both contents are trusted; no call looks at the file here.
     write(&place, "");
-    until("it is declared no more", || named(&mut desk, "late").is_none().then_some(()));
+    until("it is declared no more", || named(&mut tools, "late").is_none().then_some(()));
     let moved = place.project().root().join("new");
     std::fs::write(&moved, text).unwrap();
     std::fs::rename(moved, place.project().root().join("patterm.toml")).unwrap();
-    until("it is declared again", || named(&mut desk, "late"));
+    until("it is declared again", || named(&mut tools, "late"));
 }
 
 /// Editors and tools replace a file in many ways; no call looks at it here.
@@ -223,37 +223,37 @@ fn changes_are_seen_without_being_asked_for() {
 fn however_a_file_is_replaced_it_is_seen() {
     use std::os::unix::fs::symlink;
     let text = "[processes.late]\ncommand = 'cat'\n";
-    let (place, _server, mut desk) = trusted(text);
+    let (place, _server, mut tools) = trusted(text);
     write(&place, "");
-    trust(&place, &mut desk);
+    trust(&place, &mut tools);
     let root = place.project().root().to_owned();
     let file = root.join("patterm.toml");
     let with = root.join("with.toml");
     let without = place.path("without.toml");
     std::fs::write(&with, text).unwrap();
     std::fs::write(&without, "").unwrap();
-    let seen = |desk: &mut Desk, what: &str, there: bool| {
-        until(what, || (named(desk, "late").is_some() == there).then_some(()));
+    let seen = |tools: &mut ToolClient, what: &str, there: bool| {
+        until(what, || (named(tools, "late").is_some() == there).then_some(()));
     };
-    seen(&mut desk, "nothing is declared", false);
+    seen(&mut tools, "nothing is declared", false);
     std::fs::remove_file(&file).unwrap();
     std::fs::write(&file, text).unwrap();
-    seen(&mut desk, "deleted and written anew", true);
+    seen(&mut tools, "deleted and written anew", true);
     std::fs::rename(&file, root.join("patterm.toml~")).unwrap();
     std::fs::copy(&without, &file).unwrap();
-    seen(&mut desk, "moved away and copied back", false);
+    seen(&mut tools, "moved away and copied back", false);
     let swap = |target: &std::path::Path| {
         symlink(target, root.join("swapped")).unwrap();
         std::fs::rename(root.join("swapped"), &file).unwrap();
     };
     swap(&with);
-    seen(&mut desk, "a link", true);
+    seen(&mut tools, "a link", true);
     swap(&without);
-    seen(&mut desk, "a link to elsewhere", false);
+    seen(&mut tools, "a link to elsewhere", false);
     // What it leads to lies in another folder, and changes there.
     std::fs::write(&without, text).unwrap();
-    seen(&mut desk, "what the link leads to was written", true);
+    seen(&mut tools, "what the link leads to was written", true);
     std::fs::write(place.path("new.toml"), "").unwrap();
     std::fs::rename(place.path("new.toml"), &without).unwrap();
-    seen(&mut desk, "what the link leads to was replaced", false);
+    seen(&mut tools, "what the link leads to was replaced", false);
 }

@@ -1,11 +1,11 @@
 //! Processes of the project file: as the file says now, and only where it is trusted.
 
-use patterm_wire::bring_back::How;
+use patterm_wire::restore::RestoreMode;
 use serde_json::{Value, json};
 
-use super::{bring_back, offered, serve, status_of};
-use crate::processes::desk::{Desk, id_of, until};
+use super::{offered, restore, serve, status_of};
 use crate::support::Place;
+use crate::support::tool_client::{ToolClient, id_of, until};
 
 const FILE: &str = "[processes.web]\ncommand = 'echo web; cat'\nautostart = true\n\
     [processes.dev]\ncommand = 'echo first; cat'\n";
@@ -15,16 +15,16 @@ fn write(place: &Place, text: &str) {
 }
 
 #[track_caller]
-fn named(desk: &mut Desk, name: &str) -> Value {
-    let listed = desk.ok("list_processes", json!({}));
+fn named(tools: &mut ToolClient, name: &str) -> Value {
+    let listed = tools.ok("list_processes", json!({}));
     let all = listed["processes"].as_array().unwrap().iter();
     all.clone().find(|process| process["preset"] == name).unwrap().clone()
 }
 
 #[track_caller]
-fn until_running(desk: &mut Desk, name: &str) -> String {
+fn until_running(tools: &mut ToolClient, name: &str) -> String {
     let running = |process: &Value| process["status"] == "running";
-    id_of(&until(name, || Some(named(desk, name)).filter(running)))
+    id_of(&until(name, || Some(named(tools, name)).filter(running)))
 }
 
 #[test]
@@ -32,25 +32,25 @@ fn what_starts_by_itself_is_not_offered_and_the_rest_comes_as_the_file_says_now(
     let place = Place::new();
     write(&place, FILE);
     place.run(&["trust", "--yes"]);
-    let (_, mut desk) = serve(&place);
-    until_running(&mut desk, "web");
-    let dev = id_of(&named(&mut desk, "dev"));
-    desk.ok("start_process", json!({"process_id": dev}));
+    let (_, mut tools) = serve(&place);
+    until_running(&mut tools, "web");
+    let dev = id_of(&named(&mut tools, "dev"));
+    tools.ok("start_process", json!({"process_id": dev}));
     place.run(&["kill"]);
     write(&place, &FILE.replace("first", "second"));
 
     // Not before a person has looked at what changed.
-    let (_, mut desk) = serve(&place);
+    let (_, mut tools) = serve(&place);
     assert_eq!(offered(&place), Vec::<String>::new());
-    assert_eq!(bring_back(&mut desk, json!({"ids": [dev]}))[0].how, How::Not);
-    assert_eq!(status_of(&mut desk, &dev), "stopped");
+    assert_eq!(restore(&mut tools, json!({"ids": [dev]}))[0].how, RestoreMode::Not);
+    assert_eq!(status_of(&mut tools, &dev), "stopped");
     place.run(&["trust", "--yes"]);
-    let web = until_running(&mut desk, "web");
-    assert_eq!(desk.status(&web)["runs"], 2);
+    let web = until_running(&mut tools, "web");
+    assert_eq!(tools.status(&web)["runs"], 2);
     assert_eq!(offered(&place), [&*dev]);
-    assert_eq!(bring_back(&mut desk, json!({}))[0].how, How::Again);
-    desk.wait(&dev, "second");
-    assert_eq!(desk.status(&web)["runs"], 2, "what runs is left alone");
+    assert_eq!(restore(&mut tools, json!({}))[0].how, RestoreMode::Again);
+    tools.wait(&dev, "second");
+    assert_eq!(tools.status(&web)["runs"], 2, "what runs is left alone");
 }
 
 #[test]
@@ -62,23 +62,23 @@ fn one_that_needs_another_waits_for_it() {
          [processes.db]\ncommand = 'read go; echo ready; cat'\nready = { pattern = 'ready' }\n",
     );
     place.run(&["trust", "--yes"]);
-    let (_, mut desk) = serve(&place);
-    let [app, db] = ["app", "db"].map(|name| id_of(&named(&mut desk, name)));
-    desk.ok("start_process", json!({"process_id": app}));
-    until_running(&mut desk, "db");
-    desk.line(&db, "");
-    until_running(&mut desk, "app");
-    desk.wait(&app, "up");
+    let (_, mut tools) = serve(&place);
+    let [app, db] = ["app", "db"].map(|name| id_of(&named(&mut tools, name)));
+    tools.ok("start_process", json!({"process_id": app}));
+    until_running(&mut tools, "db");
+    tools.line(&db, "");
+    until_running(&mut tools, "app");
+    tools.wait(&app, "up");
     place.run(&["kill"]);
 
-    let (_, mut desk) = serve(&place);
+    let (_, mut tools) = serve(&place);
     assert_eq!(offered(&place), [app.clone(), db.clone()]);
-    let back = bring_back(&mut desk, json!({"ids": [app]}));
-    assert_eq!(back[0].how, How::Again);
+    let back = restore(&mut tools, json!({"ids": [app]}));
+    assert_eq!(back[0].how, RestoreMode::Again);
     assert_eq!(back[0].reason.as_deref(), Some("as soon as db is ready"));
     assert_eq!(offered(&place), Vec::<String>::new(), "what it needs comes with it");
-    until_running(&mut desk, "db");
-    desk.line(&db, "");
-    until("the second life", || (desk.status(&app)["runs"] == 2).then_some(()));
-    desk.wait(&app, "up");
+    until_running(&mut tools, "db");
+    tools.line(&db, "");
+    until("the second life", || (tools.status(&app)["runs"] == 2).then_some(()));
+    tools.wait(&app, "up");
 }

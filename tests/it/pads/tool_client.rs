@@ -10,18 +10,18 @@ use serde_json::{Value, json};
 use crate::support::{Place, Serving, schema};
 
 /// A connection to a server, for tool calls one after the other.
-pub(super) struct Desk(BufReader<UnixStream>);
+pub(super) struct ToolClient(BufReader<UnixStream>);
 
-impl Desk {
+impl ToolClient {
     pub(super) fn at(socket: &Path) -> Self {
         Self(BufReader::new(UnixStream::connect(socket).unwrap()))
     }
 
     pub(super) fn of_agent(server: &Serving, token: &Token) -> Self {
-        let mut desk = Self::at(server.socket());
+        let mut tools = Self::at(server.socket());
         let greeting = json!({"patterm_identity": token.reveal()});
-        writeln!(desk.0.get_mut(), "{greeting}").unwrap();
-        desk
+        writeln!(tools.0.get_mut(), "{greeting}").unwrap();
+        tools
     }
 
     /// What a tool answers, or its error; `None` if the server is gone before it answers.
@@ -111,11 +111,11 @@ pub(super) fn files(place: &Place) -> Vec<String> {
 }
 
 /// A server in this process with a client.
-pub(super) fn desk() -> (Place, Serving, Desk) {
+pub(super) fn tools() -> (Place, Serving, ToolClient) {
     let place = Place::new();
     let server = place.serve_in_process();
-    let desk = Desk::at(server.socket());
-    (place, server, desk)
+    let tools = ToolClient::at(server.socket());
+    (place, server, tools)
 }
 
 /// The short form of a number, or with `PATTERM_LONG=1` the long one.

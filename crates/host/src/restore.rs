@@ -1,10 +1,10 @@
 //! What ran when everything was ended, by `patterm kill`, a log-out, a reboot or a kill of server and
-//! keeper: noted, offered, and brought back in its own entries when a person says so.
+//! keeper: noted, offered, and restored in its own entries when a person says so.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
-use patterm_wire::bring_back::{Back, EndCause, How, Offer};
+use patterm_wire::restore::{EndCause, RestoreMode, RestoreOffer, RestoredProcess};
 
 use crate::activity;
 use crate::agents::Again;
@@ -40,8 +40,8 @@ impl Host {
         });
     }
 
-    /// What can be brought back, oldest first.
-    pub(crate) fn offers(&self) -> Vec<Offer> {
+    /// What can be restored, oldest first.
+    pub(crate) fn offers(&self) -> Vec<RestoreOffer> {
         let offered = self.chosen(None);
         // Read once for all of them, and not at all at most times.
         let agents = offered.iter().any(|process| process.agent.is_some());
@@ -56,14 +56,14 @@ impl Host {
         process.awaits_decision() && self.is_left_to_people(process)
     }
 
-    fn offer(&self, process: &Process, catalogue: Option<&Catalogue>) -> Option<Offer> {
+    fn offer(&self, process: &Process, catalogue: Option<&Catalogue>) -> Option<RestoreOffer> {
         let Interruption { cause, at } = process.interrupted?;
         let agent = process.agent.as_ref().zip(catalogue);
         let (how, reason) = match agent.map(|(agent, known)| self.would_resume(agent, known)) {
-            None => (How::Again, None),
-            Some(Ok(None)) => (How::Resumed, None),
-            Some(Ok(why @ Some(_))) => (How::Anew, why),
-            Some(Err(error)) => (How::Not, Some(error.message)),
+            None => (RestoreMode::Again, None),
+            Some(Ok(None)) => (RestoreMode::Resumed, None),
+            Some(Ok(why @ Some(_))) => (RestoreMode::Anew, why),
+            Some(Err(error)) => (RestoreMode::Not, Some(error.message)),
         };
         let cause = match cause {
             Cause::Kill => EndCause::Kill,
@@ -71,30 +71,33 @@ impl Host {
             Cause::Reboot => EndCause::Reboot,
             Cause::Lost => EndCause::Lost,
         };
-        Some(Offer { id: process.id.to_string(), how, reason, cause, at })
+        Some(RestoreOffer { id: process.id.to_string(), how, reason, cause, at })
     }
 
     /// Brings back what is offered, or these of it, each in its own entry. One that fails stops no
     /// other, and stays offered.
-    pub(crate) async fn bring_back(&self, ids: Option<&[String]>) -> Vec<Back> {
+    pub(crate) async fn restore(&self, ids: Option<&[String]>) -> Vec<RestoredProcess> {
         let mut back = self.not_offered(ids);
         // Whoever started another is older, and comes first.
         for process in self.chosen(ids) {
             let (how, reason) = match self.bring_one_back(&process.id).await {
                 Ok((how, reason)) => (how, reason),
-                Err(error) => (How::Not, Some(error.message)),
+                Err(error) => (RestoreMode::Not, Some(error.message)),
             };
-            tracing::info!(id = %process.id, ?how, reason, "brought back");
+            tracing::info!(id = %process.id, ?how, reason, "restored");
             back.push(told(&process, how, reason));
         }
         back
     }
 
-    async fn bring_one_back(&self, id: &ProcessId) -> Result<(How, Option<String>), ToolError> {
+    async fn bring_one_back(
+        &self,
+        id: &ProcessId,
+    ) -> Result<(RestoreMode, Option<String>), ToolError> {
         // As it is now: the ones before it took a while.
         let Some(process) = self.processes.get(id).filter(|process| self.is_offered(process))
         else {
-            return Ok((How::Not, Some(NOT_OFFERED.into())));
+            return Ok((RestoreMode::Not, Some(NOT_OFFERED.into())));
         };
         if process.kind == Kind::Agent {
             self.room_for_agent()?;
@@ -102,18 +105,21 @@ impl Host {
         let Again { anew, instructions } = self.prepare_again(&process)?;
         if self.prepare_declared(&process)?.is_some() {
             let waits = self.declared_seen(&process).map(|seen| seen.waits_for.join(", "));
-            return Ok((How::Again, waits.map(|others| format!("as soon as {others} is ready"))));
+            return Ok((
+                RestoreMode::Again,
+                waits.map(|others| format!("as soon as {others} is ready")),
+            ));
         }
         self.begin(id, &instructions).await?;
         Ok(match (process.agent, anew) {
-            (None, _) => (How::Again, None),
-            (Some(_), None) => (How::Resumed, None),
-            (Some(_), why) => (How::Anew, why),
+            (None, _) => (RestoreMode::Again, None),
+            (Some(_), None) => (RestoreMode::Resumed, None),
+            (Some(_), why) => (RestoreMode::Anew, why),
         })
     }
 
     /// What is offered, or these of it, stays as it is and is not offered any more.
-    pub(crate) fn decline(&self, ids: Option<&[String]>) -> Vec<Back> {
+    pub(crate) fn decline(&self, ids: Option<&[String]>) -> Vec<RestoredProcess> {
         let mut declined = self.not_offered(ids);
         let chosen = self.chosen(ids);
         let known: HashSet<&ProcessId> = chosen.iter().map(|process| &process.id).collect();
@@ -125,7 +131,7 @@ impl Host {
         for process in &chosen {
             // It has ended for good, for whoever waits for that.
             self.activities.set(&process.id, activity::ended(process), true);
-            declined.push(told(process, How::Not, None));
+            declined.push(told(process, RestoreMode::Not, None));
         }
         self.timers.ring();
         declined
@@ -141,15 +147,15 @@ impl Host {
     }
 
     /// Those asked for that are not offered.
-    fn not_offered(&self, ids: Option<&[String]>) -> Vec<Back> {
+    fn not_offered(&self, ids: Option<&[String]>) -> Vec<RestoredProcess> {
         let asked = ids.unwrap_or_default().iter();
         let known = |id: &String| self.processes.get(&ProcessId::of(id));
         let other = asked.filter(|id| !known(id).is_some_and(|process| self.is_offered(&process)));
         other
-            .map(|id| Back {
+            .map(|id| RestoredProcess {
                 process_id: id.clone(),
                 name: known(id).map(|process| process.name).unwrap_or_default(),
-                how: How::Not,
+                how: RestoreMode::Not,
                 reason: Some(NOT_OFFERED.into()),
             })
             .collect()
@@ -157,10 +163,10 @@ impl Host {
 }
 
 /// What is said of one that somebody else has decided about.
-const NOT_OFFERED: &str = "it does not wait to be brought back";
+const NOT_OFFERED: &str = "it does not wait to be restored";
 
-fn told(process: &Process, how: How, reason: Option<String>) -> Back {
-    Back { process_id: process.id.to_string(), name: process.name.clone(), how, reason }
+fn told(process: &Process, how: RestoreMode, reason: Option<String>) -> RestoredProcess {
+    RestoredProcess { process_id: process.id.to_string(), name: process.name.clone(), how, reason }
 }
 
 /// Whether a process was ended a moment ago by a signal that tells to end, whoever sent it.

@@ -1,14 +1,14 @@
 //! Nobody had time to say anything: everything is killed, the machine is started again, or the server
 //! dies while it brings back.
 
-use patterm_wire::bring_back::{EndCause, METHOD};
+use patterm_wire::restore::{EndCause, METHOD};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::{bring_back, offered, offers, serve, status_of};
-use crate::processes::desk::{Desk, until};
+use super::{offered, offers, restore, serve, status_of};
 use crate::processes::survival::moment;
-use crate::support::{Chance, Place, Running, running_in};
+use crate::support::tool_client::{ToolClient, until};
+use crate::support::{Place, Rng, Running, running_in};
 
 /// Ends all of patterm in a place at once, and what it keeps.
 fn cut_power(place: &Place) {
@@ -32,25 +32,25 @@ fn edit_table(place: &Place, edit: impl FnOnce(&mut Value)) {
 fn what_ran_at_a_power_cut_is_offered() {
     for (rebooted, cause) in [(false, EndCause::Lost), (true, EndCause::Reboot)] {
         let place = Place::new();
-        let (_, mut desk) = serve(&place);
-        let cat = desk.sh("echo up; exec cat");
-        desk.wait(&cat, "up");
-        let exited = desk.sh("exit 0");
-        desk.ended(&exited);
-        let stopped = desk.run(&["cat"]);
-        desk.ok("stop_process", json!({"process_id": stopped}));
+        let (_, mut tools) = serve(&place);
+        let cat = tools.sh("echo up; exec cat");
+        tools.wait(&cat, "up");
+        let exited = tools.sh("exit 0");
+        tools.ended(&exited);
+        let stopped = tools.run(&["cat"]);
+        tools.ok("stop_process", json!({"process_id": stopped}));
         cut_power(&place);
         if rebooted {
             // Written in another boot of the machine than the next server finds itself in.
             edit_table(&place, |table| table["boot"] = json!("another"));
         }
-        let (_, mut desk) = serve(&place);
-        assert_eq!(status_of(&mut desk, &cat), "lost");
+        let (_, mut tools) = serve(&place);
+        assert_eq!(status_of(&mut tools, &cat), "lost");
         let found = offers(&place);
         let told: Vec<_> = found.iter().map(|o| (o.id.as_str(), o.cause, o.at)).collect();
         assert_eq!(told, [(&*cat, cause, None)]);
-        bring_back(&mut desk, json!({}));
-        until("both lives", || (desk.raw(&cat).matches("up").count() == 2).then_some(()));
+        restore(&mut tools, json!({}));
+        until("both lives", || (tools.raw(&cat).matches("up").count() == 2).then_some(()));
         assert!(offers(&place).is_empty());
     }
 }
@@ -59,17 +59,17 @@ fn what_ran_at_a_power_cut_is_offered() {
 #[test]
 fn what_runs_on_is_not_offered_though_it_was_noted() {
     let place = Place::new();
-    let (server, mut desk) = serve(&place);
-    let cat = desk.run(&["cat"]);
+    let (server, mut tools) = serve(&place);
+    let cat = tools.run(&["cat"]);
     server.process().signal(Signal::STOP);
     edit_table(&place, |table| {
         table["processes"][0]["interrupted"] = json!({"cause": "kill", "at": 1});
     });
     server.kill();
-    let (_, mut desk) = serve(&place);
-    assert_eq!(status_of(&mut desk, &cat), "running");
-    desk.key(&cat, "ctrl+d");
-    desk.ended(&cat);
+    let (_, mut tools) = serve(&place);
+    assert_eq!(status_of(&mut tools, &cat), "running");
+    tools.key(&cat, "ctrl+d");
+    tools.ended(&cat);
     assert!(offers(&place).is_empty(), "it ended by itself");
 }
 
@@ -79,33 +79,33 @@ fn cats(place: &Place) -> usize {
     all.iter().filter(|pid| name(pid).is_ok_and(|name| name.trim() == "cat")).count()
 }
 
-fn running(desk: &mut Desk, ids: &[String]) -> usize {
-    ids.iter().filter(|id| desk.status(id)["status"] == "running").count()
+fn running(tools: &mut ToolClient, ids: &[String]) -> usize {
+    ids.iter().filter(|id| tools.status(id)["status"] == "running").count()
 }
 
 #[test]
 fn a_server_that_is_killed_while_it_brings_back_starts_nothing_twice() {
     let place = Place::new();
-    let mut chance = Chance::new(11);
-    let (_, mut desk) = serve(&place);
-    let ids: Vec<String> = (0..12).map(|_| desk.run(&["cat"])).collect();
+    let mut rng = Rng::new(11);
+    let (_, mut tools) = serve(&place);
+    let ids: Vec<String> = (0..12).map(|_| tools.run(&["cat"])).collect();
     for _ in 0..5 {
         place.run(&["kill"]);
-        let (mut server, mut desk) = serve(&place);
+        let (mut server, mut tools) = serve(&place);
         assert_eq!(offered(&place), ids);
         // Whatever is decided twice, at once, happens once.
-        let mut other = Desk::at(&server.socket());
+        let mut other = ToolClient::at(&server.socket());
         loop {
-            desk.ask(METHOD, json!({}));
+            tools.ask(METHOD, json!({}));
             other.ask(METHOD, json!({}));
-            moment(&mut chance);
+            moment(&mut rng);
             server.kill();
-            (server, desk) = serve(&place);
-            other = Desk::at(&server.socket());
+            (server, tools) = serve(&place);
+            other = ToolClient::at(&server.socket());
             until("nothing runs unseen", || {
-                (cats(&place) == running(&mut desk, &ids)).then_some(())
+                (cats(&place) == running(&mut tools, &ids)).then_some(())
             });
-            if running(&mut desk, &ids) == ids.len() {
+            if running(&mut tools, &ids) == ids.len() {
                 break;
             }
             assert!(!offers(&place).is_empty(), "what is not back is still offered");

@@ -14,7 +14,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 const SOCKET: Door = Door::Socket(Framing::Newline);
 
 /// A connection to a server, for tool calls one after the other.
-pub(crate) struct Desk {
+pub(crate) struct ToolClient {
     pub(crate) peer: Peer,
     asked: u64,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Refusal {
     pub(crate) message: String,
 }
 
-impl Desk {
+impl ToolClient {
     pub(crate) fn of(server: &Serving) -> Self {
         Self::new(server.connect(SOCKET))
     }
@@ -41,9 +41,9 @@ impl Desk {
 
     /// The same for an agent.
     pub(crate) fn of_agent(server: &Serving, token: &Token) -> Self {
-        let mut desk = Self::of(server);
-        desk.peer.greet(&token.reveal(), None);
-        desk
+        let mut tools = Self::of(server);
+        tools.peer.greet(&token.reveal(), None);
+        tools
     }
 
     /// Sends a call and does not wait for its answer.
@@ -192,11 +192,11 @@ pub(crate) fn strings(list: &Value) -> Vec<String> {
 }
 
 /// A server in this process with a client.
-pub(crate) fn desk() -> (Place, Serving, Desk) {
+pub(crate) fn tools() -> (Place, Serving, ToolClient) {
     let place = Place::new();
     let server = place.serve_in_process();
-    let desk = Desk::of(&server);
-    (place, server, desk)
+    let tools = ToolClient::of(&server);
+    (place, server, tools)
 }
 
 /// Looks until there is something to see. Only for what gives no event of its own.

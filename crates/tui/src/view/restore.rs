@@ -1,9 +1,9 @@
-//! The offer to bring back what ran when everything was ended.
+//! The offer to restore what ran when everything was ended.
 
 use std::collections::BTreeSet;
 
-use patterm_wire::bring_back::{EndCause, How, Offer};
-use patterm_wire::follow::SeenProcess;
+use patterm_wire::follow::ProcessInfo;
+use patterm_wire::restore::{EndCause, RestoreMode, RestoreOffer};
 
 use super::look;
 use crate::canvas::{Canvas, Rect};
@@ -37,7 +37,7 @@ fn first_shown(chosen: usize, height: u16, count: usize) -> usize {
 
 /// Which of the processes stands at a place.
 pub(crate) fn offer_row(model: &Model, x: u16, y: u16) -> Option<usize> {
-    let Mode::BringBack { chosen, .. } = &model.mode else { return None };
+    let Mode::Restore { chosen, .. } = &model.mode else { return None };
     let rows = rows(model);
     let count = model.offered().len();
     let at = first_shown(*chosen, rows.height, count) + usize::from(y.checked_sub(rows.y)?);
@@ -47,7 +47,7 @@ pub(crate) fn offer_row(model: &Model, x: u16, y: u16) -> Option<usize> {
 pub(super) fn draw(model: &Model, chosen: usize, left_out: &BTreeSet<String>, canvas: &mut Canvas) {
     let room = room(model);
     canvas.clear(room, &model.theme().text);
-    canvas.frame(room, "bring back what ran?", &model.theme().accent);
+    canvas.frame(room, "restore what ran?", &model.theme().accent);
     let (inner, rows) = (room.inner(), rows(model));
     let offered = model.offered();
     if rows.y > inner.y {
@@ -74,12 +74,12 @@ pub(super) fn draw(model: &Model, chosen: usize, left_out: &BTreeSet<String>, ca
 fn draw_one(
     model: &Model,
     row: Rect,
-    (depth, process, offer): (usize, &SeenProcess, &Offer),
+    (depth, process, offer): (usize, &ProcessInfo, &RestoreOffer),
     left_out: bool,
     canvas: &mut Canvas,
 ) {
     let mark = match (offer.how, left_out) {
-        (How::Not, _) => " ✗ ",
+        (RestoreMode::Not, _) => " ✗ ",
         (_, true) => "[ ]",
         (_, false) => "[x]",
     };
@@ -90,19 +90,19 @@ fn draw_one(
     canvas.put_cut(edge + 1, row.y, row.right(), &how(offer), &model.theme().dim);
 }
 
-fn how(offer: &Offer) -> String {
+fn how(offer: &RestoreOffer) -> String {
     let how = match offer.how {
-        How::Again => "starts again",
-        How::Resumed => "goes on with its conversation",
-        How::Anew => "starts anew",
-        How::Not => "cannot be started",
+        RestoreMode::Again => "starts again",
+        RestoreMode::Resumed => "goes on with its conversation",
+        RestoreMode::Anew => "starts anew",
+        RestoreMode::Not => "cannot be started",
     };
     let reason = offer.reason.as_ref().map(|reason| format!(": {}", one_line(reason)));
     format!("{how}{}", reason.unwrap_or_default())
 }
 
 /// What ended everything, and when.
-fn happened(offer: &Offer, now: u64) -> String {
+fn happened(offer: &RestoreOffer, now: u64) -> String {
     let what = match offer.cause {
         EndCause::Kill => "`patterm kill` ended everything",
         EndCause::Signal => "A signal ended everything",

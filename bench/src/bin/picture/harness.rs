@@ -47,14 +47,14 @@ const FILES: [(&str, &str); 6] = [
 ];
 
 /// The folders, and the model. Both go with this value.
-pub(crate) struct Stage {
+pub(crate) struct Harness {
     top: tempfile::TempDir,
     path: std::ffi::OsString,
     url: String,
     model: Child,
 }
 
-impl Stage {
+impl Harness {
     /// `clients` is where the agents' CLIs are installed.
     pub(crate) fn new(clients: &Path) -> anyhow::Result<Self> {
         let top = tempfile::tempdir()?;
@@ -63,9 +63,9 @@ impl Stage {
         let first = [clients.join("node_modules/.bin"), programs];
         let folders = first.into_iter().chain(std::env::split_paths(&system));
         let (model, url) = start_model()?;
-        let stage = Self { top, path: std::env::join_paths(folders)?, url, model };
-        stage.settle(clients)?;
-        Ok(stage)
+        let harness = Self { top, path: std::env::join_paths(folders)?, url, model };
+        harness.settle(clients)?;
+        Ok(harness)
     }
 
     pub(crate) fn home(&self) -> PathBuf {
@@ -159,7 +159,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for Harness {
     fn drop(&mut self) {
         let _ = self.command("patterm").arg("kill").stdout(Stdio::null()).status();
         drop(self.model.stdin.take());

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 /// A process to look at.
 #[derive(Debug, Clone)]
-pub(crate) struct Vitals {
+pub(crate) struct ProcessStats {
     folder: PathBuf,
 }
 
-impl Vitals {
+impl ProcessStats {
     pub(crate) fn of(pid: u32) -> Self {
         Self { folder: format!("/proc/{pid}").into() }
     }
@@ -23,7 +23,7 @@ impl Vitals {
         self.status("VmRSS:")
     }
 
-    /// The most that was in use since the start or [`Vitals::forget_peak`].
+    /// The most that was in use since the start or [`ProcessStats::forget_peak`].
     pub(crate) fn peak(&self) -> u64 {
         self.status("VmHWM:")
     }

@@ -1,12 +1,12 @@
-//! Chance that can be repeated: the same seed, the same choices.
+//! Rng that can be repeated: the same seed, the same choices.
 
 use std::ops::Range;
 
 /// A source of choices (xorshift64*).
 #[derive(Debug)]
-pub(crate) struct Chance(u64);
+pub(crate) struct Rng(u64);
 
-impl Chance {
+impl Rng {
     pub(crate) fn new(seed: u64) -> Self {
         // Zero is the one state that never changes; neighbouring seeds must not look alike.
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)

@@ -33,7 +33,7 @@ const BURST_BYTES: usize = 200_000;
 const BURST_SECONDS: &str = "20";
 
 /// Where it happens, and who takes part. What runs ends before its model.
-pub(super) struct Stage {
+pub(super) struct Harness {
     pub(super) place: Place,
     pub(super) journal: Journal,
     pub(super) shells: Vec<String>,
@@ -53,7 +53,7 @@ pub(super) struct Stage {
     _mock: Mock,
 }
 
-impl Stage {
+impl Harness {
     pub(super) fn new() -> anyhow::Result<Arc<Self>> {
         let mock = Mock::start()?;
         let clients = agents::installed();

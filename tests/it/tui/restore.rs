@@ -24,12 +24,12 @@ fn what_ran_is_offered_and_enter_brings_it_back() {
     let mut screen = Screen::with_patterm(&place, 80, 24);
     ended(&mut screen, &place);
     screen.patterm("");
-    let shown = screen.until("bring back what ran?");
+    let shown = screen.until("restore what ran?");
     assert!(shown.contains("`patterm kill` ended everything just now"), "{shown}");
     assert!(shown.contains("[x] > sh ") && shown.contains("[x] > sh-2 "), "{shown}");
     screen.press(&["Enter"]);
     screen.until_it(|shown| shown.contains("○ > sh ") && shown.contains("○ > sh-2"));
-    screen.until_it(|shown| shown.contains("prompt$") && !shown.contains("bring back"));
+    screen.until_it(|shown| shown.contains("prompt$") && !shown.contains("restore"));
     // The keys go to the shell that is shown, and no offer is left.
     screen.line("echo again$((1 + 1))");
     screen.until("again2");
@@ -42,15 +42,15 @@ fn it_can_be_put_off_and_one_can_be_left_out() {
     let mut screen = Screen::with_patterm(&place, 80, 24);
     ended(&mut screen, &place);
     screen.patterm("");
-    screen.until("bring back what ran?");
+    screen.until("restore what ran?");
     screen.press(&["Escape"]);
-    screen.until_it(|shown| shown.contains("put off;") && !shown.contains("bring back what ran?"));
+    screen.until_it(|shown| shown.contains("put off;") && !shown.contains("restore what ran?"));
     screen.lead(":");
     screen.until("› ");
-    screen.type_in("bring back");
+    screen.type_in("restore");
     screen.until_it(|shown| !shown.contains("start an agent"));
     screen.press(&["Enter"]);
-    screen.until("bring back what ran?");
+    screen.until("restore what ran?");
     screen.press(&["Space"]);
     screen.until("[ ] > sh ");
     screen.press(&["y"]);
@@ -60,5 +60,5 @@ fn it_can_be_put_off_and_one_can_be_left_out() {
     screen.line("clear");
     screen.patterm("");
     screen.until_it(|shown| shown.contains("ctrl+b: keys") && shown.contains("prompt$"));
-    assert!(!screen.text().contains("bring back"), "{}", screen.text());
+    assert!(!screen.text().contains("restore"), "{}", screen.text());
 }

@@ -1,6 +1,6 @@
 //! What a person may decide about what ran when everything was ended.
 
-use patterm_wire::bring_back::METHOD;
+use patterm_wire::restore::METHOD;
 use serde_json::{Value, json};
 
 use super::{Asked, Effect, Event};
@@ -16,7 +16,7 @@ fn asked(effects: &[Effect]) -> Vec<Value> {
 }
 
 fn is_open(sample: &Sample) -> bool {
-    matches!(sample.model.mode, Mode::BringBack { .. })
+    matches!(sample.model.mode, Mode::Restore { .. })
 }
 
 #[test]
@@ -56,9 +56,9 @@ fn never_declines_all_and_later_nothing() {
     let mut sample = Sample::after_the_end(80, 24);
     sample.type_in("n");
     sample.happen(Event::Lost);
-    sample.happen(Event::Seen(ended()));
+    sample.happen(Event::Snapshot(ended()));
     assert!(!is_open(&sample), "the same server's next life does not ask again");
-    sample.type_in("\x02:bring back\r");
+    sample.type_in("\x02:restore\r");
     assert!(is_open(&sample), "the palette has it");
 }
 
@@ -68,18 +68,18 @@ fn it_follows_what_others_decide_and_never_comes_between_keys() {
     sample.type_in("\x1b[A");
     let mut next = ended();
     next.offers.truncate(1);
-    sample.happen(Event::Seen(next.clone()));
+    sample.happen(Event::Snapshot(next.clone()));
     assert_eq!(asked(sample.type_in("y"))[0]["ids"], json!(["p1"]));
     let mut sample = Sample::after_the_end(80, 24);
     next.offers.clear();
-    sample.happen(Event::Seen(next));
+    sample.happen(Event::Snapshot(next));
     assert!(
         matches!(sample.model.mode, Mode::Text { .. }),
         "a key that was meant for it closes this"
     );
     sample.type_in("y");
     assert_eq!(sample.model.mode, Mode::Typing);
-    sample.happen(Event::Seen(ended()));
+    sample.happen(Event::Snapshot(ended()));
     assert!(!is_open(&sample), "a person types; only a new beginning asks");
 }
 
@@ -98,21 +98,21 @@ fn what_is_back_is_shown() {
     let mut sample = Sample::after_the_end(80, 24);
     sample.type_in("\r");
     let answer = json!({"processes": [{"process_id": "p1", "name": "lead", "how": "resumed"}]});
-    let effects = sample.happen(Event::Answer(Asked::BringBack, Ok(answer))).to_vec();
+    let effects = sample.happen(Event::Answer(Asked::Restore, Ok(answer))).to_vec();
     assert!(matches!(&effects[..], [Effect::Attach { process, .. }] if process == "p1"));
     assert_eq!(sample.model.notice.as_ref().unwrap().text, "1 is back");
     let anew = json!({"processes": [
         {"process_id": "p1", "name": "lead", "how": "resumed"},
         {"process_id": "p2", "name": "helper", "how": "anew", "reason": "so"},
     ]});
-    sample.happen(Event::Answer(Asked::BringBack, Ok(anew)));
+    sample.happen(Event::Answer(Asked::Restore, Ok(anew)));
     let text = &sample.model.notice.as_ref().unwrap().text;
     assert_eq!(text, "2 are back, 1 with a new conversation");
     assert_eq!(sample.model.mode, Mode::Typing, "as it was said before");
     let failed = json!({"processes": [
         {"process_id": "p2", "name": "helper", "how": "not", "reason": "so"},
     ]});
-    sample.happen(Event::Answer(Asked::BringBack, Ok(failed)));
+    sample.happen(Event::Answer(Asked::Restore, Ok(failed)));
     let sheet = |mode: &Mode| matches!(mode, Mode::Text { text, .. } if text.contains("so"));
     assert!(sheet(&sample.model.mode), "{:?}", sample.model.mode);
 }

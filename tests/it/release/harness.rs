@@ -15,7 +15,7 @@ pub(crate) fn repository() -> PathBuf {
 }
 
 /// A login shell of a user who has nothing yet. All that runs there ends with this value.
-pub(crate) struct Stage {
+pub(crate) struct Harness {
     shell: Child,
     /// Taken at the end.
     input: Option<ChildStdin>,
@@ -31,7 +31,7 @@ pub(crate) struct Said {
     pub(crate) text: String,
 }
 
-impl Stage {
+impl Harness {
     /// A machine with packages of these forms in the folder that the shell is in, a project.
     #[expect(clippy::disallowed_methods, reason = "tests start what they test")]
     pub(crate) fn new(forms: &[&str]) -> Self {
@@ -54,18 +54,18 @@ impl Stage {
         let (input, output) = (shell.stdin.take().unwrap(), shell.stdout.take().unwrap());
         let output = BufReader::new(output);
         let input = Some(input);
-        let mut stage = Self { shell, input, output, _shared: shared };
-        stage.does(
+        let mut harness = Self { shell, input, output, _shared: shared };
+        harness.does(
             "mkdir project && cd project && cp /mnt/patterm* . && sudo cp /mnt/npm /usr/local/bin",
         );
-        stage
+        harness
     }
 
     /// The same with the package installed.
     pub(crate) fn installed() -> Self {
-        let mut stage = Self::new(&["deb"]);
-        stage.does("sudo apt-get install --quiet=2 ./patterm_*.deb");
-        stage
+        let mut harness = Self::new(&["deb"]);
+        harness.does("sudo apt-get install --quiet=2 ./patterm_*.deb");
+        harness
     }
 
     /// Starts a manager of the user's, as a log-in does.
@@ -108,7 +108,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for Harness {
     fn drop(&mut self) {
         // The end of its input is the end of the shell, and of all.
         drop(self.input.take());

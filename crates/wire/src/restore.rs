@@ -1,20 +1,21 @@
-//! Bringing back what ran when everything was ended: what is offered, what is asked for, and what
-//! came of it. Only people may ask.
+//! Restoring the processes that ran when the server was ended or the machine was rebooted: the offer, the
+//! request and the result. Only a person may restore.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The request; its parameters are a [`Wish`], its answer is an [`Answer`].
+/// The method; its parameters are a [`RestoreRequest`], its result is a [`RestoreResult`]. The name is that
+/// of 0.1.0.
 pub const METHOD: &str = "patterm/bring_back";
 
-/// A process that can be brought back. What else is known of it is told with all processes.
+/// A process that can be restored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Offer {
+pub struct RestoreOffer {
     /// Its id, which it keeps.
     pub id: String,
-    /// How it would be brought back.
-    pub how: How,
+    /// How it would be restored.
+    pub how: RestoreMode,
     /// Why it would begin anew, or could not be started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -25,10 +26,10 @@ pub struct Offer {
     pub at: Option<u64>,
 }
 
-/// How a process is brought back.
+/// How a process is restored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum How {
+pub enum RestoreMode {
     /// Its program is started again.
     #[default]
     Again,
@@ -55,46 +56,46 @@ pub enum EndCause {
     Lost,
 }
 
-/// What is to be done with what is offered.
+/// Which of the offered processes to restore.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wish {
-    /// With which; without, with all of it.
+pub struct RestoreRequest {
+    /// The ids of the processes; all that are offered if it is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ids: Option<Vec<String>>,
-    /// It is not brought back, and not offered any more.
+    /// Do not restore them, and withdraw the offer.
     #[serde(default)]
     pub decline: bool,
 }
 
-/// What came of it.
+/// The result of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
-    /// One after the other, whoever started another before it.
-    pub processes: Vec<Back>,
+pub struct RestoreResult {
+    /// In the order of the restarts: a parent before its children.
+    pub processes: Vec<RestoredProcess>,
 }
 
-/// What became of one of them.
+/// A process that was restored, or not.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Back {
+pub struct RestoredProcess {
     /// Its id.
     pub process_id: String,
     /// Its label.
     pub name: String,
-    /// How it was brought back.
-    pub how: How,
+    /// How it was restored.
+    pub how: RestoreMode,
     /// Why it began anew, waits, or was not started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-impl fmt::Display for Back {
+impl fmt::Display for RestoredProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let how = match self.how {
-            How::Again => "started again",
-            How::Resumed => "goes on with its conversation",
-            How::Anew => "started with a new conversation",
-            How::Not => "not started",
+            RestoreMode::Again => "started again",
+            RestoreMode::Resumed => "goes on with its conversation",
+            RestoreMode::Anew => "started with a new conversation",
+            RestoreMode::Not => "not started",
         };
         write!(f, "{} {how}", self.name)?;
         self.reason.iter().try_for_each(|reason| write!(f, ": {reason}"))
@@ -110,11 +111,11 @@ mod tests {
         let check = |how, reason: Option<&str>, expected: &str| {
             let (process_id, name) = ("p1".to_owned(), "lead".to_owned());
             let reason = reason.map(str::to_owned);
-            assert_eq!(Back { process_id, name, how, reason }.to_string(), expected);
+            assert_eq!(RestoredProcess { process_id, name, how, reason }.to_string(), expected);
         };
-        check(How::Again, None, "lead started again");
-        check(How::Resumed, None, "lead goes on with its conversation");
-        check(How::Anew, Some("so"), "lead started with a new conversation: so");
-        check(How::Not, Some("so"), "lead not started: so");
+        check(RestoreMode::Again, None, "lead started again");
+        check(RestoreMode::Resumed, None, "lead goes on with its conversation");
+        check(RestoreMode::Anew, Some("so"), "lead started with a new conversation: so");
+        check(RestoreMode::Not, Some("so"), "lead not started: so");
     }
 }

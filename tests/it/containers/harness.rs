@@ -30,14 +30,14 @@ use crate::support::Place;
 /// What the other process is to serve, as JSON.
 const SETTINGS: &str = "PATTERM_TEST_STAGE";
 
-/// Where everything of a stage lies; a gateway may be killed and another take its place.
-pub(super) struct Stage {
+/// Where everything of a harness lies; a gateway may be killed and another take its place.
+pub(super) struct Harness {
     place: Place,
     settings: Value,
     keeper: Child,
 }
 
-impl Stage {
+impl Harness {
     pub(super) fn new(engine: &dyn Engine) -> Self {
         Self::at(engine.word(), engine.socket())
     }
@@ -67,7 +67,7 @@ impl Stage {
     pub(super) fn serve(&self) -> Serving {
         let program = std::env::current_exe().unwrap();
         let mut command = self.place.command(&program);
-        let test = "containers::stage::an_engine_that_is_not_there";
+        let test = "containers::harness::an_engine_that_is_not_there";
         command.args([test, "--exact", "--nocapture", "--test-threads=1"]);
         command.env(SETTINGS, self.settings.to_string());
         let mut child = command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
@@ -80,7 +80,7 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
+impl Drop for Harness {
     fn drop(&mut self) {
         let socket = PathBuf::from(self.settings["keeper"].as_str().unwrap());
         if let Ok(mut keeper) = Keeper::connect(&socket) {
@@ -194,7 +194,7 @@ impl Client {
     }
 }
 
-/// Run by [`Stage::serve`], it is a gateway; run as a test, it looks at one whose engine is not there.
+/// Run by [`Harness::serve`], it is a gateway; run as a test, it looks at one whose engine is not there.
 #[test]
 fn an_engine_that_is_not_there() {
     if let Ok(settings) = std::env::var(SETTINGS) {
@@ -202,8 +202,8 @@ fn an_engine_that_is_not_there() {
         return runtime.block_on(be_a_gateway(&serde_json::from_str(&settings).unwrap()));
     }
     for engine in ["docker", "podman", "containerd"] {
-        let stage = Stage::at(engine, "/nowhere/engine.sock".into());
-        let serving = stage.serve();
+        let harness = Harness::at(engine, "/nowhere/engine.sock".into());
+        let serving = harness.serve();
         let (status, body) = serving.call("alpha", "box", "x");
         assert_eq!(status, 502, "{body}");
         let reason = body["error"]["message"].as_str().unwrap();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use patterm_screen::Key;
 use patterm_screen::keys::KeyCode;
-use patterm_wire::bring_back::{Answer, Back, How, METHOD, Wish};
+use patterm_wire::restore::{METHOD, RestoreMode, RestoreRequest, RestoreResult, RestoredProcess};
 use serde_json::{Value, json};
 
 use super::{Asked, Effect, keyboard, panes, tell};
@@ -15,7 +15,7 @@ use patterm_screen::input::MouseEvent;
 
 /// A server is seen for the first time: what it offers is shown, unless it was put off before.
 pub(super) fn offer(model: &mut Model) {
-    let is_new = |(_, process, _): &(_, &patterm_wire::follow::SeenProcess, _)| {
+    let is_new = |(_, process, _): &(_, &patterm_wire::follow::ProcessInfo, _)| {
         !model.put_off.contains(&process.id)
     };
     // Keys of somebody who types would decide; the status line says it too.
@@ -25,11 +25,11 @@ pub(super) fn offer(model: &mut Model) {
     }
 }
 
-/// Shows what can be brought back.
+/// Shows what can be restored.
 pub(super) fn open(model: &mut Model) {
     match model.offered().is_empty() {
-        true => tell(model, "nothing waits to be brought back", false),
-        false => model.mode = Mode::BringBack { chosen: 0, left_out: BTreeSet::new() },
+        true => tell(model, "nothing to restore", false),
+        false => model.mode = Mode::Restore { chosen: 0, left_out: BTreeSet::new() },
     }
 }
 
@@ -39,12 +39,12 @@ pub(super) fn follow(model: &mut Model) {
         model.offered().iter().map(|(_, process, _)| process.id.clone()).collect();
     model.put_off.retain(|id| offered.contains(id));
     let count = offered.len();
-    if let Mode::BringBack { chosen, .. } = &mut model.mode {
+    if let Mode::Restore { chosen, .. } = &mut model.mode {
         *chosen = (*chosen).min(count.saturating_sub(1));
         if count == 0 {
             // The next key was meant for the list: it closes this.
             let text = "somebody else has decided".to_owned();
-            model.mode = Mode::Text { title: "bring back".to_owned(), text, top: 0 };
+            model.mode = Mode::Text { title: "restore".to_owned(), text, top: 0 };
         }
     }
 }
@@ -52,7 +52,7 @@ pub(super) fn follow(model: &mut Model) {
 /// A key while it is shown.
 pub(super) fn key(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
     let last = model.offered().len().saturating_sub(1);
-    let Mode::BringBack { chosen, .. } = &mut model.mode else { return };
+    let Mode::Restore { chosen, .. } = &mut model.mode else { return };
     match key.code {
         // Nobody types it by accident, as one may who expects a shell.
         KeyCode::Char(character) if typed(character, key.shift) == 'N' => never(model, effects),
@@ -82,9 +82,9 @@ pub(super) fn click(model: &mut Model, event: MouseEvent) {
 fn toggle(model: &mut Model, at: usize) {
     // One that cannot be started is not a matter of choice.
     let offered = model.offered();
-    let startable = offered.get(at).filter(|(_, _, offer)| offer.how != How::Not);
+    let startable = offered.get(at).filter(|(_, _, offer)| offer.how != RestoreMode::Not);
     let Some(id) = startable.map(|(_, process, _)| process.id.clone()) else { return };
-    let Mode::BringBack { chosen, left_out } = &mut model.mode else { return };
+    let Mode::Restore { chosen, left_out } = &mut model.mode else { return };
     *chosen = at;
     if !left_out.remove(&id) {
         left_out.insert(id);
@@ -104,53 +104,57 @@ fn later(model: &mut Model) {
 fn never(model: &mut Model, effects: &mut Vec<Effect>) {
     let ids = model.offered().iter().map(|(_, process, _)| process.id.clone()).collect();
     model.mode = Mode::Typing;
-    ask(Wish { ids: Some(ids), decline: true }, Asked::Nothing, effects);
+    ask(RestoreRequest { ids: Some(ids), decline: true }, Asked::Nothing, effects);
 }
 
-/// What is not left out is brought back; what is left out is not asked about again. What cannot be
+/// What is not left out is restored; what is left out is not asked about again. What cannot be
 /// started now may be later.
 fn accept(model: &mut Model, effects: &mut Vec<Effect>) {
-    let Mode::BringBack { left_out, .. } = std::mem::take(&mut model.mode) else { return };
+    let Mode::Restore { left_out, .. } = std::mem::take(&mut model.mode) else { return };
     let startable: Vec<String> = model
         .offered()
         .iter()
-        .filter(|(_, _, offer)| offer.how != How::Not)
+        .filter(|(_, _, offer)| offer.how != RestoreMode::Not)
         .map(|(_, process, _)| process.id.clone())
         .collect();
     let (left, back): (Vec<_>, Vec<_>) =
         startable.into_iter().partition(|id| left_out.contains(id));
     model.put_off = model.offered().iter().map(|(_, process, _)| process.id.clone()).collect();
     if !left.is_empty() {
-        ask(Wish { ids: Some(left), decline: true }, Asked::Nothing, effects);
+        ask(RestoreRequest { ids: Some(left), decline: true }, Asked::Nothing, effects);
     }
     if !back.is_empty() {
         tell(model, &format!("bringing back {}…", back.len()), false);
         keyboard::asks(model);
-        ask(Wish { ids: Some(back), decline: false }, Asked::BringBack, effects);
+        ask(RestoreRequest { ids: Some(back), decline: false }, Asked::Restore, effects);
     }
 }
 
-fn ask(wish: Wish, asked: Asked, effects: &mut Vec<Effect>) {
+fn ask(wish: RestoreRequest, asked: Asked, effects: &mut Vec<Effect>) {
     let arguments = json!({"ids": wish.ids, "decline": wish.decline});
     effects.push(Effect::Call { tool: METHOD, arguments, asked });
 }
 
 /// What came of it: in a word where all went well, else on a sheet of its own.
 pub(super) fn done(model: &mut Model, answer: Value, effects: &mut Vec<Effect>) {
-    let Ok(Answer { processes }) = serde_json::from_value::<Answer>(answer) else { return };
-    let back: Vec<&Back> = processes.iter().filter(|back| back.how != How::Not).collect();
+    let Ok(RestoreResult { processes }) = serde_json::from_value::<RestoreResult>(answer) else {
+        return;
+    };
+    let back: Vec<&RestoredProcess> =
+        processes.iter().filter(|back| back.how != RestoreMode::Not).collect();
     let text = match back.len() {
         1 => "1 is back".to_owned(),
         count => format!("{count} are back"),
     };
-    let anew = back.iter().filter(|back| back.how == How::Anew).count();
+    let anew = back.iter().filter(|back| back.how == RestoreMode::Anew).count();
     let more = if anew > 0 { format!(", {anew} with a new conversation") } else { String::new() };
     tell(model, &format!("{text}{more}"), false);
     // That an agent would begin anew was said before.
     let late = keyboard::comes_late(model);
-    if !late && processes.iter().any(|back| back.reason.is_some() && back.how != How::Anew) {
-        let lines: Vec<String> = processes.iter().map(Back::to_string).collect();
-        let (title, text) = ("brought back".to_owned(), lines.join("\n"));
+    if !late && processes.iter().any(|back| back.reason.is_some() && back.how != RestoreMode::Anew)
+    {
+        let lines: Vec<String> = processes.iter().map(RestoredProcess::to_string).collect();
+        let (title, text) = ("restored".to_owned(), lines.join("\n"));
         model.mode = Mode::Text { title, text, top: 0 };
     }
     // Something that runs is looked at.

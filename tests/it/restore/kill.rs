@@ -1,72 +1,75 @@
 //! `patterm kill`, a signal, and what is decided afterwards.
 
-use patterm_wire::bring_back::{EndCause, How, METHOD};
+use patterm_wire::restore::{EndCause, METHOD, RestoreMode};
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::{bring_back, offered, offers, serve, status_of};
-use crate::processes::desk::{id_of, until};
+use super::{offered, offers, restore, serve, status_of};
 use crate::support::Place;
+use crate::support::tool_client::{id_of, until};
 
 #[test]
 fn what_ran_at_a_kill_is_offered_and_comes_back_as_it_was() {
     let place = Place::new();
-    let (_, mut desk) = serve(&place);
-    let shell = id_of(&desk.ok("spawn_process", json!({"kind": "terminal", "name": "mine"})));
+    let (_, mut tools) = serve(&place);
+    let shell = id_of(&tools.ok("spawn_process", json!({"kind": "terminal", "name": "mine"})));
     let folder = place.folder("project/deep");
-    let command = id_of(&desk.ok(
+    let command = id_of(&tools.ok(
         "spawn_process",
         json!({"argv": ["sh", "-c", "echo $COLOUR in $PWD; exec cat"], "name": "dev",
             "env": {"COLOUR": "green"}, "working_dir": "deep"}),
     ));
-    desk.wait(&command, "green in");
-    let exited = desk.sh("exit 3");
-    desk.ended(&exited);
-    let stopped = desk.run(&["cat"]);
-    desk.ok("stop_process", json!({"process_id": stopped}));
-    let closed = desk.run(&["cat"]);
-    desk.close(&closed);
-    let argv = desk.status(&command)["argv"].clone();
+    tools.wait(&command, "green in");
+    let exited = tools.sh("exit 3");
+    tools.ended(&exited);
+    let stopped = tools.run(&["cat"]);
+    tools.ok("stop_process", json!({"process_id": stopped}));
+    let closed = tools.run(&["cat"]);
+    tools.close(&closed);
+    let argv = tools.status(&command)["argv"].clone();
     place.run(&["kill"]);
 
-    let (_, mut desk) = serve(&place);
+    let (_, mut tools) = serve(&place);
     let found = offers(&place);
     let ids: Vec<_> = found.iter().map(|offer| offer.id.as_str()).collect();
     assert_eq!(ids, [&shell, &command]);
     for offer in &found {
-        assert_eq!((offer.how, offer.cause, &offer.reason), (How::Again, EndCause::Kill, &None));
+        assert_eq!(
+            (offer.how, offer.cause, &offer.reason),
+            (RestoreMode::Again, EndCause::Kill, &None)
+        );
         assert!(offer.at.is_some());
     }
     let listed = place.run(&["ps"]);
     assert!(listed.contains("2 processes ran when everything was ended"), "{listed}");
-    assert_eq!(desk.status(&shell)["can_be_brought_back"], true);
-    assert_eq!(status_of(&mut desk, &shell), "stopped", "nothing is started unasked");
+    assert_eq!(tools.status(&shell)["can_be_brought_back"], true);
+    assert_eq!(status_of(&mut tools, &shell), "stopped", "nothing is started unasked");
 
-    let said = place.run(&["restart", "--bring-back"]);
+    let said = place.run(&["restore"]);
     assert_eq!(said, format!("{shell:<6} mine started again\n{command:<6} dev started again\n"));
     for id in [&shell, &command] {
-        let status = desk.status(id);
+        let status = tools.status(id);
         assert_eq!((&status["status"], &status["runs"]), (&json!("running"), &json!(2)), "{id}");
     }
-    assert_eq!(desk.status(&command)["argv"], argv);
+    assert_eq!(tools.status(&command)["argv"], argv);
     let folder = folder.canonicalize().unwrap();
     let line = format!("green in {}", folder.display());
-    until("its second words", || (desk.raw(&command).matches(&line).count() == 2).then_some(()));
-    assert_eq!(status_of(&mut desk, &exited), "exited");
-    assert_eq!(status_of(&mut desk, &stopped), "stopped");
+    until("its second words", || (tools.raw(&command).matches(&line).count() == 2).then_some(()));
+    assert_eq!(status_of(&mut tools, &exited), "exited");
+    assert_eq!(status_of(&mut tools, &stopped), "stopped");
     assert!(offers(&place).is_empty());
     assert!(!place.run(&["ps"]).contains("ran when everything"));
-    assert_eq!(place.run(&["restart", "--bring-back"]), "nothing waits to be brought back\n");
+    assert_eq!(place.run(&["restart", "--bring-back"]), "nothing to restore\n");
 }
 
 #[test]
 fn what_is_declined_is_gone_and_stays_gone() {
     let place = Place::new();
-    let (_, mut desk) = serve(&place);
-    let ids: Vec<String> = (0..3).map(|_| desk.run(&["cat"])).collect();
+    let (_, mut tools) = serve(&place);
+    let ids: Vec<String> = (0..3).map(|_| tools.run(&["cat"])).collect();
     place.run(&["kill"]);
-    let (_, mut desk) = serve(&place);
-    let declined = bring_back(&mut desk, json!({"ids": [ids[0]], "decline": true}));
+    let (_, mut tools) = serve(&place);
+    let declined = restore(&mut tools, json!({"ids": [ids[0]], "decline": true}));
     assert_eq!(declined.len(), 1);
     assert_eq!(offered(&place), ids[1..]);
     // Undecided is not declined, over however many servers.
@@ -74,55 +77,58 @@ fn what_is_declined_is_gone_and_stays_gone() {
     let (server, _) = serve(&place);
     assert_eq!(offered(&place), ids[1..]);
     server.kill();
-    let (_, mut desk) = serve(&place);
+    let (_, mut tools) = serve(&place);
     assert_eq!(offered(&place), ids[1..]);
-    let back = bring_back(&mut desk, json!({"ids": [ids[2], ids[0], "p99"]}));
+    let back = restore(&mut tools, json!({"ids": [ids[2], ids[0], "p99"]}));
     let how: Vec<_> = back.iter().map(|back| (back.process_id.as_str(), back.how)).collect();
-    assert_eq!(how, [(&*ids[0], How::Not), ("p99", How::Not), (&*ids[2], How::Again)]);
-    bring_back(&mut desk, json!({"decline": true}));
+    assert_eq!(
+        how,
+        [(&*ids[0], RestoreMode::Not), ("p99", RestoreMode::Not), (&*ids[2], RestoreMode::Again)]
+    );
+    restore(&mut tools, json!({"decline": true}));
     assert!(offers(&place).is_empty());
     place.run(&["kill"]);
     assert_eq!(offered(&place), [ids[2].clone()], "only what ran since");
-    let (_, mut desk) = serve(&place);
-    assert_eq!(desk.ids(), ids, "the entries stay");
+    let (_, mut tools) = serve(&place);
+    assert_eq!(tools.ids(), ids, "the entries stay");
     // Whoever starts one himself has decided, and so has whoever closes one.
-    desk.ok("start_process", json!({"process_id": ids[2]}));
+    tools.ok("start_process", json!({"process_id": ids[2]}));
     assert!(offers(&place).is_empty());
 }
 
 #[test]
 fn one_that_fails_stops_no_other_and_stays_offered() {
     let place = Place::new();
-    let (_, mut desk) = serve(&place);
+    let (_, mut tools) = serve(&place);
     let folder = place.folder("project/gone");
-    let gone = id_of(&desk.ok("spawn_process", json!({"argv": ["cat"], "working_dir": "gone"})));
-    let cat = desk.run(&["cat"]);
+    let gone = id_of(&tools.ok("spawn_process", json!({"argv": ["cat"], "working_dir": "gone"})));
+    let cat = tools.run(&["cat"]);
     place.run(&["kill"]);
     std::fs::remove_dir(&folder).unwrap();
-    let (_, mut desk) = serve(&place);
-    let output = place.patterm(&["restart", "--bring-back"]).output().unwrap();
+    let (_, mut tools) = serve(&place);
+    let output = place.patterm(&["restore"]).output().unwrap();
     let (said, errors) = (String::from_utf8(output.stdout), String::from_utf8(output.stderr));
     let (said, errors) = (said.unwrap(), errors.unwrap());
     assert_eq!(output.status.code(), Some(1));
     assert!(said.contains("cat not started: ") && said.contains("cat-2 started again"), "{said}");
-    assert!(errors.contains("1 of 2 could not be brought back"), "{errors}");
-    assert_eq!(status_of(&mut desk, &cat), "running");
+    assert!(errors.contains("1 of 2 processes could not be restored"), "{errors}");
+    assert_eq!(status_of(&mut tools, &cat), "running");
     assert_eq!(offered(&place), [&*gone]);
     std::fs::create_dir(&folder).unwrap();
-    assert_eq!(bring_back(&mut desk, json!({}))[0].how, How::Again);
-    assert_eq!(status_of(&mut desk, &gone), "running");
+    assert_eq!(restore(&mut tools, json!({}))[0].how, RestoreMode::Again);
+    assert_eq!(status_of(&mut tools, &gone), "running");
 }
 
 #[test]
 fn a_server_that_is_told_to_end_by_a_signal_offers_too() {
     let place = Place::new();
-    let (server, mut desk) = serve(&place);
-    let cat = desk.run(&["cat"]);
+    let (server, mut tools) = serve(&place);
+    let cat = tools.run(&["cat"]);
     // At a log-out everybody is told to end, and some are faster.
-    let fast = desk.run(&["cat"]);
-    let pid = u32::try_from(desk.status(&fast)["pid"].as_u64().unwrap()).unwrap();
+    let fast = tools.run(&["cat"]);
+    let pid = u32::try_from(tools.status(&fast)["pid"].as_u64().unwrap()).unwrap();
     crate::support::Running::of(pid).signal(Signal::TERM);
-    desk.ended(&fast);
+    tools.ended(&fast);
     server.end_with(Signal::TERM);
     let found = offers(&place);
     let causes: Vec<_> = found.iter().map(|offer| (offer.id.as_str(), offer.cause)).collect();
@@ -132,21 +138,21 @@ fn a_server_that_is_told_to_end_by_a_signal_offers_too() {
 #[test]
 fn an_upgrade_ends_nothing_and_offers_nothing() {
     let place = Place::new();
-    let (_, mut desk) = serve(&place);
-    let cat = desk.run(&["cat"]);
+    let (_, mut tools) = serve(&place);
+    let cat = tools.run(&["cat"]);
     place.run(&["upgrade"]);
-    let (_, mut desk) = serve(&place);
-    desk.key(&cat, "ctrl+d");
-    desk.ended(&cat);
+    let (_, mut tools) = serve(&place);
+    tools.key(&cat, "ctrl+d");
+    tools.ended(&cat);
     assert!(offers(&place).is_empty());
 }
 
 #[test]
 fn wrong_wishes_are_named() {
     let place = Place::new();
-    let (_, mut desk) = serve(&place);
+    let (_, mut tools) = serve(&place);
     for params in [json!({"ids": "p1"}), json!({"decline": 1}), json!({"all": true})] {
-        let refusal = desk.call(METHOD, params).unwrap_err();
+        let refusal = tools.call(METHOD, params).unwrap_err();
         assert!(refusal.message.contains("take ids, a list"), "{refusal:?}");
     }
     let output = place.patterm(&["restart"]).output().unwrap();
