@@ -44,7 +44,7 @@ pub(super) fn cut_short(cli: Cli) {
     for round in 0..rounds {
         let after = format!("mock: say before a restart {round}");
         let (message, text) = send_in_a_turn(&mut bench, &id, TURN, &after);
-        bench.desk.ok("restart_process", json!({"process_id": id}));
+        bench.tools.ok("restart_process", json!({"process_id": id}));
         lost += usize::from(!until_true(&mut bench, &id, message, &text));
 
         let after = format!("mock: say before escape {round}");
@@ -61,7 +61,7 @@ pub(super) fn cut_short(cli: Cli) {
         let after = format!("mock: say after its turn {round}");
         let (message, text) = send_in_a_turn(&mut bench, &id, &turn, &after);
         assert!(until_true(&mut bench, &id, message, &text), "{}", bench.story());
-        bench.desk.ok("restart_process", json!({"process_id": id}));
+        bench.tools.ok("restart_process", json!({"process_id": id}));
         bench.until_state(&id, "idle");
         let receipt = bench.receipt(message);
         assert_eq!(receipt.state, "delivered", "it was read before: {receipt:?}");

@@ -301,7 +301,7 @@ fn what_was_put_off_is_in_the_palette() {
 
 #[test]
 fn what_came_back_in_another_way_is_said() {
-    check_from("brought-back", Sample::after_the_end, |sample| {
+    check_from("restored", Sample::after_the_end, |sample| {
         sample.type_in("\r");
         let answer = json!({"processes": [
             {"process_id": "p1", "name": "lead", "how": "resumed"},
