@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::bench::Bench;
 use super::cli::{CLAUDE, CODEX, Cli};
+use super::mock::Turn;
 use super::quoted::{all_screens, said};
 use super::report::row;
 use crate::support::tool_client::long;
@@ -126,7 +127,9 @@ pub(super) fn idle_timers(cli: Cli) {
             } else {
                 let said = format!("{}\nturn {number}", shape.said.replace("CAT", &cat));
                 bench.send(&id, &said);
-                bench.until_turn("the turn", |turn| turn.text == format!("[external] {said}"));
+                // opencode adds a blank to a paste of more than 150 characters.
+                let is_it = |turn: &Turn| turn.text.trim_end() == format!("[external] {said}");
+                bench.until_turn("the turn", is_it);
                 bench.tools.ok("timer_fire_when_idle_all", timer);
             }
         }
