@@ -199,7 +199,7 @@ fn is_made(file: Option<&PathBuf>) -> bool {
 /// When the model had its last word to a text.
 fn end_of(bench: &Bench, said: &str, finals: usize) -> Option<Instant> {
     let turns = bench.mock.turns().into_iter();
-    let of_it = turns.filter(|turn| turn.api == bench.cli.api && turn.text == said);
+    let of_it = turns.filter(|turn| turn.api == bench.cli.api && turn.text.trim_end() == said);
     let mut ends = of_it.filter(|turn| turn.is_final()).filter_map(|turn| Some(turn.ended?.0));
     ends.nth(finals - 1)
 }
