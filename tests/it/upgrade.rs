@@ -1,8 +1,10 @@
 //! `patterm upgrade`: another server takes over, and nothing notices.
 
+use std::process::{Command, Stdio};
+
 use patterm_host::registry::Entry;
 
-use crate::support::Place;
+use crate::support::{Place, patterm_binary};
 
 fn server(place: &Place) -> Entry {
     let mut entries: Vec<Entry> = serde_json::from_str(&place.run(&["ls", "--json"])).unwrap();
@@ -42,6 +44,50 @@ fn programs_screens_and_offsets_go_on_under_the_new_server() {
     assert!(place.run(&["call", "wait_for_pattern", &status]).contains("\"exited\": true"));
     assert!(place.run(&["ps"]).contains("exited              6"));
     place.run(&["kill"]);
+}
+
+/// Runs `upgrade` by a binary that is gone before it can start a server.
+fn upgrade_by_a_removed_binary(place: &Place) -> String {
+    let binary = place.path("patterm-of-tomorrow");
+    std::fs::copy(patterm_binary(), &binary).unwrap();
+    let as_usual = place.patterm(&["upgrade"]);
+    let mut upgrade = Command::new(&binary);
+    upgrade.arg("upgrade").current_dir(as_usual.get_current_dir().unwrap());
+    for (name, value) in as_usual.get_envs() {
+        match value {
+            Some(value) => upgrade.env(name, value),
+            None => upgrade.env_remove(name),
+        };
+    }
+    let upgrade = upgrade.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::fs::remove_file(&binary).unwrap();
+    let output = upgrade.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn an_upgrade_that_fails_returns_to_the_old_server() {
+    for has_pane in [true, false] {
+        let place = Place::new();
+        place.serve();
+        if has_pane {
+            place.run(&["run", "--name", "kept", "--", "cat"]);
+        }
+        let old = server(&place);
+        let said = upgrade_by_a_removed_binary(&place);
+        let new = server(&place);
+        let again = format!("serves again (pid {})", new.pid);
+        assert!(said.contains("does not start: ") && said.contains(&again), "{said}");
+        assert_ne!(new.pid, old.pid);
+        let program = |pid: u32| std::fs::read_link(format!("/proc/{pid}/exe")).unwrap();
+        assert_eq!(program(new.pid), patterm_binary());
+        if has_pane {
+            place.run(&["send", "kept", "still alive"]);
+            place.run(&["wait", "kept", "^still alive"]);
+        }
+        place.run(&["kill"]);
+    }
 }
 
 #[test]

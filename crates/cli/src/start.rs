@@ -1,7 +1,11 @@
 //! Finding a project's server, and starting one in the background where there is none.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -120,6 +124,45 @@ pub(crate) fn start_next(settings: &Settings) -> anyhow::Result<Report> {
     }
 }
 
+/// The program and the environment of a server that is about to be replaced, for the case that its successor
+/// does not start.
+pub(crate) struct PreviousServer {
+    /// Open, so that it can be run even if its file was replaced.
+    program: Option<File>,
+    environment: Vec<(OsString, OsString)>,
+}
+
+impl PreviousServer {
+    pub(crate) fn of(entry: &Entry) -> Self {
+        let process = PathBuf::from(format!("/proc/{}", entry.pid));
+        let environment = std::fs::read(process.join("environ")).unwrap_or_default();
+        let environment = environment.split(|byte| *byte == 0).filter_map(|variable| {
+            let at = variable.iter().position(|byte| *byte == b'=')?;
+            let text = |bytes: &[u8]| OsString::from_vec(bytes.to_owned());
+            Some((text(&variable[..at]), text(&variable[at + 1..])))
+        });
+        Self { environment: environment.collect(), program: File::open(process.join("exe")).ok() }
+    }
+}
+
+/// Starts the previous server again. A keeper does so by itself.
+pub(crate) fn start_again(settings: &Settings, previous: &PreviousServer) -> anyhow::Result<Entry> {
+    let folders = RuntimeDir::candidates(None);
+    let key = settings.project.key();
+    let kept = registry::kept_server(key, &folders, Some(&settings.state), KEEPER_PATIENCE)?;
+    if let Some(entry) = kept {
+        return Ok(entry);
+    }
+    let program = previous.program.as_ref().context("its program could not be opened")?;
+    let path = format!("/proc/{}/fd/{}", std::process::id(), program.as_raw_fd());
+    let mut command = patterm_command(Path::new(&path));
+    command.env_clear().envs(previous.environment.iter().cloned());
+    match start_server(settings, command, &[])? {
+        Report::Serving(entry) => Ok(entry),
+        Report::Failed(why) => anyhow::bail!(why),
+    }
+}
+
 /// Has the server of the project in whose pane we run start another project's. `None` where it
 /// cannot.
 fn start_by(around: &Surroundings, settings: &Settings) -> anyhow::Result<Option<Entry>> {
@@ -155,15 +198,24 @@ fn start_here(
     options: &[String],
     environment: Option<BTreeMap<String, String>>,
 ) -> anyhow::Result<Report> {
+    let mut command = own_command()?;
+    if let Some(environment) = environment {
+        command.env_clear().envs(environment);
+    }
+    start_server(settings, command, options)
+}
+
+/// Runs a server that stays, and waits for its first word.
+fn start_server(
+    settings: &Settings,
+    mut command: Command,
+    options: &[String],
+) -> anyhow::Result<Report> {
     settings.state.ensure()?;
     let log_file = settings.log_file();
     let log = log::append_to(&log_file)
         .with_context(|| format!("cannot write the log {}", log_file.display()))?;
     patterm_keeper::descriptors::close_on_exec_above_stderr()?;
-    let mut command = own_command()?;
-    if let Some(environment) = environment {
-        command.env_clear().envs(environment);
-    }
     command.arg("serve").arg("--detached").args(options).current_dir(settings.project.root());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
     let mut child = command.spawn().context("cannot start a server")?;
@@ -176,12 +228,17 @@ fn start_here(
         .with_context(|| format!("the server ended before it served; see {}", log_file.display()))
 }
 
-/// This same binary, without what would tell a server that it is somebody.
-#[expect(clippy::disallowed_methods, reason = "the background server is ours to start")]
+/// This same binary, without the variables that would give a server an identity.
 fn own_command() -> anyhow::Result<Command> {
-    let mut command = Command::new(std::env::current_exe().context("cannot find this program")?);
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let mut command = patterm_command(&program);
     for variable in CALLER_VARIABLES {
         command.env_remove(variable);
     }
     Ok(command)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the background server is ours to start")]
+fn patterm_command(program: &Path) -> Command {
+    Command::new(program)
 }

@@ -18,7 +18,7 @@ pub(crate) use account::account;
 pub(crate) use baseline::Baseline;
 pub(crate) use fake::{Conversation, FakeServer};
 pub(crate) use peer::{Door, Peer};
-pub(crate) use place::Place;
+pub(crate) use place::{Place, patterm_binary};
 pub(crate) use process_stats::ProcessStats;
 pub(crate) use rng::Rng;
 pub(crate) use running::{Running, running_in};
