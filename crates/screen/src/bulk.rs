@@ -1,6 +1,6 @@
-//! A way around the grid for floods of plain lines. Of a piece with more such lines than the screen
-//! has rows, most are scrolled off again before anyone can look; they go straight into the history.
-//! What is then to be seen, and what the history holds, is the same as without this file.
+//! Bypasses the grid for floods of plain lines. If a chunk has more such lines than the screen has
+//! rows, most scroll off before anyone could see them, so they go straight into the history. The
+//! resulting screen and history are the same as without this file.
 
 use alacritty_terminal::term::cell::Cell;
 use alacritty_terminal::vte::ansi::StandardCharset;
@@ -10,12 +10,12 @@ use crate::parser::printable_ascii;
 
 const LINE_END: &[u8] = b"\r\n";
 
-/// Rows beyond a screenful for which the detour begins to pay.
+/// Rows beyond a screenful from which the bypass pays off.
 const MIN_EXTRA_ROWS: usize = 4;
 
 impl Emulator {
-    /// Takes the plain lines that `bytes` begin with into the history, as far as they do not stay
-    /// on the screen; returns the bytes used. The rest is to be read as ever.
+    /// Moves the plain lines at the start of `bytes` into the history, except those that stay on the
+    /// screen; returns the bytes used. The caller parses the rest as usual.
     pub(crate) fn feed_plain_lines(&mut self, bytes: &[u8]) -> usize {
         if !self.can_bypass_grid() {
             return 0;
@@ -40,7 +40,7 @@ impl Emulator {
         used
     }
 
-    /// Whether plain lines would each be printed into a blank last row and scrolled up.
+    /// Whether each plain line would be printed into a blank last row and then scroll up.
     fn can_bypass_grid(&self) -> bool {
         let (cursor, last) = (&self.page.grid.cursor, self.page.rows() - 1);
         self.hidden_main.is_none()
@@ -56,8 +56,8 @@ impl Emulator {
     }
 }
 
-/// The rows that `bytes` begin with: lines of printable ASCII with their ends, cut for the width,
-/// each with whether its line goes on.
+/// The rows at the start of `bytes`: complete lines of printable ASCII, split at the width, each with
+/// whether its line continues.
 fn plain_rows(bytes: &[u8], columns: usize) -> impl Iterator<Item = (&[u8], bool)> {
     let mut rest = bytes;
     let mut line: &[u8] = &[];

@@ -1,4 +1,4 @@
-//! Which control sequence does what.
+//! Dispatches control sequences (CSI).
 
 use crate::emulator::Emulator;
 use crate::parser::Csi;
@@ -6,7 +6,7 @@ use crate::sgr;
 use crate::size::CursorShape;
 
 impl Emulator {
-    /// One control sequence. What is not here does nothing.
+    /// Applies one control sequence; unknown ones are ignored.
     pub(crate) fn control_sequence(&mut self, csi: &Csi) {
         match (csi.marker, csi.intermediate) {
             (0, 0) => self.plain_sequence(csi),
@@ -148,7 +148,7 @@ impl Emulator {
         self.changed = true;
     }
 
-    /// XTWINOPS: sizes are told, titles put aside and taken back; windows are nobody's here.
+    /// XTWINOPS: reports sizes, saves and restores titles; there are no windows to move.
     fn window_operation(&mut self, csi: &Csi) {
         match (csi.get(0), csi.get(1)) {
             (18 | 19, _) => self.reply_size(csi.get(0)),
@@ -162,7 +162,7 @@ impl Emulator {
         }
     }
 
-    /// Forward to tab stops.
+    /// Moves forward by tab stops.
     pub(crate) fn tab(&mut self, count: usize) {
         let mut column = self.page.column();
         for _ in 0..count {

@@ -29,7 +29,7 @@ impl Emulator {
                 self.page.blank_rows(0..row);
             }
             2 => {
-                // Erased by the program, but a person may still want to read it.
+                // The program erases it, but a person may still want to read it.
                 if self.hidden_main.is_none() {
                     self.push_to_history(self.page.text_rows());
                 }
@@ -94,7 +94,7 @@ impl Emulator {
         self.changed = true;
     }
 
-    /// DECALN: the whole screen full of E.
+    /// DECALN: fills the screen with E.
     pub(crate) fn align(&mut self) {
         (self.top, self.bottom) = (0, self.page.rows() - 1);
         self.modes.origin = false;
@@ -109,7 +109,7 @@ impl Emulator {
         self.go(0, 0);
     }
 
-    /// What every edit of a row ends with.
+    /// Ends every edit of a row.
     fn edited(&mut self, row: usize) {
         self.changed = true;
         self.page.grid.cursor.input_needs_wrap = false;

@@ -8,7 +8,7 @@ use crate::notice::{self, Notice};
 use crate::parser::{Actions, Csi};
 use crate::title::{TITLE_LIMIT, clean};
 
-/// Longest link kept; what browsers take.
+/// Longest link kept; as long as browsers accept.
 const LINK_LIMIT: usize = 2_048;
 
 impl Actions for Emulator {
@@ -110,7 +110,7 @@ impl Actions for Emulator {
 }
 
 impl Emulator {
-    /// Notes something, unless an old log is read.
+    /// Queues a notice, unless an old log is being replayed.
     fn notice(&mut self, notice: Notice) {
         if let Notice::Progress(progress) = &notice {
             self.progress = Some(*progress);
@@ -120,7 +120,7 @@ impl Emulator {
         }
     }
 
-    /// OSC 7501: a program says what it does. Reports with an id are about parts of it.
+    /// OSC 7501: a program reports its status. Reports with an id are about parts of it.
     fn status_report(&mut self, text: &[u8]) {
         let mut fields = text.split(|&byte| byte == b':');
         if text == b"?" {
@@ -138,7 +138,7 @@ impl Emulator {
         }
     }
 
-    /// OSC 10, 11, 12: several may be asked at once, each the next number. Setting is refused.
+    /// OSC 10, 11, 12: one sequence may query several, each the next number. Setting is ignored.
     fn colours(&mut self, code: u16, text: &[u8], by_bell: bool) {
         for (code, part) in (code..=12).zip(text.split(|&byte| byte == b';')) {
             if part == b"?" {
@@ -147,7 +147,7 @@ impl Emulator {
         }
     }
 
-    /// OSC 4: pairs of an index and a question. Setting is refused.
+    /// OSC 4: pairs of an index and a query. Setting is ignored.
     fn palette(&mut self, text: &[u8], by_bell: bool) {
         let parts: Vec<_> = text.split(|&byte| byte == b';').collect();
         for pair in parts.chunks_exact(2) {
@@ -158,7 +158,7 @@ impl Emulator {
         }
     }
 
-    /// OSC 8: what is printed from now on is a link, or is none any more.
+    /// OSC 8: begins or ends a link for the text that follows.
     fn link(&mut self, text: &[u8]) {
         let mut parts = text.splitn(2, |&byte| byte == b';');
         let parameters = parts.next().unwrap_or_default();
@@ -166,7 +166,7 @@ impl Emulator {
         let link = (!address.is_empty() && address.len() <= LINK_LIMIT).then(|| {
             let mut ids = parameters.split(|&byte| byte == b':');
             let id = ids.find_map(|pair| pair.strip_prefix(b"id="));
-            // Always one, if empty: the engine would make one up from a counter of all screens.
+            // Always set, even if empty: alacritty would generate one from a global counter.
             let id = clean(id.unwrap_or_default(), LINK_LIMIT);
             Hyperlink::new(Some(id), clean(address, LINK_LIMIT))
         });

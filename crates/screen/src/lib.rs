@@ -1,6 +1,6 @@
-//! A terminal screen as a value: bytes in, rows out. It emulates the terminal, keeps what scrolled
-//! off in a compact history, answers a program's queries from a fixed list, and encodes keys and
-//! pastes. Nothing here does I/O or reads a clock.
+//! A terminal screen as a value: bytes in, rows out. It emulates the terminal, keeps rows that
+//! scrolled off in a compact history, replies to a program's queries from a fixed list, and parses
+//! and encodes keys and pastes. Nothing here does I/O or reads a clock.
 
 mod bulk;
 mod csi;

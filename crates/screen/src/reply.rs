@@ -1,19 +1,19 @@
-//! What a program's questions are answered with: a fixed list, filled in with numbers and with
-//! nothing that the program chose. A terminal that echoes a title or a setting back types text of
-//! the program's choice into whatever reads the answer.
+//! Replies to a program's queries: a fixed list, filled in with numbers and never with text that the
+//! program chose. A terminal that echoes a title or a setting types text of the program's choice into
+//! whatever reads the reply.
 
 use std::fmt::Write as _;
 
 use crate::emulator::Emulator;
 
-/// Who we say we are. Claude Code asks, and older ones switch their keyboard on only for names they
-/// know; what programs assume about tmux (a multiplexer, no images) is true here.
+/// The reported terminal. Claude Code queries it, and older versions enable the kitty keyboard only for
+/// names they know; what programs assume about tmux (a multiplexer, no images) is true here.
 const VERSION: &str = "tmux 3.5a";
 
 /// A VT220 with colours.
 const PRIMARY: &str = "\x1b[?62;22c";
 
-/// As tmux says it: no version that a program could look up.
+/// As in tmux: no version that a program could look up.
 const SECONDARY: &str = "\x1b[>84;0;0c";
 
 const FOREGROUND: Rgb = (0xd8, 0xd8, 0xd8);
@@ -22,7 +22,7 @@ const BACKGROUND: Rgb = (0x18, 0x18, 0x18);
 type Rgb = (u8, u8, u8);
 
 impl Emulator {
-    /// Answers, unless an old log is read.
+    /// Queues a reply, unless an old log is being replayed.
     fn reply(&mut self, text: &str) {
         if !self.replay {
             self.replies.push(text);
@@ -44,7 +44,7 @@ impl Emulator {
         self.reply(&format!("\x1bP>|{VERSION}\x1b\\"));
     }
 
-    /// OSC 7501: reports of what a program does are read here.
+    /// OSC 7501: status reports are supported.
     pub(crate) fn reply_status_reports(&mut self) {
         self.reply("\x1b]7501;?\x1b\\");
     }
@@ -62,7 +62,7 @@ impl Emulator {
         }
     }
 
-    /// DECRQM: 1 set, 2 reset, 0 not known.
+    /// DECRQM: 1 set, 2 reset, 0 unknown.
     pub(crate) fn reply_mode(&mut self, number: u16, private: bool) {
         let state = match (private, number) {
             (true, _) => self.modes.state(number),
@@ -85,18 +85,18 @@ impl Emulator {
         self.reply(&format!("\x1b[>4;{}m", self.modes.modify_other_keys));
     }
 
-    /// The size in cells, of the text area (18) and of the screen it is on (19).
+    /// The size in cells, of the text area (18) or of the screen (19).
     pub(crate) fn reply_size(&mut self, what: u16) {
         let (rows, columns) = (self.page.rows(), self.page.columns());
         self.reply(&format!("\x1b[{};{rows};{columns}t", what - 10));
     }
 
-    /// DECRQSS and XTGETTCAP: whatever was asked for is not known.
+    /// DECRQSS and XTGETTCAP: always "unknown".
     pub(crate) fn reply_unknown(&mut self, kind: char) {
         self.reply(&format!("\x1bP0{kind}r\x1b\\"));
     }
 
-    /// OSC 4, 10, 11, 12 with a question mark. The end is the one that the question had.
+    /// OSC 4, 10, 11, 12 with a question mark, with the terminator of the query.
     pub(crate) fn reply_colour(&mut self, code: u16, index: Option<u8>, by_bell: bool) {
         let (r, g, b) = match (code, index) {
             (4, Some(index)) => palette(index),
@@ -113,7 +113,7 @@ impl Emulator {
     }
 }
 
-/// The 256 colours as xterm has them.
+/// xterm's 256 colours.
 fn palette(index: u8) -> Rgb {
     const BASE: [Rgb; 16] = [
         (0x00, 0x00, 0x00),

@@ -1,5 +1,5 @@
-//! Changing a screen's size. The engine's grid does the wrapping; for that it gets the last rows of
-//! the history back, and what it then pushes out at the top goes into the history again.
+//! Resizing. alacritty's grid does the wrapping; it gets the last rows of the history back first, and
+//! rows that it then pushes out at the top return to the history.
 
 use alacritty_terminal::grid::{Dimensions, Grid};
 use alacritty_terminal::index::{Column, Line};
@@ -12,10 +12,10 @@ use crate::size::Size;
 use crate::style::{self, DEFAULT_BACKGROUND, DEFAULT_FOREGROUND, Style};
 use crate::wrap::{self, StyledRow};
 
-/// Rows taken back at most: enough to fill the largest screen, little enough to be quick.
+/// Rows restored from the history at most: enough to fill the largest screen, few enough to be fast.
 const MAX_RESTORED_ROWS: usize = 2_000;
 
-/// Rows the grid may push out in one resize: all it has, each cut into pieces of two columns.
+/// Rows that the grid may push out in one resize: all it has, each wrapped to two columns.
 const MAX_PUSHED_ROWS: usize = 4_000_000;
 
 pub(crate) fn resize(emulator: &mut Emulator, size: Size) {
@@ -34,7 +34,7 @@ pub(crate) fn resize(emulator: &mut Emulator, size: Size) {
 
 fn resize_main(page: &mut Page, history: &mut History, rows: usize, columns: usize) {
     let taken = restore_rows(page, history, rows, columns);
-    // A program on the alternate screen goes back to where the cursor was saved.
+    // A program that leaves the alternate screen returns to the saved cursor.
     let saved_here = page.grid.saved_cursor.point == page.grid.cursor.point;
     page.grid.update_history(MAX_PUSHED_ROWS);
     page.grid.resize(true, rows, columns);
@@ -47,14 +47,14 @@ fn resize_main(page: &mut Page, history: &mut History, rows: usize, columns: usi
     page.margins = (0, rows - 1);
 }
 
-/// Puts the last rows of the history back above the page, where it may need them; returns how many.
+/// Puts the last rows of the history above the page if the resize may need them; returns how many.
 fn restore_rows(page: &mut Page, history: &mut History, rows: usize, columns: usize) -> usize {
     let full = page.used_rows().max(page.row() + 1) == page.rows();
     let grows = full && (rows > page.rows() || columns > page.columns());
     if !grows && !history.is_open() {
         return 0;
     }
-    // Wider rows take in several of the old ones.
+    // A wider row can hold several old ones.
     let ratio = columns.div_ceil(page.columns());
     let wanted = if grows { rows * ratio } else { 1 };
     let taken = history.pop_rows(wanted.min(MAX_RESTORED_ROWS), page.columns());
@@ -72,8 +72,8 @@ fn above(count: usize, index: usize) -> Line {
     Line(index as i32 - count as i32)
 }
 
-/// The engine pushes rows out at the top even where there are blank ones below. Brings as many back,
-/// at most `count`; returns how many.
+/// alacritty pushes rows out at the top even if there are blank ones below. Moves as many back, at most
+/// `count`; returns how many.
 fn pull_down(page: &mut Page, count: usize) -> usize {
     page.info.resize(page.rows(), RowInfo::default());
     page.info.iter_mut().for_each(|info| info.extent = usize::MAX);
@@ -128,7 +128,7 @@ fn fill(grid: &mut Grid<Cell>, line: Line, row: &StyledRow) {
     }
 }
 
-/// A blank cell of a style.
+/// A blank cell with this style.
 fn template(style: &Style) -> Cell {
     let mut cell = Cell {
         fg: style.foreground.to_alacritty(DEFAULT_FOREGROUND),
@@ -145,8 +145,8 @@ fn template(style: &Style) -> Cell {
     cell
 }
 
-/// Moves what stands above the page into the history, and gives its memory back. Where in the
-/// output these rows began is not known any more, only that it was not before those above.
+/// Moves the rows above the page into the history and frees their memory. Their offsets in the output
+/// are no longer known, only that they are not before those of the rows above.
 fn move_to_history(page: &mut Page, history: &mut History, count: usize) {
     let columns = page.columns();
     for index in 0..count {
@@ -160,7 +160,7 @@ fn move_to_history(page: &mut Page, history: &mut History, count: usize) {
     reset_row_info(page);
 }
 
-/// Rows were moved about: what is still known is that none was begun before the first.
+/// After rows have moved, only a lower bound of their offsets is known: that of the first row.
 fn reset_row_info(page: &mut Page) {
     page.grid.truncate();
     let offset = page.info.front().map_or(0, |info| info.offset);

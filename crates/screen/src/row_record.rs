@@ -1,5 +1,5 @@
-//! The bytes that one row of history is kept in: how long its text is, where it began in the
-//! output, and its styles as runs. A plain row of text costs three or four bytes beside the text.
+//! How a row of history is stored: the length of its text, its offset in the output, and its styles as
+//! spans. A plain row costs three or four bytes beside its text.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use alacritty_terminal::term::cell::Cell;
 
 use crate::style::{self, Attributes, Colour, Span, Style};
 
-/// A row of history, still in its block.
+/// A row of history, borrowed from its block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RowRecord<'a> {
     pub(crate) text: &'a str,
@@ -15,12 +15,12 @@ pub(crate) struct RowRecord<'a> {
     pub(crate) offset: u64,
     spans: &'a [u8],
     span_count: usize,
-    /// Bytes this row takes of the block's meta bytes.
+    /// Size of this row in the block's `meta` bytes.
     pub(crate) size: usize,
 }
 
 impl RowRecord<'_> {
-    /// The row as pieces of one style each.
+    /// The row as spans of one style each.
     pub(crate) fn spans(&self) -> Vec<Span> {
         let (mut text, mut bytes) = (self.text, self.spans);
         let mut spans = Vec::with_capacity(self.span_count + 1);
@@ -55,7 +55,7 @@ pub(crate) fn write(
     while let Some(first) = rest.first() {
         let span_start = text.len();
         rest = push_span(text, first, rest);
-        // What no run covers is plain.
+        // Text that no span covers is plain.
         if !rest.is_empty() || !is_plain(first) {
             put_number(spans, (text.len() - span_start) as u64);
             put_style(spans, first);
@@ -85,8 +85,8 @@ pub(crate) fn write_plain(
     put_number(meta, 0);
 }
 
-/// Reads the row at the beginning of `meta`, whose text begins `text`. `offset` is that of the row
-/// before.
+/// Reads the row at the start of `meta`; its text is at the start of `text`. `offset` is that of the
+/// previous row.
 pub(crate) fn read<'a>(text: &'a str, meta: &'a [u8], offset: u64) -> Option<RowRecord<'a>> {
     let mut rest = meta;
     let head = take_number(&mut rest);
@@ -106,7 +106,7 @@ pub(crate) fn push_text(text: &mut String, cells: &[Cell]) {
     cells.iter().for_each(|cell| push_cell(text, cell));
 }
 
-/// Appends the cells at the beginning that look like the first; returns the others.
+/// Appends the leading cells with the style of the first; returns the others.
 fn push_span<'a>(text: &mut String, first: &Cell, cells: &'a [Cell]) -> &'a [Cell] {
     let mut rest = cells;
     loop {
@@ -121,11 +121,11 @@ fn push_span<'a>(text: &mut String, first: &Cell, cells: &'a [Cell]) -> &'a [Cel
     }
 }
 
-/// Cells whose characters are gathered before they are appended.
+/// Cells whose characters are collected before they are appended.
 const ASCII_CHUNK: usize = 128;
 
-/// Appends cells as long as they are ASCII and exactly as the first; returns the others. Most cells
-/// are, and a character at a time would cost more than all else that is done for a row.
+/// Appends cells while they are ASCII with exactly the first one's style; returns the others. Most cells
+/// are, and one character at a time would cost more than everything else done for a row.
 fn push_ascii<'a>(text: &mut String, first: &Cell, cells: &'a [Cell]) -> &'a [Cell] {
     let (foreground, background, flags) = (first.fg, first.bg, first.flags);
     let begins = cells.first().is_some_and(|cell| cell.c.is_ascii() && cell.flags == flags);
@@ -259,7 +259,7 @@ fn take_style(bytes: &mut &[u8]) -> Style {
     Style { foreground, background, underline, attributes: Attributes::from_bits(bits), link }
 }
 
-/// Steps over a style without building it.
+/// Skips a style without building it.
 fn skip_style(bytes: &mut &[u8]) {
     let head = take_byte(bytes);
     take_colour(bytes, head);

@@ -1,4 +1,4 @@
-//! A terminal's screen: bytes go in, rows come out.
+//! The public screen: bytes in, rows out.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -35,7 +35,7 @@ impl Screen {
         Self { parser: Parser::new(), emulator: Emulator::new(size), version: 0, failures: 0 }
     }
 
-    /// Reads output of the program: any bytes, cut anywhere.
+    /// Parses output of the program, in chunks of any size.
     pub fn feed(&mut self, bytes: &[u8]) {
         let end = self.emulator.base_offset + bytes.len() as u64;
         self.guarded(|parser, emulator| read(parser, emulator, bytes));
@@ -44,8 +44,7 @@ impl Screen {
         self.note_change();
     }
 
-    /// Changes the size. Lines are wrapped anew, and a screen that grows takes rows back from the
-    /// history.
+    /// Changes the size. Lines are wrapped again, and a screen that grows gets rows back from the history.
     pub fn resize(&mut self, size: Size) {
         let size = Size::new(size.rows, size.columns);
         if size != self.size() {
@@ -62,9 +61,8 @@ impl Screen {
         }
     }
 
-    /// Runs what may panic inside the engine. A pane that met such a fault shows an empty screen
-    /// of the same size and keeps its history; [`Screen::failures`] tells whoever has a log to
-    /// read it again.
+    /// Runs code that may panic inside alacritty. After a panic the screen is empty, with the same size
+    /// and history; a caller with a log sees [`Screen::failures`] grow and can replay the log.
     fn guarded(&mut self, work: impl FnOnce(&mut Parser, &mut Emulator)) {
         let size = self.size();
         let (parser, emulator) = (&mut self.parser, &mut self.emulator);
@@ -91,31 +89,31 @@ impl Screen {
         self.version += u64::from(std::mem::take(&mut self.emulator.changed));
     }
 
-    /// A number that grows whenever the visible screen or its cursor changed.
+    /// A number that grows whenever the visible screen or its cursor changes.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Has versions go on from a higher number: what an earlier screen of the same program was at.
+    /// Continues from a higher version, that of an earlier screen of the same program.
     pub fn raise_version(&mut self, version: u64) {
         self.version = self.version.max(version);
     }
 
-    /// How often the engine failed and the screen had to start empty.
+    /// How often alacritty panicked and the screen had to start empty.
     #[must_use]
     pub fn failures(&self) -> u64 {
         self.failures
     }
 
-    /// Bytes fed up to now, plus what [`Screen::set_offset`] said.
+    /// The offset in the program's output: bytes fed up to now, plus [`Screen::set_offset`].
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.emulator.offset
     }
 
-    /// Says where in the program's output the next byte stands, for a screen that does not begin
-    /// at its beginning.
+    /// Sets the offset of the next byte, for a screen that does not start at the beginning of the
+    /// output.
     pub fn set_offset(&mut self, offset: u64) {
         self.emulator.base_offset = offset;
         self.emulator.offset = offset;
@@ -126,8 +124,8 @@ impl Screen {
         }
     }
 
-    /// Goes on at a later offset: what the program printed up to there is lost. A sequence that was
-    /// begun before is given up, so that it does not swallow what comes next.
+    /// Continues at a later offset: the output up to there is lost. An unfinished sequence is dropped, so
+    /// that it does not swallow the text that follows.
     pub fn skip_to(&mut self, offset: u64) {
         if offset > self.offset() {
             self.parser = Parser::new();
@@ -135,7 +133,7 @@ impl Screen {
         }
     }
 
-    /// Reads an old log from now on: no query is answered and nothing is noticed.
+    /// Whether an old log is being replayed: no replies, no notices.
     pub fn set_replay(&mut self, replay: bool) {
         self.emulator.replay = replay;
     }
@@ -158,57 +156,57 @@ impl Screen {
         }
     }
 
-    /// The title that the program gave itself, free of control characters.
+    /// The title that the program set, without control characters.
     #[must_use]
     pub fn title(&self) -> &str {
         &self.emulator.title.text
     }
 
-    /// What the program last said of its own state (OSC 7501, like `state=working:app=codex`), free
-    /// of control characters.
+    /// The program's last status report (OSC 7501, like `state=working:app=codex`), without control
+    /// characters.
     #[must_use]
     pub fn report(&self) -> &str {
         &self.emulator.report
     }
 
-    /// How often it said something of its own state.
+    /// The number of status reports.
     #[must_use]
     pub fn reports(&self) -> u64 {
         self.emulator.reports
     }
 
-    /// How far the program last said to be (OSC 9;4).
+    /// The program's last progress report (OSC 9;4).
     #[must_use]
     pub fn progress(&self) -> Option<ProgressReport> {
         self.emulator.progress
     }
 
-    /// What the program has switched on.
+    /// The modes that the program has set.
     #[must_use]
     pub fn modes(&self) -> Modes {
         Modes { kitty_keyboard: self.emulator.keyboard.flags(), ..self.emulator.modes }
     }
 
-    /// The visible rows as text, without blanks at their ends; a row that wraps keeps them.
+    /// The visible rows as text, without trailing blanks; a row that wraps keeps them.
     #[must_use]
     pub fn rows(&self) -> Vec<String> {
         (0..self.emulator.page.rows()).map(|row| self.emulator.page.text(row)).collect()
     }
 
-    /// One visible row as text; empty where there is none.
+    /// One visible row as text; empty if there is no such row.
     #[must_use]
     pub fn row(&self, row: u16) -> String {
         let row = usize::from(row);
         if row < self.emulator.page.rows() { self.emulator.page.text(row) } else { String::new() }
     }
 
-    /// Whether the terminal wrapped a row: its line goes on in the next.
+    /// Whether the terminal wrapped a row: its line continues in the next row.
     #[must_use]
     pub fn wraps(&self, row: u16) -> bool {
         usize::from(row) < self.emulator.page.rows() && self.emulator.page.wraps(usize::from(row))
     }
 
-    /// One visible row with its styles; empty where there is none.
+    /// One visible row with its styles; empty if there is no such row.
     #[must_use]
     pub fn styled_row(&self, row: u16) -> StyledRow {
         let (page, row) = (&self.emulator.page, usize::from(row));
@@ -221,14 +219,14 @@ impl Screen {
         &self.emulator.history
     }
 
-    /// The rows above the screen, to stamp or to drop them.
+    /// The rows above the screen, to stamp or drop them.
     pub fn history_mut(&mut self) -> &mut History {
         &mut self.emulator.history
     }
 
-    /// All lines from the number `from` on, oldest first: the history, the main screen, and the
-    /// alternate screen where one is shown. Rows that the terminal wrapped are one line. Numbers
-    /// of lines still on the screen are the ones they will have in the history.
+    /// All lines from number `from` on, oldest first: the history, the main screen, and the alternate
+    /// screen if it is shown. Rows that the terminal wrapped are one line. Lines still on the screen have
+    /// the numbers that they will have in the history.
     pub fn lines(&self, from: u64) -> impl Iterator<Item = Line<'_>> {
         let history = &self.emulator.history;
         let first = history.next_line() - u64::from(history.is_open());
@@ -249,28 +247,28 @@ impl Screen {
         lines.split_off(lines.len().saturating_sub(count))
     }
 
-    /// Bytes that make a fresh screen of the same size, or a terminal, show the same: both
-    /// screens, cursor, modes, margins, tab stops, title. It ends in the middle of a sequence where
-    /// the output does, so that the bytes from [`Screen::offset`] on can follow it.
+    /// Bytes that make a fresh screen of the same size, or a terminal, show the same: both screens,
+    /// cursor, modes, margins, tab stops, title. If the output ends in the middle of a sequence, so does
+    /// the snapshot, so that the bytes from [`Screen::offset`] on can follow it.
     #[must_use]
     pub fn snapshot(&self) -> Vec<u8> {
         [snapshot::snapshot(&self.emulator), self.parser.pending()].concat()
     }
 
-    /// Answers to the program's queries, to be written to it.
+    /// Replies to the program's queries, to be written to it.
     pub fn take_replies(&mut self) -> Vec<u8> {
         self.emulator.replies.take()
     }
 
-    /// What the program told its terminal since this was last asked.
+    /// Notices since the last call.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         self.emulator.notices.take()
     }
 }
 
-/// Reads a piece, plain lines in bulk where there are many.
+/// Parses a chunk; many plain lines are processed in bulk.
 fn read(parser: &mut Parser, emulator: &mut Emulator, bytes: &[u8]) {
-    // A piece mostly begins inside a line.
+    // A chunk usually begins inside a line.
     let (head, rest) = match memchr::memchr(b'\n', bytes) {
         Some(end) => bytes.split_at(end + 1),
         None => (bytes, &[][..]),
@@ -286,7 +284,7 @@ fn read(parser: &mut Parser, emulator: &mut Emulator, bytes: &[u8]) {
     parser.advance(rest, emulator);
 }
 
-/// Lines that end on a page, its blank rows at the end left out.
+/// Lines that end on a page, without its trailing blank rows.
 fn line_count(page: &Page) -> u64 {
     (0..page.used_rows()).filter(|&row| !page.wraps(row)).count() as u64
 }
@@ -302,7 +300,7 @@ fn screen_rows(page: &Page, first: u64) -> impl Iterator<Item = RowText<'_>> {
     })
 }
 
-/// A row of a page in pieces of one style each.
+/// A row of a page as spans of one style each.
 pub(crate) fn styled(page: &Page, row: usize) -> StyledRow {
     let mut rest = page.visible_cells(row);
     let mut spans = Vec::new();
@@ -310,7 +308,7 @@ pub(crate) fn styled(page: &Page, row: usize) -> StyledRow {
         let length = rest.iter().position(|cell| !same_style(first, cell)).unwrap_or(rest.len());
         let mut text = String::new();
         row_record::push_text(&mut text, &rest[..length]);
-        // Left out of a line's text, but a column of its row.
+        // Not part of the line's text, but a column of its row.
         if rest[length - 1].flags.contains(Flags::LEADING_WIDE_CHAR_SPACER) {
             text.push(' ');
         }

@@ -1,4 +1,4 @@
-//! A screen as bytes that draw it again: on a fresh screen of the same size, or on a terminal.
+//! Encodes a screen as bytes that draw it again, on a fresh screen of the same size or on a terminal.
 
 use std::fmt::Write as _;
 
@@ -24,7 +24,7 @@ pub(crate) fn snapshot(emulator: &Emulator) -> Vec<u8> {
         pen.saved_cursor(main);
         pen.keyboard(other);
         pen.margins(main.margins, main.rows());
-        pen.set_style(&Cell::default()); // The other screen begins in the background in force.
+        pen.set_style(&Cell::default()); // The other screen starts with the current background.
         pen.add(format_args!("\x1b[?1047h"));
     }
     pen.page(&emulator.page);
@@ -35,7 +35,7 @@ pub(crate) fn snapshot(emulator: &Emulator) -> Vec<u8> {
     pen.out.into_bytes()
 }
 
-/// Writes sequences, and knows how what it prints next would look.
+/// Writes sequences and tracks the current style.
 #[derive(Default)]
 struct Pen {
     out: String,
@@ -70,7 +70,7 @@ impl Pen {
         }
     }
 
-    /// One row. The last column that a wide character left empty fills itself when that follows.
+    /// One row. A last column left empty by a wide character fills itself when that character follows.
     fn row(&mut self, cells: &[Cell], wide_next: bool) {
         match cells.split_last() {
             Some((last, before)) if last.flags.contains(Flags::LEADING_WIDE_CHAR_SPACER) => {
@@ -115,7 +115,7 @@ impl Pen {
         }
     }
 
-    /// Character sets and look of a cursor.
+    /// Character sets and style of a cursor.
     fn cursor_style(&mut self, cursor: &GridCursor<Cell>, charset: usize) {
         for (index, name) in CHARSETS.iter().zip(['(', ')', '*', '+']) {
             let set = match cursor.charsets[*index] {
@@ -181,7 +181,7 @@ impl Pen {
         }
     }
 
-    /// The cursor comes last: nothing may move it any more.
+    /// The cursor comes last, so that nothing moves it afterwards.
     fn cursor(&mut self, emulator: &Emulator) {
         let page = &emulator.page;
         let (row, mut column) = (emulator.addressed_row(), page.column());
@@ -195,7 +195,7 @@ impl Pen {
         }
         self.go(row, column);
         if full {
-            // Only printing into the last column leaves the cursor behind it.
+            // Only printing into the last column leaves the cursor past it.
             let mut last = cells[column..].to_vec();
             last.iter_mut().for_each(|c| c.flags.remove(Flags::LEADING_WIDE_CHAR_SPACER));
             self.cells(&last);

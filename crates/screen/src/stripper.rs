@@ -1,16 +1,16 @@
-//! Output as plain text, for readers that want a stream and no screen.
+//! Strips escape sequences from output, for readers that want a stream of text and not a screen.
 
 use crate::parser::{Actions, Csi, Parser};
 
-/// Blanks written for one move to the right: more is a move to somewhere else.
+/// Blanks written for one cursor move to the right; a longer move is not spacing.
 const MAX_BLANKS: usize = 80;
 
-/// A sequence that is begun but not ended is looked for in this many bytes at the end of a piece.
+/// An unfinished sequence is searched for in this many bytes at the end of a chunk.
 pub const TAIL_BYTES: usize = 4 << 10;
 
-/// Takes the escape sequences out of a stream, piece by piece. Line ends become `\n`; a carriage
-/// return alone, or a jump to another row, begins a new line if there is text on this one; a
-/// backspace takes back what was just printed.
+/// Removes the escape sequences from a stream, chunk by chunk. Line ends become `\n`; a lone carriage
+/// return, or a jump to another row, begins a new line if there is text on this one; a backspace
+/// removes the last character.
 #[derive(Debug)]
 pub struct Stripper {
     parser: Parser,
@@ -24,7 +24,7 @@ impl Default for Stripper {
 }
 
 impl Stripper {
-    /// Reads a piece and returns the text in it.
+    /// Parses a chunk and returns its text.
     #[must_use]
     pub fn feed(&mut self, bytes: &[u8]) -> String {
         self.text.out = String::with_capacity(bytes.len());
@@ -32,15 +32,15 @@ impl Stripper {
         std::mem::take(&mut self.text.out)
     }
 
-    /// Whether what was read ends outside of any character or sequence.
+    /// Whether the input ended outside any character or sequence.
     #[must_use]
     pub fn is_ground(&self) -> bool {
         self.parser.is_ground()
     }
 }
 
-/// The text in some bytes, and in how many of them: a character or a sequence that is begun at
-/// their end is left to whoever goes on from there.
+/// The text in these bytes, and how many of them were used: an unfinished character or sequence at the
+/// end is left for the next call.
 #[must_use]
 pub fn strip_complete(bytes: &[u8]) -> (String, usize) {
     let mut stripper = Stripper::default();
@@ -65,8 +65,8 @@ pub fn strip_complete(bytes: &[u8]) -> (String, usize) {
     }
 }
 
-/// How many bytes belong to a character or a sequence that began in the bytes `before` them. Reading
-/// from there on, no part of a sequence looks like text.
+/// How many leading bytes belong to a character or sequence that began in the bytes `before` them. A
+/// reader that skips them never takes part of a sequence for text.
 #[must_use]
 pub fn partial_prefix(before: &[u8], bytes: &[u8]) -> usize {
     let mut stripper = Stripper::default();
@@ -82,9 +82,9 @@ pub fn partial_prefix(before: &[u8], bytes: &[u8]) -> usize {
 #[derive(Debug, Default)]
 struct Text {
     out: String,
-    /// There is text on the line that the last character stands on.
+    /// There is text on the current line.
     has_text: bool,
-    /// The last thing was a carriage return.
+    /// The last character was a carriage return.
     after_return: bool,
 }
 
@@ -96,7 +96,7 @@ impl Text {
         (self.has_text, self.after_return) = (false, false);
     }
 
-    /// Before text: a carriage return that no line feed followed.
+    /// Called before text: a carriage return without a line feed begins a new line.
     fn before_text(&mut self) {
         if self.after_return {
             self.new_line();
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_begun_at_the_end_is_left() {
+    fn an_unfinished_sequence_at_the_end_is_left() {
         for (bytes, text, whole) in [
             (&b"plain"[..], "plain", 5),
             (b"a\x1b[31", "a", 1),
@@ -174,8 +174,9 @@ mod tests {
         let long = [b"text\x1b]0;".as_slice(), &[b'x'; 2 * TAIL_BYTES]].concat();
         assert_eq!(strip_complete(&long), ("text".to_owned(), long.len()));
     }
+
     #[test]
-    fn bytes_of_what_began_before_them_are_counted() {
+    fn bytes_of_a_sequence_that_began_before_are_counted() {
         let printed = "a\u{1b}[38;5;100mred\u{1b}]8;;http://host/\u{1b}\\link é".as_bytes();
         let link = printed.len() - "link é".len();
         for (at, text) in [

@@ -1,15 +1,15 @@
-//! Lines joined from rows, and rows cut from lines for a width.
+//! Wraps lines into rows of a given width.
 
 use unicode_width::UnicodeWidthChar;
 
 use crate::style::Span;
 
-/// One row of text in pieces of one style each.
+/// One row of text as spans of one style each.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StyledRow {
-    /// Its pieces from the left; the rest of the row is blank.
+    /// Its spans from the left; the rest of the row is blank.
     pub spans: Vec<Span>,
-    /// Whether the terminal wrapped it: its line goes on in the next row.
+    /// Whether the terminal wrapped it: its line continues in the next row.
     pub wraps: bool,
 }
 
@@ -28,12 +28,12 @@ impl StyledRow {
     }
 }
 
-/// Columns that a character takes here: 0, 1 or 2.
+/// The width of a character in columns: 0, 1 or 2.
 pub(crate) fn width(character: char) -> usize {
     character.width().unwrap_or(0)
 }
 
-/// Cuts one line, given as the rows it was in, into rows of at most `columns`.
+/// Wraps one line, given as its old rows, into rows of at most `columns`.
 pub(crate) fn wrap(line: &[StyledRow], columns: usize) -> Vec<StyledRow> {
     let mut rows = vec![StyledRow::default()];
     let mut column = 0;

@@ -1,4 +1,4 @@
-//! Keys in all their forms, cut anywhere.
+//! Input events in all encodings and chunk sizes.
 
 use arbtest::arbtest;
 
@@ -53,7 +53,7 @@ fn keys_of_any_terminal() {
 }
 
 #[test]
-fn a_key_that_is_let_go() {
+fn a_released_key() {
     let Some(InputEvent::Key(key_event)) = events(b"\x1b[98;5:3u", 99).pop() else { panic!() };
     assert!(key_event.released);
     let Some(InputEvent::Key(key_event)) = events(b"\x1b[1;1:3A", 99).pop() else { panic!() };
@@ -61,7 +61,7 @@ fn a_key_that_is_let_go() {
 }
 
 #[test]
-fn answers_are_never_keys() {
+fn replies_are_never_keys() {
     for answer in [
         &b"\x1b[?62;22c"[..],
         b"\x1b[>1;10;0c",
@@ -87,7 +87,7 @@ fn answers_are_never_keys() {
 }
 
 #[test]
-fn a_paste_is_one_thing_whatever_it_holds() {
+fn a_paste_is_one_event_whatever_it_contains() {
     let pasted = b"one\rtwo\x1b[A\x02d";
     let sent = [b"\x1b[200~", &pasted[..], b"\x1b[201~"].concat();
     for step in [1, 4, sent.len()] {
@@ -95,9 +95,9 @@ fn a_paste_is_one_thing_whatever_it_holds() {
     }
 }
 
-/// To look for its end anew in all of it for every byte would take hours.
+/// Searching all of it again for every byte would take hours.
 #[test]
-fn a_long_paste_that_comes_byte_by_byte_is_looked_at_once() {
+fn a_long_paste_that_arrives_byte_by_byte_is_searched_once() {
     let pasted = vec![b'x'; 1_000_000];
     let sent = [b"\x1b[200~", pasted.as_slice(), b"\x1b[201~"].concat();
     assert!(events(&sent, 1) == [InputEvent::Paste(pasted)]);
@@ -112,7 +112,7 @@ fn mouse_and_focus() {
 }
 
 #[test]
-fn no_bytes_make_it_panic_and_it_always_ends() {
+fn random_bytes_neither_panic_nor_loop() {
     arbtest(|u| {
         let bytes: Vec<u8> = u.arbitrary()?;
         events(&bytes, 3.min(bytes.len()).max(1));
