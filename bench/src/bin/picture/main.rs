@@ -98,7 +98,7 @@ impl Tour {
         self.person.pause(800)?;
         self.person.write("\r")?;
         self.person.until("Nothing is left to do")?;
-        self.frame("`ctrl+b !` jumps to the agent that needs you; enter approves, and Claude gets the result.");
+        self.frame("`ctrl+b !` lists the agents that need you, enter goes there; enter again approves, and Claude gets the result.");
         Ok(())
     }
 
