@@ -1,5 +1,5 @@
-//! The seeds of a fuzz target, and what the fuzzer found, replayed; then a burst of mutations of them,
-//! so that every run of the tests tries something new within the same checks.
+//! Replays the seeds of a fuzz target and the fuzzer's findings, then a burst of mutations of them, so that
+//! every test run tries something new with the same checks.
 
 use std::path::Path;
 

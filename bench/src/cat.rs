@@ -1,96 +1,95 @@
-//! `cat` of a large file in a terminal, with nobody and with somebody looking, against other programs
-//! that keep one.
+//! `cat` of a large file in a terminal, detached and attached, compared with other multiplexers.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::Measured;
 use crate::chart::{Axis, Chart, Group};
-use crate::peers::Keeper;
+use crate::peers::Multiplexer;
 use crate::proc;
-use crate::row::{Bar, Row, middle};
-use crate::session::Place;
+use crate::row::{Row, Target, middle};
+use crate::session::Workspace;
 use crate::text;
 use crate::viewer::Viewer;
 
 /// Bytes of the file.
 pub(crate) const BYTES: usize = 100_000_000;
 
-/// Turns taken by each side; the first, which warms the file up, does not count.
+/// Rounds for each side; the first warms up the file cache and does not count.
 const ROUNDS: usize = 4;
 
 pub(crate) fn measure() -> anyhow::Result<Measured> {
-    let title = "100 MB printed in a terminal that nobody looks at";
+    let title = "100 MB printed in a detached terminal";
     let race = Race {
         what: "cat of 100 MB, detached: throughput",
-        cost: "the same: processor time of the server",
+        cost: "the same: CPU time of the server",
         audience: Audience::Nobody,
         peers: &[
-            (Keeper::Dtach, Bar::AtLeast(0.8)),
-            (Keeper::Tmux, Bar::AtLeast(1.8)),
-            (Keeper::Screen, Bar::More),
+            (Multiplexer::Dtach, Target::AtLeast(0.8)),
+            (Multiplexer::Tmux, Target::AtLeast(1.8)),
+            (Multiplexer::Screen, Target::More),
         ],
     };
     race.run(("cat", title))
 }
 
-/// The same with a client on a terminal that is read as fast as it draws.
+/// The same with a client attached to a terminal that is read as fast as the client draws.
 pub(crate) fn measure_attached() -> anyhow::Result<Measured> {
-    let title = "100 MB printed in a terminal that somebody looks at";
+    let title = "100 MB printed in an attached terminal";
     let race = Race {
-        what: "cat of 100 MB, shown: throughput",
-        cost: "the same: processor time of client and server",
+        what: "cat of 100 MB, attached: throughput",
+        cost: "the same: CPU time of client and server",
         audience: Audience::One,
-        peers: &[(Keeper::Tmux, Bar::AtLeast(1.5)), (Keeper::Mprocs, Bar::More)],
+        peers: &[(Multiplexer::Tmux, Target::AtLeast(1.5)), (Multiplexer::Mprocs, Target::More)],
     };
     race.run(("cat-shown", title))
 }
 
-/// Patterm against others, taking turns.
+/// patterm and its peers, alternating.
 struct Race {
     what: &'static str,
     cost: &'static str,
     audience: Audience,
-    peers: &'static [(Keeper, Bar)],
+    peers: &'static [(Multiplexer, Target)],
 }
 
-/// What the turns of one of them came to.
+/// The rounds of one of them.
 #[derive(Default)]
-struct Turns {
+struct Rounds {
     rates: Vec<f64>,
     seconds: Vec<f64>,
 }
 
 impl Race {
     fn run(&self, (name, title): (&str, &str)) -> anyhow::Result<Measured> {
-        let place = Place::new()?;
-        let cat = Cat::new(&place, BYTES)?;
-        let mut ours = Turns::default();
-        let mut theirs: Vec<_> = self.peers.iter().map(|_| Turns::default()).collect();
+        let workspace = Workspace::new()?;
+        let cat = Cat::new(&workspace, BYTES)?;
+        let mut ours = Rounds::default();
+        let mut theirs: Vec<_> = self.peers.iter().map(|_| Rounds::default()).collect();
         for round in 0..ROUNDS {
-            let peers = self.peers.iter().map(|(keeper, _)| *keeper).zip(&mut theirs);
-            let all = std::iter::once((Keeper::Patterm, &mut ours)).chain(peers);
-            for (keeper, turns) in all.filter(|(keeper, _)| keeper.is_installed()) {
-                let (rate, cpu) = cat.once_with(keeper, self.audience, |_, _| Ok(()))?;
+            let peers = self.peers.iter().map(|(multiplexer, _)| *multiplexer).zip(&mut theirs);
+            let all = std::iter::once((Multiplexer::Patterm, &mut ours)).chain(peers);
+            for (multiplexer, rounds) in all.filter(|(multiplexer, _)| multiplexer.is_installed()) {
+                let (rate, cpu) = cat.once_with(multiplexer, self.audience, |_, _| Ok(()))?;
                 if round > 0 {
-                    turns.rates.push(rate);
-                    turns.seconds.push(cpu.as_secs_f64());
+                    rounds.rates.push(rate);
+                    rounds.seconds.push(cpu.as_secs_f64());
                 }
             }
         }
         let (rate, seconds) = (middle(ours.rates), middle(ours.seconds));
         let mut rows = Vec::new();
-        let mut bars = vec![(Keeper::Patterm.name().to_owned(), rate)];
-        for ((keeper, bar), turns) in self.peers.iter().zip(theirs) {
-            if turns.rates.is_empty() {
-                rows.push(Row::missing(self.what, keeper.name(), *bar));
+        let mut bars = vec![(Multiplexer::Patterm.name().to_owned(), rate)];
+        for ((multiplexer, target), rounds) in self.peers.iter().zip(theirs) {
+            if rounds.rates.is_empty() {
+                rows.push(Row::missing(self.what, multiplexer.name(), *target));
                 continue;
             }
-            let theirs = (keeper.name(), middle(turns.rates));
-            bars.push((keeper.name().to_owned(), theirs.1));
-            rows.push(Row::ratio(self.what, rate, theirs, "MB/s", *bar));
-            let theirs = (keeper.name(), middle(turns.seconds));
-            rows.push(Row::ratio(self.cost, seconds, theirs, "s", Bar::Less));
+            let theirs = (multiplexer.name(), middle(rounds.rates));
+            bars.push((multiplexer.name().to_owned(), theirs.1));
+            rows.push(Row::ratio(self.what, rate, theirs, "MB/s", *target));
+            let theirs = (multiplexer.name(), middle(rounds.seconds));
+            rows.push(Row::ratio(self.cost, seconds, theirs, "s", Target::Less));
         }
         let groups = vec![Group { name: String::new(), bars }];
         let charts = vec![Chart::bars(name, title, Axis::linear("MB/s"), groups)];
@@ -98,16 +97,16 @@ impl Race {
     }
 }
 
-/// Who looks.
+/// Whether a client is attached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Audience {
     Nobody,
     One,
 }
 
-/// A file that is printed again and again.
+/// A file that is printed repeatedly.
 pub(crate) struct Cat<'a> {
-    place: &'a Place,
+    workspace: &'a Workspace,
     bytes: f64,
     file: PathBuf,
     go: PathBuf,
@@ -115,42 +114,42 @@ pub(crate) struct Cat<'a> {
 }
 
 impl<'a> Cat<'a> {
-    pub(crate) fn new(place: &'a Place, bytes: usize) -> anyhow::Result<Self> {
-        let [file, go, done] = ["text", "go", "done"].map(|name| place.folder().join(name));
+    pub(crate) fn new(workspace: &'a Workspace, bytes: usize) -> anyhow::Result<Self> {
+        let [file, go, done] = ["text", "go", "done"].map(|name| workspace.folder().join(name));
         text::write(&file, bytes)?;
         for pipe in [&go, &done] {
-            let made = place.command(Path::new("mkfifo")).arg(pipe).status()?;
+            let made = workspace.command(Path::new("mkfifo")).arg(pipe).status()?;
             anyhow::ensure!(made.success(), "mkfifo: {made}");
         }
         let bytes = std::fs::metadata(&file)?.len() as f64;
-        Ok(Self { place, bytes, file, go, done })
+        Ok(Self { workspace, bytes, file, go, done })
     }
 
-    /// Prints the file once, `prepare` being called before; MB/s as the program sees it, and the
-    /// processor time of server and client until they are idle again.
+    /// Calls `prepare`, then prints the file once. Returns MB/s as the program sees it, and the CPU time of
+    /// server and client until they are idle again.
     pub(crate) fn once(
         &self,
-        keeper: Keeper,
+        multiplexer: Multiplexer,
         prepare: impl FnOnce(&mut crate::session::Tools, &str) -> anyhow::Result<()>,
     ) -> anyhow::Result<(f64, Duration)> {
-        self.once_with(keeper, Audience::Nobody, prepare)
+        self.once_with(multiplexer, Audience::Nobody, prepare)
     }
 
     fn once_with(
         &self,
-        keeper: Keeper,
+        multiplexer: Multiplexer,
         audience: Audience,
         prepare: impl FnOnce(&mut crate::session::Tools, &str) -> anyhow::Result<()>,
     ) -> anyhow::Result<(f64, Duration)> {
-        let Self { place, file, go, done, .. } = self;
+        let Self { workspace, file, go, done, .. } = self;
         let (file, go, done) = (file.display(), go.display(), done.display());
         let line = format!("read x < {go}; cat {file}; echo x > {done}; read x < {go}");
-        let mut running = keeper.run(place, &line)?;
+        let mut running = multiplexer.run(workspace, &line)?;
         if let Some((tools, id)) = running.pane() {
             prepare(tools, id)?;
         }
-        let client = running.client(place).filter(|_| audience == Audience::One);
-        let viewer = client.map(|line| Viewer::start(place, &line)).transpose()?;
+        let client = running.client(workspace).filter(|_| audience == Audience::One);
+        let viewer = client.map(|line| Viewer::start(workspace, &line)).transpose()?;
         let shown = viewer.iter().map(|viewer| viewer.pid);
         let counted: Vec<u32> = running.server.into_iter().chain(shown).collect();
         let before = cpu(&counted)?;
@@ -160,10 +159,10 @@ impl<'a> Cat<'a> {
         std::fs::read(&self.done)?;
         let rate = self.bytes / 1e6 / start.elapsed().as_secs_f64();
         let cpu = idle_cpu(&counted)?.saturating_sub(before);
-        // Before the one that looks goes: with some, the program would go, too.
+        // Before the client ends: with some peers, the program would end too.
         std::fs::write(&self.go, "x\n")?;
         drop(viewer);
-        running.end(place)?;
+        running.end(workspace)?;
         Ok((rate, cpu))
     }
 }
@@ -172,11 +171,11 @@ fn cpu(pids: &[u32]) -> anyhow::Result<Duration> {
     pids.iter().map(|pid| proc::cpu(*pid)).sum()
 }
 
-/// The processor time of some processes once they do nothing more.
+/// The CPU time of processes once they are idle.
 fn idle_cpu(pids: &[u32]) -> anyhow::Result<Duration> {
     let mut last = cpu(pids)?;
     loop {
-        // Longer than the tick in which time is counted.
+        // Longer than the kernel's accounting tick.
         proc::pause(Duration::from_millis(50));
         let now = cpu(pids)?;
         if now == last {

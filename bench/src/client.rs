@@ -1,4 +1,4 @@
-//! A client that comes over HTTP: a connection, a session, and one call at a time.
+//! An HTTP client: a connection, a session, and one call at a time.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use anyhow::Context;
 use serde_json::{Value, json};
 
-/// Longer than any answer of one that works takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than any response of a working server takes.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A client with a connection and a session of its own.
+/// A client with its own connection and session.
 pub(crate) struct Client {
     stream: TcpStream,
     port: u16,
@@ -36,13 +36,13 @@ impl Client {
         Ok(client)
     }
 
-    /// Calls a tool; its result, or its error as it is.
+    /// Calls a tool and returns its result.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Value> {
         self.calls += 1;
         let call = json!({"jsonrpc": "2.0", "id": self.calls, "method": "tools/call",
             "params": {"name": tool, "arguments": arguments}});
         let (head, body) = self.exchange("POST", &call.to_string())?;
-        // One event of a stream, or the answer alone.
+        // One event of a stream, or a plain response.
         let mut data = body.lines().filter_map(|line| line.strip_prefix("data: "));
         let text = data.rfind(|data| !data.is_empty()).unwrap_or(&body);
         let mut answer: Value =
@@ -59,7 +59,7 @@ impl Client {
         Ok(())
     }
 
-    /// Head, in small letters, and body of an answer.
+    /// Sends a request; returns head (in lower case) and body of the response.
     fn exchange(&mut self, method: &str, body: &str) -> anyhow::Result<(String, String)> {
         let (path, port, token, length) = (self.path, self.port, &self.token, body.len());
         let session = self.session.as_ref().map_or(String::new(), |session| {
@@ -70,29 +70,33 @@ impl Client {
              Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
              Content-Length: {length}\r\n{session}\r\n{body}"
         );
-        // A connection that rested may have been closed; nothing of the request was heard then.
-        match self.say(&request) {
+        // An idle connection may have been closed; then the request was not received.
+        match self.send(&request) {
             Ok(Some(answer)) => Ok(answer),
             Ok(None) | Err(_) => {
                 self.stream = open(self.port)?;
-                self.say(&request)?.context("hung up at once")
+                self.send(&request)?.context("the connection was closed at once")
             }
         }
     }
 
-    /// Says it and takes the answer; `None` where the connection ends before it begins.
-    fn say(&mut self, request: &str) -> anyhow::Result<Option<(String, String)>> {
+    /// Sends a request and reads the response; `None` if the connection ends before it begins.
+    fn send(&mut self, request: &str) -> anyhow::Result<Option<(String, String)>> {
         self.stream.write_all(request.as_bytes())?;
         let (mut answer, mut bytes) = (Vec::new(), [0; 16 << 10]);
         loop {
-            if let Some(whole) = whole(&answer)? {
+            if let Some(whole) = complete(&answer)? {
                 return Ok(Some(whole));
             }
             let read = self.stream.read(&mut bytes)?;
             if read == 0 && answer.is_empty() {
                 return Ok(None);
             }
-            anyhow::ensure!(read > 0, "hung up after {}", String::from_utf8_lossy(&answer));
+            anyhow::ensure!(
+                read > 0,
+                "the connection was closed after {}",
+                String::from_utf8_lossy(&answer)
+            );
             answer.extend_from_slice(&bytes[..read]);
         }
     }
@@ -100,13 +104,13 @@ impl Client {
 
 fn open(port: u16) -> anyhow::Result<TcpStream> {
     let stream = TcpStream::connect(("127.0.0.1", port))?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_nodelay(true)?;
     Ok(stream)
 }
 
-/// Head and body, once all of it is there.
-fn whole(answer: &[u8]) -> anyhow::Result<Option<(String, String)>> {
+/// Head and body, once complete.
+fn complete(answer: &[u8]) -> anyhow::Result<Option<(String, String)>> {
     let Some(end) = memchr::memmem::find(answer, b"\r\n\r\n") else { return Ok(None) };
     let head = String::from_utf8_lossy(&answer[..end]).to_ascii_lowercase();
     let body = &answer[end + 4..];

@@ -1,5 +1,5 @@
-//! From a key to its echo, through the whole of patterm and of tmux: the client on a terminal of our
-//! own, keys written to that terminal, until what they print is drawn on it; while others flood.
+//! From a key to its echo, through all of patterm and of tmux: keys are written to the client's terminal,
+//! and the time runs until the echo is drawn there, while other panes flood.
 
 use std::time::{Duration, Instant};
 
@@ -10,8 +10,8 @@ use patterm_screen::Size;
 use crate::chart::{Axis, Chart, Group};
 use crate::gate::Gate;
 use crate::peers::is_installed;
-use crate::row::{Bar, Row, quantile};
-use crate::session::{Place, Tools};
+use crate::row::{Row, Target, quantile};
+use crate::session::{Tools, Workspace};
 use crate::tmux::Tmux;
 use crate::viewer::{open, until};
 use crate::{Measured, long, text};
@@ -19,28 +19,27 @@ use crate::{Measured, long, text};
 /// A large window.
 const SIZE: Size = Size { rows: 48, columns: 160 };
 
-/// What is typed into: it answers each byte by that byte.
+/// The program that is typed into: it echoes each byte.
 const QUIET: &str = "stty raw -echo; echo ready; exec cat";
 
-/// Letters that nothing else prints. Each stands where the last one stood, so that none is drawn
-/// but as an echo.
+/// Letters that nothing else prints. Each overwrites the last one, so that it is drawn only as an echo.
 const LETTERS: std::ops::RangeInclusive<char> = 'а'..='я';
 
-/// Turns taken by each side, and keys in each, in the short form and the long one.
+/// Rounds for each side, and keys in each, in the short and the long form.
 const ROUNDS: [usize; 2] = [3, 5];
 const KEYS: [usize; 2] = [120, 300];
 
 /// As many floods as in `flood`.
 const MANY: usize = 200;
 
-/// Keys that do not count at the beginning of a turn.
+/// Keys at the beginning of a round that do not count.
 const WARM_UP: usize = 10;
 
-/// How long an echo may take before it is lost.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Longest wait for an echo.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A turn ends here with the keys that it has: who takes longer need not take all day.
-const TURN: Duration = Duration::from_secs(60);
+/// Longest round; it ends with the keys measured so far.
+const ROUND: Duration = Duration::from_secs(60);
 
 /// Bytes printed over and over.
 const TEXT_BYTES: usize = 1 << 20;
@@ -48,14 +47,14 @@ const TEXT_BYTES: usize = 1 << 20;
 /// Output of each pane kept on disk: the disk is not what is measured.
 const LOG_BYTES: u64 = 4 << 20;
 
-/// Who floods, and whether it is seen.
+/// Which panes flood, and whether they are visible.
 #[derive(Debug, Clone, Copy)]
 enum Flood {
-    /// Nobody.
+    /// None.
     None,
-    /// One, in a pane beside.
+    /// One, in a visible pane.
     Beside,
-    /// So many, none of them shown.
+    /// This many, all hidden.
     Hidden(usize),
 }
 
@@ -63,7 +62,7 @@ impl Flood {
     fn name(self) -> String {
         match self {
             Self::None => "alone".into(),
-            Self::Beside => "a flood beside".into(),
+            Self::Beside => "a visible flood".into(),
             Self::Hidden(1) => "a hidden flood".into(),
             Self::Hidden(many) => format!("{many} hidden floods"),
         }
@@ -81,20 +80,20 @@ pub(crate) fn measure() -> anyhow::Result<Measured> {
     let what = |flood: Flood, part: &str| format!("key to echo, {}: {part}", flood.name());
     let (mut rows, mut groups) = (Vec::new(), Vec::new());
     for flood in forms {
-        let bar = match flood {
-            Flood::None => Bar::Less,
-            _ => Bar::AtMost(1.0),
+        let target = match flood {
+            Flood::None => Target::Less,
+            _ => Target::AtMost(1.0),
         };
         if !is_installed("tmux") {
-            rows.push(Row::missing(what(flood, "p99"), "tmux", bar));
+            rows.push(Row::missing(what(flood, "p99"), "tmux", target));
             continue;
         }
         let times = take(flood)?;
-        rows.push(times.row(what(flood, "median"), 0.5, Bar::Less));
-        rows.push(times.row(what(flood, "p99"), 0.99, bar));
+        rows.push(times.row(what(flood, "median"), 0.5, Target::Less));
+        rows.push(times.row(what(flood, "p99"), 0.99, target));
         groups.push(times.group(flood.name()));
     }
-    let title = "From a key to its echo: one in a hundred takes longer than this";
+    let title = "From key to echo: 99th percentile";
     let charts = vec![Chart::bars("echo", title, Axis::log("ms"), groups)];
     Ok(Measured { rows, charts })
 }
@@ -113,9 +112,9 @@ impl Times {
         (quantile(self.ours.clone(), part), quantile(self.theirs.clone(), part))
     }
 
-    fn row(&self, what: String, part: f64, bar: Bar) -> Row {
+    fn row(&self, what: String, part: f64, target: Target) -> Row {
         let (ours, theirs) = self.at(part);
-        Row::times(what, ours, ("tmux", theirs), bar)
+        Row::times(what, ours, ("tmux", theirs), target)
     }
 
     fn group(&self, name: String) -> Group {
@@ -125,15 +124,16 @@ impl Times {
     }
 }
 
-/// A turn of patterm's.
+/// A round of patterm.
 fn patterm(flood: Flood) -> anyhow::Result<Vec<Duration>> {
-    let place = Place::with_log_bytes(LOG_BYTES)?;
-    let mut gate = Gate::new(&place)?;
-    let line = flooding(&place, &gate)?;
-    let mut tools = place.connect()?;
+    let workspace = Workspace::with_log_bytes(LOG_BYTES)?;
+    let mut gate = Gate::new(&workspace)?;
+    let line = flooding(&workspace, &gate)?;
+    let mut tools = workspace.connect()?;
     let quiet = tools.spawn(&["sh", "-c", QUIET])?;
-    let client = format!("{} attach {quiet}", place.patterm(&[]).get_program().to_string_lossy());
-    let (mut terminal, mut screen) = open(&place, &client, SIZE, "ready")?;
+    let client =
+        format!("{} attach {quiet}", workspace.patterm(&[]).get_program().to_string_lossy());
+    let (mut terminal, mut screen) = open(&workspace, &client, SIZE, "ready")?;
     let start = |tools: &mut Tools| tools.spawn(&["sh", "-c", &line]);
     match flood {
         Flood::None => {}
@@ -154,13 +154,13 @@ fn patterm(flood: Flood) -> anyhow::Result<Vec<Duration>> {
     type_keys(terminal)
 }
 
-/// A turn of tmux's.
+/// A round of tmux.
 fn tmux(flood: Flood) -> anyhow::Result<Vec<Duration>> {
-    let place = Place::new()?;
-    let mut gate = Gate::new(&place)?;
-    let line = flooding(&place, &gate)?;
-    let server = Tmux::new(&place);
-    let (mut terminal, mut screen) = open(&place, &server.client(QUIET), SIZE, "ready")?;
+    let workspace = Workspace::new()?;
+    let mut gate = Gate::new(&workspace)?;
+    let line = flooding(&workspace, &gate)?;
+    let server = Tmux::new(&workspace);
+    let (mut terminal, mut screen) = open(&workspace, &server.client(QUIET), SIZE, "ready")?;
     match flood {
         Flood::None => {}
         Flood::Beside => {
@@ -177,29 +177,29 @@ fn tmux(flood: Flood) -> anyhow::Result<Vec<Duration>> {
 }
 
 /// A command line that floods once the gate is open.
-fn flooding(place: &Place, gate: &Gate) -> anyhow::Result<String> {
-    let file = place.folder().join("text");
+fn flooding(workspace: &Workspace, gate: &Gate) -> anyhow::Result<String> {
+    let file = workspace.folder().join("text");
     text::write(&file, TEXT_BYTES)?;
     Ok(format!("{}; while :; do cat {}; done", gate.wait(), file.display()))
 }
 
-/// Types keys as a person does, one after the other, and takes the time of each until its echo.
+/// Types keys one after the other and measures the time of each until its echo.
 fn type_keys(mut terminal: Terminal) -> anyhow::Result<Vec<Duration>> {
     let mut times = Vec::new();
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let keys = WARM_UP + KEYS[usize::from(long())];
     let start = Instant::now();
     for letter in LETTERS.cycle().take(keys) {
-        if start.elapsed() > TURN && times.len() > WARM_UP {
+        if start.elapsed() > ROUND && times.len() > WARM_UP {
             break;
         }
         let mut buffer = [0; 4];
         let letter = letter.encode_utf8(&mut buffer).as_bytes();
         let began = Instant::now();
         terminal.type_in(letter)?;
-        see(&mut terminal, letter, began + PATIENCE)?;
+        see(&mut terminal, letter, began + TIMEOUT)?;
         times.push(began.elapsed());
-        // Back to where it stood, and then any pause: no key may keep step with what is drawn.
+        // Move back, then pause for a random time: keys must not be in step with the frames.
         terminal.type_in(b"\r")?;
         state ^= state << 13;
         state ^= state >> 7;
@@ -214,7 +214,7 @@ fn see(terminal: &mut Terminal, letter: &[u8], deadline: Instant) -> anyhow::Res
     let mut last = Vec::new();
     loop {
         let bytes = terminal.read(deadline)?;
-        anyhow::ensure!(!bytes.is_empty(), "a key has no echo");
+        anyhow::ensure!(!bytes.is_empty(), "no echo of a key");
         last.extend_from_slice(bytes);
         if last.windows(letter.len()).any(|window| window == letter) {
             return Ok(());

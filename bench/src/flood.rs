@@ -1,5 +1,5 @@
-//! 200 panes that all print as fast as they can: how long a look at a screen takes, whether each
-//! pane gets its share, and what the server's memory comes to.
+//! 200 panes that print as fast as they can: how long reading a screen takes, whether each pane gets its
+//! share, and how much memory the server needs.
 
 use std::time::{Duration, Instant};
 
@@ -7,104 +7,108 @@ use serde_json::json;
 
 use crate::gate::Gate;
 use crate::proc;
-use crate::row::{Bar, Row, middle, quantile};
-use crate::session::{Place, Tools};
+use crate::row::{Row, Target, middle, quantile};
+use crate::session::{Tools, Workspace};
 use crate::{Measured, long, text};
 
 const PANES: usize = 200;
 
-/// The flood, in the short form and the long one.
+/// Duration of the flood, in the short and the long form.
 const SECONDS: [u64; 2] = [8, 60];
 
-/// Between two looks.
+/// Between two reads.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Turns, each with a server of its own.
+/// Rounds, each with its own server.
 const ROUNDS: usize = 3;
 
 /// Output of each pane kept on disk: the disk is not what is measured.
 const LOG_BYTES: u64 = 4 << 20;
 
-/// Bytes printed over and over: enough that a screen never looks the same.
+/// Bytes printed repeatedly: enough that a screen never shows the same twice.
 const TEXT_BYTES: usize = 1 << 20;
 
-/// What the server keeps of what scrolled off all screens, unless it is told otherwise. When twice as
-/// much was printed there is no more room in it.
+/// The default history budget of the server. It is full once twice as much was printed.
 const HISTORY_BYTES: u64 = 96 << 20;
 
-/// How long a slow machine may take to print so much.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Longest wait until the history is full.
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What a turn came to.
-struct Turn {
-    looks: Vec<Duration>,
+/// The results of a round.
+struct Round {
+    reads: Vec<Duration>,
     /// Bytes printed by each pane.
     printed: Vec<f64>,
     seconds: f64,
-    /// Memory of the server: the most that it had, and what of it is in no file, at the end.
+    /// Memory of the server: the peak, and the anonymous part at the end.
     most_mib: f64,
     anonymous_mib: f64,
 }
 
-/// A part of what a turn came to.
-type Part = fn(&Turn) -> f64;
+/// One result of a round.
+type Part = fn(&Round) -> f64;
 
 pub(crate) fn measure() -> anyhow::Result<Measured> {
-    let turns: Vec<Turn> = (0..ROUNDS).map(|_| turn()).collect::<Result<_, _>>()?;
-    let all = |of: Part| turns.iter().map(of);
+    let rounds: Vec<Round> = (0..ROUNDS).map(|_| round()).collect::<Result<_, _>>()?;
+    let all = |of: Part| rounds.iter().map(of);
     let median = |of: Part| middle(all(of).collect());
     let most = |of: Part| all(of).fold(0.0, f64::max);
     let least = |of: Part| all(of).fold(f64::INFINITY, f64::min);
     let what = format!("{PANES} floods for {} s", SECONDS[usize::from(long())]);
-    let row = |part: &str, value: f64, unit: &str, bar| {
-        Row::number(format!("{what}: {part}"), value, unit, bar)
+    let row = |part: &str, value: f64, unit: &str, target| {
+        Row::number(format!("{what}: {part}"), value, unit, target)
     };
-    let looks = format!("{:.0} looks in a turn", median(|turn| turn.looks.len() as f64));
-    let rate = format!("{:.1} MB/s in all", median(|turn| turn.sum() / turn.seconds / 1e6));
-    let memory = format!("{:.0} MiB without files", median(|turn| turn.anonymous_mib));
+    let reads = format!("{:.0} reads per round", median(|round| round.reads.len() as f64));
+    let rate = format!("{:.1} MB/s in total", median(|round| round.sum() / round.seconds / 1e6));
+    let memory = format!("{:.0} MiB without files", median(|round| round.anonymous_mib));
     Ok(vec![
-        row("screen read, median", median(|turn| turn.look(0.5)), "ms", Bar::Less),
-        row("screen read, p99", median(|turn| turn.look(0.99)), "ms", Bar::AtMost(25.0))
-            .saying(looks),
+        row("screen read, median", median(|round| round.read_time(0.5)), "ms", Target::Less),
+        row("screen read, p99", median(|round| round.read_time(0.99)), "ms", Target::AtMost(25.0))
+            .with_details(reads),
         row(
-            "screen read, longest of all turns",
-            most(|turn| turn.look(1.0)),
+            "screen read, longest of all rounds",
+            most(|round| round.read_time(1.0)),
             "ms",
-            Bar::AtMost(150.0),
+            Target::AtMost(150.0),
         ),
-        row("slowest pane of all turns to the mean", least(Turn::share), "×", Bar::AtLeast(0.25))
-            .saying(rate),
         row(
-            "full history, server memory, most (Rss)",
-            most(|turn| turn.most_mib),
-            "MiB",
-            Bar::AtMost(300.0),
+            "slowest pane of all rounds, relative to the mean",
+            least(Round::share),
+            "×",
+            Target::AtLeast(0.25),
         )
-        .saying(memory),
+        .with_details(rate),
+        row(
+            "full history, peak server memory (Rss)",
+            most(|round| round.most_mib),
+            "MiB",
+            Target::AtMost(300.0),
+        )
+        .with_details(memory),
     ]
     .into())
 }
 
-fn turn() -> anyhow::Result<Turn> {
-    let place = Place::with_log_bytes(LOG_BYTES)?;
-    let file = place.folder().join("text");
+fn round() -> anyhow::Result<Round> {
+    let workspace = Workspace::with_log_bytes(LOG_BYTES)?;
+    let file = workspace.folder().join("text");
     text::write(&file, TEXT_BYTES)?;
-    let mut gate = Gate::new(&place)?;
+    let mut gate = Gate::new(&workspace)?;
     let line = format!("{}; while :; do cat {}; done", gate.wait(), file.display());
-    let mut tools = place.connect()?;
+    let mut tools = workspace.connect()?;
     let ids: Vec<String> =
         (0..PANES).map(|_| tools.spawn(&["sh", "-c", &line])).collect::<Result<_, _>>()?;
     gate.open()?;
     let before = offsets(&mut tools, &ids)?;
     let flood = Duration::from_secs(SECONDS[usize::from(long())]);
-    let (start, mut looks) = (Instant::now(), Vec::new());
+    let (start, mut reads) = (Instant::now(), Vec::new());
     for id in ids.iter().cycle() {
         if start.elapsed() > flood {
             break;
         }
         let began = Instant::now();
         let screen = tools.call("get_process_output", &json!({"process_id": id}))?;
-        looks.push(began.elapsed());
+        reads.push(began.elapsed());
         anyhow::ensure!(screen["rows"].is_array(), "{screen}");
         proc::pause(PAUSE);
     }
@@ -113,29 +117,29 @@ fn turn() -> anyhow::Result<Turn> {
     let printed = after.iter().zip(&before).map(|(after, before)| (after - before) as f64);
     let printed = printed.collect();
     while offsets(&mut tools, &ids)?.iter().sum::<u64>() < 2 * HISTORY_BYTES {
-        anyhow::ensure!(start.elapsed() < PATIENCE, "the history is not full after {PATIENCE:?}");
+        anyhow::ensure!(start.elapsed() < TIMEOUT, "the history is not full after {TIMEOUT:?}");
         proc::pause(Duration::from_millis(100));
     }
-    Ok(Turn {
-        looks,
+    Ok(Round {
+        reads,
         printed,
         seconds,
-        most_mib: proc::most_memory_mib(place.server)?,
-        anonymous_mib: proc::memory_mib(place.server, "Anonymous:")?,
+        most_mib: proc::most_memory_mib(workspace.server)?,
+        anonymous_mib: proc::memory_mib(workspace.server, "Anonymous:")?,
     })
 }
 
-impl Turn {
-    /// The time in ms that so many of the looks did not exceed.
-    fn look(&self, part: f64) -> f64 {
-        quantile(self.looks.clone(), part).as_secs_f64() * 1e3
+impl Round {
+    /// A quantile of the reads, in ms.
+    fn read_time(&self, part: f64) -> f64 {
+        quantile(self.reads.clone(), part).as_secs_f64() * 1e3
     }
 
     fn sum(&self) -> f64 {
         self.printed.iter().sum()
     }
 
-    /// What the slowest pane got, as part of the mean.
+    /// The output of the slowest pane, relative to the mean.
     fn share(&self) -> f64 {
         let least = self.printed.iter().copied().fold(f64::INFINITY, f64::min);
         least / (self.sum() / self.printed.len() as f64)

@@ -1,5 +1,5 @@
-//! A pane that is looked at and prints steadily: how often it is drawn, and what that costs; and
-//! what a client costs that has nothing to draw.
+//! A visible pane that prints steadily: how often it is drawn and what that costs; and the cost of an idle
+//! client.
 
 use std::time::{Duration, Instant};
 
@@ -7,8 +7,8 @@ use anyhow::Context;
 use patterm_screen::Size;
 
 use crate::peers::is_installed;
-use crate::row::{Bar, Row, middle};
-use crate::session::Place;
+use crate::row::{Row, Target, middle};
+use crate::session::Workspace;
 use crate::tmux::Tmux;
 use crate::viewer::{Viewer, open};
 use crate::{Measured, long, proc, text};
@@ -19,31 +19,30 @@ const SIZE: Size = Size { rows: 48, columns: 160 };
 /// Bytes that the pane prints in a second.
 const RATE: u64 = 10_000_000;
 
-/// Bytes printed over and over.
+/// Bytes printed repeatedly.
 const TEXT_BYTES: usize = 1 << 20;
 
-/// Turns taken by each side, and how long one is, in the short form and the long one.
+/// Rounds for each side, and their duration in the short and the long form.
 const ROUNDS: usize = 3;
 const SECONDS: [u64; 2] = [4, 20];
 
-/// A program that prints nothing is called idle after ten seconds, and its observer sleeps from a
-/// second later on.
+/// A program that prints nothing counts as idle after ten seconds, and its observer sleeps a second later.
 const REST: Duration = Duration::from_secs(15);
 
 /// For how long wake-ups are counted.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// What a turn came to, for each second.
+/// The results of a round, per second.
 #[derive(Debug, Default)]
-struct Turn {
+struct Round {
     frames: f64,
     bytes: f64,
-    /// Processor time of client and server.
+    /// CPU time of client and server.
     cpu: f64,
 }
 
-/// A part of what a turn came to.
-type Part = fn(&Turn) -> f64;
+/// One result of a round.
+type Part = fn(&Round) -> f64;
 
 pub(crate) fn measure() -> anyhow::Result<Measured> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
@@ -53,71 +52,71 @@ pub(crate) fn measure() -> anyhow::Result<Measured> {
             theirs.push(tmux()?);
         }
     }
-    let all = |turns: &[Turn], of: Part| middle(turns.iter().map(of).collect());
-    let frames = all(&ours, |turn| turn.frames);
-    let what = "a pane prints 10 MB/s, shown: frames";
-    let mut rows = vec![Row::number(what, frames, "/s", Bar::AtMost(60.0))];
+    let all = |rounds: &[Round], of: Part| middle(rounds.iter().map(of).collect());
+    let frames = all(&ours, |round| round.frames);
+    let what = "a pane prints 10 MB/s, attached: frames";
+    let mut rows = vec![Row::number(what, frames, "/s", Target::AtMost(60.0))];
     let shown: [(&str, Part, &str); 2] = [
-        ("the same: processor time of client and server", |turn| turn.cpu * 100.0, "%"),
-        ("the same: bytes drawn in a second", |turn| turn.bytes / 1e3, "kB"),
+        ("the same: CPU time of client and server", |round| round.cpu * 100.0, "%"),
+        ("the same: bytes drawn per second", |round| round.bytes / 1e3, "kB"),
     ];
     for (what, of, unit) in shown {
         let (ours, theirs) = (all(&ours, of), all(&theirs, of));
-        rows.push(Row::ratio(what, ours, ("tmux", theirs), unit, Bar::Less));
+        rows.push(Row::ratio(what, ours, ("tmux", theirs), unit, Target::Less));
     }
-    rows.push(at_rest()?);
+    rows.push(idle_wakeups()?);
     Ok(rows.into())
 }
 
 /// The writer's command line.
-fn writing(place: &Place) -> anyhow::Result<String> {
-    let file = place.folder().join("text");
+fn writing(workspace: &Workspace) -> anyhow::Result<String> {
+    let file = workspace.folder().join("text");
     text::write(&file, TEXT_BYTES)?;
-    let steady = place.program("steady");
+    let steady = workspace.program("steady");
     Ok(format!("exec {} {} {RATE}", steady.get_program().to_string_lossy(), file.display()))
 }
 
-fn patterm() -> anyhow::Result<Turn> {
-    let place = Place::new()?;
-    let id = place.connect()?.spawn(&["sh", "-c", &writing(&place)?])?;
-    let client = format!("{} attach {id}", place.patterm(&[]).get_program().to_string_lossy());
-    let (terminal, _) = open(&place, &client, SIZE, "compiling")?;
-    look(&Viewer::read(terminal)?, place.server)
+fn patterm() -> anyhow::Result<Round> {
+    let workspace = Workspace::new()?;
+    let id = workspace.connect()?.spawn(&["sh", "-c", &writing(&workspace)?])?;
+    let client = format!("{} attach {id}", workspace.patterm(&[]).get_program().to_string_lossy());
+    let (terminal, _) = open(&workspace, &client, SIZE, "compiling")?;
+    look(&Viewer::read(terminal)?, workspace.server)
 }
 
-fn tmux() -> anyhow::Result<Turn> {
-    let place = Place::new()?;
-    let server = Tmux::new(&place);
-    let (terminal, _) = open(&place, &server.client(&writing(&place)?), SIZE, "compiling")?;
+fn tmux() -> anyhow::Result<Round> {
+    let workspace = Workspace::new()?;
+    let server = Tmux::new(&workspace);
+    let (terminal, _) = open(&workspace, &server.client(&writing(&workspace)?), SIZE, "compiling")?;
     look(&Viewer::read(terminal)?, server.pid()?)
 }
 
-fn look(viewer: &Viewer, server: u32) -> anyhow::Result<Turn> {
+fn look(viewer: &Viewer, server: u32) -> anyhow::Result<Round> {
     let cpu = || anyhow::Ok(proc::cpu(server)? + proc::cpu(viewer.pid)?);
     let (start, before, (bytes, frames)) = (Instant::now(), cpu()?, viewer.drawn());
     proc::pause(Duration::from_secs(SECONDS[usize::from(long())]));
     let (bytes_now, frames_now) = viewer.drawn();
     let (spent, seconds) = (cpu()? - before, start.elapsed().as_secs_f64());
-    Ok(Turn {
+    Ok(Round {
         frames: (frames_now - frames) as f64 / seconds,
         bytes: (bytes_now - bytes) as f64 / seconds,
         cpu: spent.as_secs_f64() / seconds,
     })
 }
 
-/// Wake-ups of everything of ours while somebody looks at programs that do nothing.
-fn at_rest() -> anyhow::Result<Row> {
-    let place = Place::new()?;
-    let mut tools = place.connect()?;
+/// Wake-ups of all patterm processes while a view shows idle programs.
+fn idle_wakeups() -> anyhow::Result<Row> {
+    let workspace = Workspace::new()?;
+    let mut tools = workspace.connect()?;
     let id = tools.spawn(&["sh", "-c", "echo ready; exec cat"])?;
     tools.spawn(&["sleep", "1000000"])?;
-    let client = format!("{} attach {id}", place.patterm(&[]).get_program().to_string_lossy());
-    let (mut terminal, mut screen) = open(&place, &client, SIZE, "ready")?;
+    let client = format!("{} attach {id}", workspace.patterm(&[]).get_program().to_string_lossy());
+    let (mut terminal, mut screen) = open(&workspace, &client, SIZE, "ready")?;
     let until = Instant::now() + REST;
     while Instant::now() < until {
         screen.feed(terminal.read(until).context("the client is gone")?);
     }
-    let pids = proc::patterm_processes(place.folder());
+    let pids = proc::patterm_processes(workspace.folder());
     anyhow::ensure!(pids.contains(&terminal.pid()), "the client is not among {pids:?}");
     let before = proc::wakeups(&pids);
     let drawn = terminal.read(Instant::now() + QUIET)?.len();
@@ -125,7 +124,7 @@ fn at_rest() -> anyhow::Result<Row> {
     let woken = |(thread, count): (_, &u64)| count - before.get(thread).unwrap_or(&0);
     let woken: u64 = after.iter().map(woken).sum();
     let per_second = woken as f64 / QUIET.as_secs_f64();
-    let what = "at rest, somebody looking: wake-ups of all of patterm";
-    let row = Row::number(what, per_second, "/s", Bar::AtMost(0.0));
-    Ok(row.saying(format!("{} processes, {drawn} bytes drawn", pids.len())))
+    let what = "idle, with a view attached: wake-ups of all patterm processes";
+    let row = Row::number(what, per_second, "/s", Target::AtMost(0.0));
+    Ok(row.with_details(format!("{} processes, {drawn} bytes drawn", pids.len())))
 }

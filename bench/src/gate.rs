@@ -1,32 +1,32 @@
-//! A gate that programs wait at until all of them are there: two hundred that begin to flood one after
-//! the other would be in each other's way.
+//! A gate at which programs wait until all have started: if two hundred began to flood one after the other,
+//! the first would delay the start of the others.
 
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 
-use crate::session::Place;
+use crate::session::Workspace;
 
-/// A pipe: who opens it to read waits until somebody has it open to write.
+/// A FIFO: opening it to read blocks until it is open for writing.
 pub(crate) struct Gate {
     pipe: PathBuf,
-    /// Held open, so that those who come late go through, too.
+    /// Kept open, so that late programs pass too.
     open: Option<File>,
 }
 
 impl Gate {
-    pub(crate) fn new(place: &Place) -> anyhow::Result<Self> {
-        let pipe = place.folder().join("gate");
-        let made = place.command(Path::new("mkfifo")).arg(&pipe).status()?;
+    pub(crate) fn new(workspace: &Workspace) -> anyhow::Result<Self> {
+        let pipe = workspace.folder().join("gate");
+        let made = workspace.command(Path::new("mkfifo")).arg(&pipe).status()?;
         anyhow::ensure!(made.success(), "mkfifo: {made}");
         Ok(Self { pipe, open: None })
     }
 
-    /// What a program's shell does to wait.
+    /// The shell command that waits.
     pub(crate) fn wait(&self) -> String {
         format!(": < {}", self.pipe.display())
     }
 
-    /// Lets all through. Opened both ways it waits for nobody itself.
+    /// Lets all pass. Opening it read-write does not block.
     pub(crate) fn open(&mut self) -> anyhow::Result<()> {
         self.open = Some(OpenOptions::new().read(true).write(true).open(&self.pipe)?);
         Ok(())

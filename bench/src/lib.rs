@@ -1,3 +1,3 @@
-//! What the benchmarks and the pictures share: a terminal of our own.
+//! Shared by the benchmarks and the recorder of the picture: a terminal.
 
 pub mod terminal;

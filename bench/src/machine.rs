@@ -1,33 +1,32 @@
-//! What a run was made on, with what, and how busy it was there.
+//! The machine of a run, the peers' versions, and the load.
 
 use std::path::Path;
 use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
-/// A run, as far as it is the same for all of its families.
+/// Properties of a run that all its families share.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Run {
     pub(crate) date: String,
-    /// Of patterm, and whether there were changes that are in no commit.
+    /// patterm's commit, and whether there were uncommitted changes.
     pub(crate) commit: String,
     pub(crate) machine: String,
-    /// The peers that are installed as programs, with their versions. Others have theirs in their
-    /// names.
+    /// The peers installed as programs, with their versions. Other peers have the version in their name.
     pub(crate) peers: String,
-    /// Whether the long forms were taken.
+    /// Whether the long forms were run.
     pub(crate) long: bool,
 }
 
-/// Programs that say their version, and how they are asked.
+/// Programs and their version flags.
 const PEERS: [(&str, &str); 4] =
     [("tmux", "-V"), ("screen", "--version"), ("dtach", "--version"), ("rg", "--version")];
 
-/// What is no change of the program: the report itself.
+/// Changes of the report itself do not count.
 const REPORT: &str = ":!docs/benchmarks*";
 
 impl Run {
-    /// This one.
+    /// The current run.
     pub(crate) fn now() -> Self {
         let commit = output("git", &["rev-parse", "--short", "HEAD"]).unwrap_or("unknown".into());
         let changes = output("git", &["status", "--porcelain", "--", ".", REPORT]);
@@ -42,7 +41,7 @@ impl Run {
     }
 }
 
-/// How many programs wanted a processor in the last minute, on average.
+/// The load average of the last minute.
 pub(crate) fn load() -> f64 {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     load.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or_default()
@@ -67,19 +66,19 @@ fn machine() -> String {
     format!("{cores} cores of {model}, {:.0} GiB, Linux {}", kib / 1048576.0, kernel.trim())
 }
 
-/// The first line in which a program says its version, where it is not itself the program's name.
+/// The version that a program prints.
 fn version((program, flag): &(&str, &str)) -> Option<String> {
-    let said = output(program, &[flag])?;
-    let words = said.lines().next()?.split_whitespace();
+    let printed = output(program, &[flag])?;
+    let words = printed.lines().next()?.split_whitespace();
     let number = words.into_iter().find(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
     let name = if *program == "rg" { "ripgrep" } else { program };
     Some(format!("{name} {number}"))
 }
 
-/// What a program says, if it says something.
-#[expect(clippy::disallowed_methods, reason = "the tools of the trade know")]
+/// A program's output, if it prints anything.
+#[expect(clippy::disallowed_methods, reason = "runs git and version flags")]
 fn output(program: &str, arguments: &[&str]) -> Option<String> {
-    let said = Command::new(program).args(arguments).output().ok()?.stdout;
-    let said = String::from_utf8_lossy(&said).trim().to_owned();
-    (!said.is_empty()).then_some(said)
+    let printed = Command::new(program).args(arguments).output().ok()?.stdout;
+    let printed = String::from_utf8_lossy(&printed).trim().to_owned();
+    (!printed.is_empty()).then_some(printed)
 }

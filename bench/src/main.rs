@@ -1,9 +1,9 @@
-//! The benchmarks. Each row is a ratio to a peer measured in the same run, the two taking turns, so
+//! The benchmarks. Each row is a ratio to a peer measured in the same run, with the two alternating, so
 //! that a busy machine slows both.
 //!
-//! `patterm-bench [--write] [FAMILY…]`: without names all are run, and the report is written; with
-//! names these are run and printed, and the report is left alone unless `--write` asks for their
-//! rows in it. `--render` runs nothing and writes the report anew from what is kept.
+//! `patterm-bench [--write] [FAMILY…]`: without names, runs all families and writes the report; with
+//! names, runs and prints only those, and writes their rows into the report only with `--write`.
+//! `--render` measures nothing and writes the report again from the record.
 
 mod cat;
 mod chart;
@@ -36,10 +36,10 @@ use std::time::Instant;
 
 use chart::Chart;
 use machine::Run;
-use record::{Effort, Taken};
+use record::{Effort, FamilyResult};
 use row::Row;
 
-/// What a family came to.
+/// The results of a family.
 #[derive(Debug, Default)]
 pub(crate) struct Measured {
     pub(crate) rows: Vec<Row>,
@@ -48,7 +48,7 @@ pub(crate) struct Measured {
 
 type Measure = fn() -> anyhow::Result<Measured>;
 
-/// Rows by the name of what makes them, in the order in which they are run.
+/// The families by name, in the order in which they are run.
 const FAMILIES: &[(&str, Measure)] = &[
     ("proxy_call", proxy_call::measure),
     ("proxy_start", proxy_start::measure),
@@ -66,7 +66,7 @@ const FAMILIES: &[(&str, Measure)] = &[
     ("soak", soak::measure),
 ];
 
-/// Families that take too long to be run by those who did not ask for them.
+/// Families that run only by name, because they take long.
 const ONLY_BY_NAME: &[&str] = &["soak"];
 
 impl From<Vec<Row>> for Measured {
@@ -75,23 +75,23 @@ impl From<Vec<Row>> for Measured {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "this is what it is for")]
+#[expect(clippy::print_stdout, reason = "prints the results")]
 fn main() -> anyhow::Result<ExitCode> {
     let (flags, names): (Vec<String>, Vec<String>) =
         std::env::args().skip(1).partition(|argument| argument.starts_with("--"));
     let all: Vec<&str> = FAMILIES.iter().map(|(name, _)| *name).collect();
     if let Some(name) = names.iter().find(|name| !all.contains(&name.as_str())) {
-        anyhow::bail!("there is no family `{name}`; there are {all:?}");
+        anyhow::bail!("unknown family `{name}`; the families are {all:?}");
     }
     if let Some(flag) = flags.iter().find(|flag| !["--write", "--render"].contains(&flag.as_str()))
     {
-        anyhow::bail!("there is no flag `{flag}`; there are --write and --render");
+        anyhow::bail!("unknown flag `{flag}`; the flags are --write and --render");
     }
     let asked = |flag: &str| flags.iter().any(|asked| asked == flag);
     let (mut record, committed) = report::load()?;
     let writes = asked("--write") || asked("--render") || names.is_empty();
     if writes {
-        // That nothing is in the way is better known now than after an hour.
+        // Better to fail now than after an hour.
         report::save(&record, &all)?;
     }
     let run = Run::now();
@@ -110,8 +110,8 @@ fn main() -> anyhow::Result<ExitCode> {
                 let seconds = start.elapsed().as_secs_f64().round();
                 let effort = Effort { seconds, load_before, load_after: machine::load() };
                 let (run, effort) = (run.clone(), Some(effort));
-                let taken = Taken { run, effort, failure: None, rows, charts };
-                record.keep(name, taken, &committed);
+                let result = FamilyResult { run, effort, failure: None, rows, charts };
+                record.keep(name, result, &committed);
             }
             Err(why) => {
                 failed = true;
@@ -127,7 +127,7 @@ fn main() -> anyhow::Result<ExitCode> {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Whether the long forms are asked for.
+/// Whether to run the long forms.
 fn long() -> bool {
     std::env::var_os("PATTERM_LONG").is_some_and(|value| value == "1")
 }

@@ -1,36 +1,36 @@
-//! Other programs that keep a terminal: each started with one command in it, and asked for the
-//! process whose time counts.
+//! Multiplexers to compare with: each is started with one command, and knows the process whose CPU time
+//! counts.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
 use anyhow::Context;
 
-use crate::session::{Place, Tools};
+use crate::session::{Tools, Workspace};
 
-/// Who runs the command.
+/// A multiplexer that runs the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keeper {
+pub(crate) enum Multiplexer {
     Patterm,
     Tmux,
     Screen,
     Dtach,
-    /// It has no server: the client that shows the command is all there is.
+    /// Has no server: the client runs the command.
     Mprocs,
 }
 
-/// A command that runs in one of them.
+/// A command running in a multiplexer.
 pub(crate) struct Running {
-    /// The process whose time counts beside the client's.
+    /// The process whose CPU time counts beside the client's.
     pub(crate) server: Option<u32>,
-    /// What is to be ended afterwards.
+    /// What to end afterwards.
     child: Option<Child>,
     tmux: Option<PathBuf>,
     pane: Option<(Tools, String)>,
     mprocs: Option<String>,
 }
 
-impl Keeper {
+impl Multiplexer {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Patterm => "patterm",
@@ -49,22 +49,22 @@ impl Keeper {
         }
     }
 
-    /// Starts a command line in a terminal that nobody looks at, or says how it is shown.
-    pub(crate) fn run(self, place: &Place, line: &str) -> anyhow::Result<Running> {
+    /// Starts a command line in a detached terminal, or prepares the client that runs it.
+    pub(crate) fn run(self, workspace: &Workspace, line: &str) -> anyhow::Result<Running> {
         let mut running =
             Running { server: None, child: None, tmux: None, pane: None, mprocs: None };
-        let at = |name: &str| place.folder().join(name);
+        let at = |name: &str| workspace.folder().join(name);
         let mut command = match self {
             Self::Patterm => {
-                let mut tools = place.connect()?;
+                let mut tools = workspace.connect()?;
                 let id = tools.spawn(&["sh", "-c", line])?;
-                running.server = Some(place.server);
+                running.server = Some(workspace.server);
                 running.pane = Some((tools, id));
                 return Ok(running);
             }
             Self::Tmux => {
                 let socket = at("tmux");
-                let mut tmux = place.command(Path::new("tmux"));
+                let mut tmux = workspace.command(Path::new("tmux"));
                 tmux.arg("-S").arg(&socket).args(["-f", "/dev/null", "new-session", "-d"]);
                 tmux.args(["-x", "80", "-y", "24", "-P", "-F", "#{pid}", line]);
                 let output = tmux.output()?;
@@ -74,15 +74,15 @@ impl Keeper {
                 return Ok(running);
             }
             Self::Screen => {
-                let mut screen = place.command(Path::new("screen"));
+                let mut screen = workspace.command(Path::new("screen"));
                 screen.args(["-c", "/dev/null", "-D", "-m", "sh", "-c", line]);
-                screen.env("SCREENDIR", screen_folder(place)?);
+                screen.env("SCREENDIR", screen_folder(workspace)?);
                 screen
             }
             Self::Dtach => {
-                // One that was killed leaves its socket behind, and the next would not start.
+                // A killed dtach leaves its socket behind, which keeps the next from starting.
                 let _ = std::fs::remove_file(at("dtach"));
-                let mut dtach = place.command(Path::new("dtach"));
+                let mut dtach = workspace.command(Path::new("dtach"));
                 dtach.arg("-N").arg(at("dtach")).args(["sh", "-c", line]);
                 dtach
             }
@@ -102,16 +102,16 @@ impl Keeper {
 }
 
 impl Running {
-    /// The connection and the id, where it is patterm's.
+    /// The connection and the process id, for patterm.
     pub(crate) fn pane(&mut self) -> Option<&mut (Tools, String)> {
         self.pane.as_mut()
     }
 
-    /// The command line of a client that shows it; `None` where there is none to compare.
-    pub(crate) fn client(&self, place: &Place) -> Option<String> {
+    /// The command line of a client that shows it; `None` if there is none to compare.
+    pub(crate) fn client(&self, workspace: &Workspace) -> Option<String> {
         match (&self.pane, &self.tmux) {
             (Some((_, id)), _) => {
-                let patterm = place.patterm(&[]);
+                let patterm = workspace.patterm(&[]);
                 Some(format!("{} attach {id}", patterm.get_program().to_string_lossy()))
             }
             (None, Some(socket)) => Some(format!("tmux -u -S {} attach", socket.display())),
@@ -120,9 +120,9 @@ impl Running {
     }
 
     /// Ends it.
-    pub(crate) fn end(mut self, place: &Place) -> anyhow::Result<()> {
+    pub(crate) fn end(mut self, workspace: &Workspace) -> anyhow::Result<()> {
         if let Some(socket) = &self.tmux {
-            let mut tmux = place.command(Path::new("tmux"));
+            let mut tmux = workspace.command(Path::new("tmux"));
             tmux.arg("-S").arg(socket).arg("kill-server").stderr(Stdio::null()).status()?;
         }
         if let Some(child) = &mut self.child {
@@ -136,28 +136,28 @@ impl Running {
     }
 }
 
-/// screen wants a folder that is its owner's alone.
-fn screen_folder(place: &Place) -> anyhow::Result<PathBuf> {
+/// screen requires a folder that only its owner can access.
+fn screen_folder(workspace: &Workspace) -> anyhow::Result<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
-    let folder = place.folder().join("screen");
+    let folder = workspace.folder().join("screen");
     std::fs::create_dir_all(&folder)?;
     std::fs::set_permissions(&folder, PermissionsExt::from_mode(0o700))?;
     Ok(folder)
 }
 
-/// The program itself, without the script of its package that would start it.
+/// The program itself, not the package's start script.
 fn mprocs() -> Option<PathBuf> {
     let folder = format!("mprocs-0.9.6-linux-{}-musl", std::env::consts::ARCH);
     let program = installed()?.join("node_modules/mprocs").join(folder).join("mprocs");
     program.exists().then_some(program)
 }
 
-/// Where the script that starts the benchmarks put what Debian does not have.
+/// The folder in which `scripts/bench` installed the peers that Debian does not have.
 pub(crate) fn installed() -> Option<PathBuf> {
     std::env::var_os("PATTERM_BENCH_PEERS").map(PathBuf::from)
 }
 
-/// Whether a program is found.
+/// Whether a program is in PATH.
 pub(crate) fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).exists())

@@ -29,19 +29,19 @@ pub(crate) fn cpu_precisely(pid: u32) -> Duration {
 }
 
 /// Memory in MiB, by its name in the kernel's summary: `Rss:`, resident, shared pages included;
-/// `Anonymous:`, of those what no file stands behind.
+/// `Anonymous:`, the part that is not backed by a file.
 pub(crate) fn memory_mib(pid: u32, name: &str) -> anyhow::Result<f64> {
     let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
     Ok(field(&rollup, name).context("no such memory")? as f64 / 1024.0)
 }
 
-/// The most memory in MiB that a process ever had, shared pages included.
+/// A process's peak memory in MiB, shared pages included.
 pub(crate) fn most_memory_mib(pid: u32) -> anyhow::Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
     Ok(field(&status, "VmHWM:").context("no such memory")? as f64 / 1024.0)
 }
 
-/// How often each thread of some processes went to sleep of its own, that is, woke up before.
+/// How often each thread of some processes went to sleep voluntarily, that is, woke up before.
 pub(crate) fn wakeups(pids: &[u32]) -> HashMap<PathBuf, u64> {
     let threads = |pid: &u32| std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
     pids.iter()
@@ -80,20 +80,20 @@ pub(crate) fn entries(pid: u32, folder: &str) -> f64 {
     std::fs::read_dir(format!("/proc/{pid}/{folder}")).map_or(0, Iterator::count) as f64
 }
 
-/// Who started a process.
+/// The parent of a process.
 pub(crate) fn parent(pid: u32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
 }
 
-/// The keeper of a place: of ours, the one with most children.
+/// The keeper of a folder's project: the patterm process with most children.
 pub(crate) fn keeper(folder: &Path) -> anyhow::Result<u32> {
     let ours = patterm_processes(folder);
     let children = |pid: &u32| ours.iter().filter(|child| parent(**child) == Some(*pid)).count();
     ours.iter().copied().max_by_key(|pid| children(pid)).context("no keeper")
 }
 
-/// Children of some processes that ended and that nobody has asked for.
+/// Zombie children of some processes.
 pub(crate) fn zombies_of(pids: &[u32]) -> usize {
     let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
@@ -105,7 +105,7 @@ pub(crate) fn zombies_of(pids: &[u32]) -> usize {
         .count()
 }
 
-/// Where a link of a process leads.
+/// The target of a link in a process's `/proc` folder.
 pub(crate) fn link(pid: u32, name: &str) -> Option<PathBuf> {
     std::fs::read_link(format!("/proc/{pid}/{name}")).ok()
 }
@@ -115,8 +115,8 @@ fn field(text: &str, name: &str) -> Option<u64> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Lets time pass that is itself what is measured, or that others need to come to rest.
-#[expect(clippy::disallowed_methods, reason = "rates and rest are a matter of time")]
+/// Waits for a measured time, or until others are idle.
+#[expect(clippy::disallowed_methods, reason = "rates and idleness need time")]
 pub(crate) fn pause(time: Duration) {
     std::thread::sleep(time);
 }

@@ -1,24 +1,24 @@
-//! A tool call through `mcp-stdio`, against the same answer from a bare rmcp stdio server.
+//! A tool call through `mcp-stdio`, compared with the same response from a bare rmcp stdio server.
 
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::Measured;
-use crate::row::{Bar, Row, median};
-use crate::session::{Place, Session};
+use crate::row::{Row, Target, median};
+use crate::session::{Session, Workspace};
 
-/// Turns taken by each side.
+/// Rounds for each side.
 const ROUNDS: usize = 10;
 
-/// Calls in a turn.
+/// Calls per round.
 const CALLS: usize = 2_000;
 
 pub(crate) fn measure() -> anyhow::Result<Measured> {
-    let place = Place::new()?;
-    let mut ours = Session::start(&mut place.patterm(&["mcp-stdio"]))?;
+    let workspace = Workspace::new()?;
+    let mut ours = Session::start(&mut workspace.patterm(&["mcp-stdio"]))?;
     ours.handshake()?;
-    let id = place.connect()?.spawn(&["sleep", "1000000"])?;
+    let id = workspace.connect()?.spawn(&["sleep", "1000000"])?;
     let call = json!({
         "jsonrpc": "2.0", "id": 1, "method": "tools/call",
         "params": {"name": "get_process_status", "arguments": {"process_id": id}}
@@ -26,20 +26,20 @@ pub(crate) fn measure() -> anyhow::Result<Measured> {
     let call = format!("{call}\n");
     let answer: Value = serde_json::from_str(ours.ask(&call)?)?;
     let answer = answer["result"]["structuredContent"].to_string();
-    let mut peer = Session::start(place.program("bare-rmcp").arg(answer))?;
+    let mut peer = Session::start(workspace.program("bare-rmcp").arg(answer))?;
     peer.handshake()?;
     let (mut our_times, mut peer_times) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        turn(&mut ours, &call, &mut our_times)?;
-        turn(&mut peer, &call, &mut peer_times)?;
+        round(&mut ours, &call, &mut our_times)?;
+        round(&mut peer, &call, &mut peer_times)?;
     }
     let peer = ("bare rmcp stdio server", median(peer_times));
     let what = "tool call through mcp-stdio (get_process_status)";
-    let row = Row::times(what, median(our_times), peer, Bar::AtMost(1.5));
+    let row = Row::times(what, median(our_times), peer, Target::AtMost(1.5));
     Ok(vec![row].into())
 }
 
-fn turn(session: &mut Session, call: &str, times: &mut Vec<Duration>) -> anyhow::Result<()> {
+fn round(session: &mut Session, call: &str, times: &mut Vec<Duration>) -> anyhow::Result<()> {
     for _ in 0..CALLS {
         let start = Instant::now();
         let answer = session.ask(call)?;

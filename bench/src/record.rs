@@ -1,4 +1,4 @@
-//! What was measured and is kept: each family as it was last run, in a file that programs read, too.
+//! The record of measurements: the last run of each family, in a JSON file.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use crate::row::Row;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Record {
-    pub(crate) families: BTreeMap<String, Taken>,
+    pub(crate) families: BTreeMap<String, FamilyResult>,
 }
 
-/// What a family came to, and when. A family that failed keeps what it came to before.
+/// The results of a family. A family that failed keeps its earlier results.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Taken {
+pub(crate) struct FamilyResult {
     pub(crate) run: Run,
-    /// `None` where nobody noted it.
+    /// `None` in old records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) effort: Option<Effort>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,14 +38,14 @@ pub(crate) struct Effort {
     pub(crate) load_after: f64,
 }
 
-/// A later run of a family that came to nothing.
+/// A later run of a family that failed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Failure {
     pub(crate) run: Run,
     pub(crate) why: String,
 }
 
-/// From here on a value is written in one line: a row, a chart.
+/// From this depth on, a value is written on one line: a row, a chart.
 const FLAT_FROM: usize = 3;
 
 impl Record {
@@ -53,7 +53,7 @@ impl Record {
         Ok(serde_json::from_str(text)?)
     }
 
-    /// The file: a line for each row and each chart, so that a diff shows which of them changed.
+    /// The file, with one line for each row and each chart, so that a diff shows which of them changed.
     pub(crate) fn text(&self) -> anyhow::Result<String> {
         let mut out = String::new();
         write(&mut out, &serde_json::to_value(self)?, 0);
@@ -61,24 +61,24 @@ impl Record {
         Ok(out)
     }
 
-    /// Keeps what a family came to, its rows beside those of the committed run.
-    pub(crate) fn keep(&mut self, family: &str, mut taken: Taken, committed: &Self) {
-        let before = committed.families.get(family).map_or(&[][..], |taken| &taken.rows);
-        for row in &mut taken.rows {
+    /// Stores the results of a family, with the values of the committed run.
+    pub(crate) fn keep(&mut self, family: &str, mut result: FamilyResult, committed: &Self) {
+        let before = committed.families.get(family).map_or(&[][..], |result| &result.rows);
+        for row in &mut result.rows {
             row.value = row.value.map(round);
             row.before = before.iter().find(|old| row.is_same(old)).and_then(|old| old.value);
         }
-        taken.charts.iter_mut().for_each(Chart::round);
-        self.families.insert(family.to_owned(), taken);
+        result.charts.iter_mut().for_each(Chart::round);
+        self.families.insert(family.to_owned(), result);
     }
 
-    /// Says that a family failed.
+    /// Records that a family failed.
     pub(crate) fn fail(&mut self, family: &str, run: Run, why: String) {
         self.families.entry(family.to_owned()).or_default().failure = Some(Failure { run, why });
     }
 }
 
-/// Writes a value with its outer levels in lines of their own.
+/// Writes a value with its outer levels on separate lines.
 fn write(out: &mut String, value: &Value, depth: usize) {
     let indent = "  ".repeat(depth + 1);
     let (open, close, items): (_, _, Vec<(String, &Value)>) = match value {
@@ -104,23 +104,23 @@ fn write(out: &mut String, value: &Value, depth: usize) {
 mod tests {
     use super::*;
     use crate::chart::{Axis, Series};
-    use crate::row::Bar;
+    use crate::row::Target;
 
-    fn taken(rate: f64) -> Taken {
+    fn result(rate: f64) -> FamilyResult {
         let line = Series { name: "a".into(), points: vec![(1.0, rate)] };
         let axes = (Axis::linear("s"), Axis::log("MB/s"));
-        Taken {
+        FamilyResult {
             effort: Some(Effort { seconds: 9.5, load_before: 0.1, load_after: 1.25 }),
-            rows: vec![Row::ratio("cat", rate, ("tmux", 30.0), "MB/s", Bar::AtLeast(1.8))],
+            rows: vec![Row::ratio("cat", rate, ("tmux", 30.0), "MB/s", Target::AtLeast(1.8))],
             charts: vec![Chart::lines("cat", "Rates", axes, vec![line])],
-            ..Taken::default()
+            ..FamilyResult::default()
         }
     }
 
     #[test]
     fn a_record_reads_back_as_it_was_written() {
         let mut record = Record::default();
-        record.keep("cat", taken(70.0), &Record::default());
+        record.keep("cat", result(70.0), &Record::default());
         record.fail("idle", Run::default(), "no \"tmux\"".into());
         let text = record.text().unwrap();
         assert_eq!(Record::parse(&text).unwrap(), record);
@@ -131,11 +131,11 @@ mod tests {
     #[test]
     fn a_family_is_compared_with_the_committed_run_and_survives_its_failure() {
         let mut committed = Record::default();
-        committed.keep("cat", taken(60.0), &Record::default());
+        committed.keep("cat", result(60.0), &Record::default());
         let mut record = committed.clone();
-        record.keep("cat", taken(70.0), &committed);
+        record.keep("cat", result(70.0), &committed);
         // Run twice, it is still the committed run that it is compared with.
-        record.keep("cat", taken(80.0), &committed);
+        record.keep("cat", result(80.0), &committed);
         let row = &record.families["cat"].rows[0];
         assert_eq!((row.value, row.before), (Some(2.667), Some(2.0)));
         record.fail("cat", Run::default(), "gone".into());
@@ -144,8 +144,8 @@ mod tests {
     }
 
     #[test]
-    fn another_peer_or_another_wording_is_another_row() {
-        let row = |what: &str, peer| Row::ratio(what, 1.0, (peer, 1.0), "s", Bar::Less);
+    fn rows_with_different_peers_or_texts_are_different() {
+        let row = |what: &str, peer| Row::ratio(what, 1.0, (peer, 1.0), "s", Target::Less);
         assert!(row("a", "tmux").is_same(&row("a", "tmux")));
         assert!(!row("a", "tmux").is_same(&row("a", "screen")));
         assert!(!row("a", "tmux").is_same(&row("b", "tmux")));

@@ -9,13 +9,13 @@ use crate::Measured;
 use crate::cat::BYTES;
 use crate::peers::is_installed;
 use crate::proc;
-use crate::row::{Bar, Row, median};
-use crate::session::Place;
+use crate::row::{Row, Target, median};
+use crate::session::Workspace;
 use crate::text;
 
 const ROUNDS: usize = 7;
 
-/// Room for the file and the last piece of a log.
+/// Room for the file and the last segment of a log.
 const LOG_BYTES: u64 = 256 << 20;
 
 /// A rare word, a pattern with a few matches, and one that is in every eighth line.
@@ -23,17 +23,17 @@ const PATTERNS: [&str; 3] =
     ["connection refused", r"refused by \d+\.\d+\.\d+\.\d+:5432", "INFO.*panicked"];
 
 pub(crate) fn measure() -> anyhow::Result<Measured> {
-    let bar = Bar::AtMost(3.0);
+    let target = Target::AtMost(3.0);
     let what = |pattern: &str| format!("raw search over 100 MB: `{pattern}`");
     if !is_installed("rg") {
-        let rows = PATTERNS.map(|pattern| Row::missing(what(pattern), "ripgrep", bar));
+        let rows = PATTERNS.map(|pattern| Row::missing(what(pattern), "ripgrep", target));
         return Ok(rows.to_vec().into());
     }
-    let place = Place::with_log_bytes(LOG_BYTES)?;
-    let file = place.folder().join("text");
+    let workspace = Workspace::with_log_bytes(LOG_BYTES)?;
+    let file = workspace.folder().join("text");
     text::write(&file, BYTES)?;
-    let mut tools = place.connect()?;
-    // Without carriage returns the log holds what the file does.
+    let mut tools = workspace.connect()?;
+    // Without carriage returns, the log is identical to the file.
     let line = format!("stty -onlcr; cat {}", file.display());
     let id = tools.spawn(&["sh", "-c", &line])?;
     let length = std::fs::metadata(&file)?.len();
@@ -48,7 +48,7 @@ pub(crate) fn measure() -> anyhow::Result<Measured> {
             let start = Instant::now();
             let found = tools.call("search_output", &arguments)?;
             ours.push(start.elapsed());
-            let mut rg = place.command(Path::new("rg"));
+            let mut rg = workspace.command(Path::new("rg"));
             rg.args(["--no-config", "-c", pattern]).arg(&file);
             let start = Instant::now();
             let counted = rg.output()?;
@@ -56,7 +56,7 @@ pub(crate) fn measure() -> anyhow::Result<Measured> {
             let counted = String::from_utf8_lossy(&counted.stdout).trim().parse::<u64>().ok();
             anyhow::ensure!(found["total"].as_u64() == counted, "{found} is not {counted:?}");
         }
-        rows.push(Row::times(what(pattern), median(ours), ("ripgrep", median(theirs)), bar));
+        rows.push(Row::times(what(pattern), median(ours), ("ripgrep", median(theirs)), target));
     }
     Ok(rows.into())
 }

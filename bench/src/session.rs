@@ -1,4 +1,4 @@
-//! A place for a server of its own, and sessions with programs that speak JSON lines.
+//! A workspace with its own server, and sessions with programs that speak JSON lines.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -11,34 +11,34 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 /// Folders of this run, and a server in them.
-pub(crate) struct Place {
+pub(crate) struct Workspace {
     top: tempfile::TempDir,
     programs: PathBuf,
-    /// What everything that is started here finds beside the folders.
+    /// Additional environment of everything started here.
     environment: HashMap<String, String>,
     /// The server's process.
     pub(crate) server: u32,
     socket: PathBuf,
-    /// Where its HTTP door is, if it has one.
+    /// The address of its HTTP endpoint, if it has one.
     pub(crate) http: Option<std::net::SocketAddr>,
 }
 
-impl Place {
+impl Workspace {
     pub(crate) fn new() -> anyhow::Result<Self> {
         Self::with_log_bytes(64 << 20)
     }
 
-    /// A server that keeps so much output of each process.
+    /// A server that keeps this much output of each process.
     pub(crate) fn with_log_bytes(bytes: u64) -> anyhow::Result<Self> {
         Self::serving(&[&format!("--max-log-bytes={bytes}")], "")
     }
 
-    /// A server with these flags, and these settings of its user.
+    /// A server with these flags and user settings.
     pub(crate) fn serving(flags: &[&str], settings: &str) -> anyhow::Result<Self> {
         Self::serving_with(flags, settings, |_| Ok(HashMap::new()))
     }
 
-    /// The same in an environment that is made from the folder.
+    /// The same, with environment variables derived from the folder.
     pub(crate) fn serving_with(
         flags: &[&str],
         settings: &str,
@@ -48,21 +48,21 @@ impl Place {
         let top = tempfile::tempdir()?;
         let environment = environment(top.path())?;
         let socket = PathBuf::new();
-        let mut place = Self { top, programs, environment, server: 0, socket, http: None };
-        let of_user = place.folder().join("config/patterm");
+        let mut workspace = Self { top, programs, environment, server: 0, socket, http: None };
+        let of_user = workspace.folder().join("config/patterm");
         std::fs::create_dir_all(&of_user)?;
         std::fs::write(of_user.join("config.toml"), settings)?;
-        let served = place.patterm(&["serve", "--json"]).args(flags).output()?;
+        let served = workspace.patterm(&["serve", "--json"]).args(flags).output()?;
         let entry: Value = serde_json::from_slice(&served.stdout).with_context(|| {
             format!("patterm serve: {}", String::from_utf8_lossy(&served.stderr))
         })?;
-        place.server = entry["pid"].as_u64().context("no pid")?.try_into()?;
-        place.socket = entry["socket"].as_str().context("no socket")?.into();
-        place.http = entry["http"].as_str().and_then(|http| http.parse().ok());
-        Ok(place)
+        workspace.server = entry["pid"].as_u64().context("no pid")?.try_into()?;
+        workspace.socket = entry["socket"].as_str().context("no socket")?.into();
+        workspace.http = entry["http"].as_str().and_then(|http| http.parse().ok());
+        Ok(workspace)
     }
 
-    /// A folder that goes with this run.
+    /// The folder of this run, removed at its end.
     pub(crate) fn folder(&self) -> &Path {
         self.top.path()
     }
@@ -79,7 +79,7 @@ impl Place {
         command
     }
 
-    /// A program that was built with this one.
+    /// A program built together with this one.
     pub(crate) fn program(&self, name: &str) -> Command {
         self.command(&self.programs.join(name))
     }
@@ -99,7 +99,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Workspace {
     fn drop(&mut self) {
         let _ = self.patterm(&["kill"]).stdout(Stdio::null()).status();
     }
@@ -132,7 +132,7 @@ impl Session {
         Ok(&self.line)
     }
 
-    /// Sends a line and waits for the answer.
+    /// Sends a line and waits for the response.
     pub(crate) fn ask(&mut self, line: &str) -> anyhow::Result<&str> {
         self.send(line)?;
         self.receive()
@@ -173,19 +173,19 @@ impl Tools {
         Ok(answer["result"].take())
     }
 
-    /// The next answer, to whichever call.
+    /// The next response, to any call.
     pub(crate) fn answer(&mut self) -> anyhow::Result<Value> {
         let mut line = String::new();
         self.stream.read_line(&mut line)?;
         Ok(serde_json::from_str(&line)?)
     }
 
-    /// For how long an answer is waited for; for ever otherwise.
-    pub(crate) fn patience(&self, time: Duration) -> anyhow::Result<()> {
+    /// Sets a timeout for responses; by default there is none.
+    pub(crate) fn set_timeout(&self, time: Duration) -> anyhow::Result<()> {
         Ok(self.stream.get_ref().set_read_timeout(Some(time))?)
     }
 
-    /// Calls a tool and leaves the answer where it is.
+    /// Calls a tool without waiting for the response.
     pub(crate) fn ask(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<()> {
         self.last += 1;
         let request =
@@ -199,7 +199,7 @@ impl Tools {
         Ok(started["process_id"].as_str().context("no id")?.to_owned())
     }
 
-    /// How much a process printed.
+    /// How many bytes a process has printed.
     pub(crate) fn output_offset(&mut self, id: &str) -> anyhow::Result<u64> {
         let status = self.call("get_process_status", &json!({"process_id": id}))?;
         status["output_offset"].as_u64().context("no offset")

@@ -1,5 +1,4 @@
-//! A terminal of our own with a program on it: a PTY whose other end we are, as the window of a
-//! terminal emulator is.
+//! A terminal with a program on it: the master side of a PTY, like the window of a terminal emulator.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,11 +10,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-/// Bytes read in one go: more than a PTY holds.
+/// Bytes read at once: more than a PTY buffers.
 const READ_BYTES: usize = 64 << 10;
 
-/// How long a program that was told that its terminal is gone may take to end.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a program may take to exit after its terminal is gone.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The terminal, and the program that it was opened for.
 #[derive(Debug)]
@@ -26,8 +25,8 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Opens a terminal of this size and runs a command line of `sh` on it. `setsid` is that program,
-    /// in the environment wanted: it makes the terminal the controlling one.
+    /// Opens a terminal of this size and runs an `sh` command line on it. `setsid` is the command of that
+    /// name, with the environment to use: it makes the terminal the controlling one.
     pub fn start(mut setsid: Command, line: &str, size: Size) -> io::Result<Self> {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let master = openpt(flags)?;
@@ -39,7 +38,7 @@ impl Terminal {
         setsid.args(["--ctty", "sh", "-c", line]).env("TERM", "xterm-256color");
         setsid.stdin(slave.try_clone()?).stdout(slave.try_clone()?).stderr(slave);
         let child = setsid.spawn()?;
-        // What the command holds of the other end must not keep the terminal open.
+        // The command's own copy of the slave must not keep the terminal open.
         drop(setsid);
         Ok(Self { master: Some(master), child, buffer: vec![0; READ_BYTES] })
     }
@@ -59,8 +58,7 @@ impl Terminal {
         Ok(())
     }
 
-    /// What was drawn, as soon as something is; empty when nothing was until the deadline, an error
-    /// when the program is gone.
+    /// Waits for output and returns it; empty after the deadline, an error once the program is gone.
     pub fn read(&mut self, deadline: Instant) -> io::Result<&[u8]> {
         let master = self.master.as_ref().ok_or(io::ErrorKind::NotConnected)?;
         let left = deadline.saturating_duration_since(Instant::now());
@@ -77,9 +75,9 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // As when the window is closed: the program is told, and leaves.
+        // As when the window is closed: the program gets SIGHUP and exits.
         drop(self.master.take());
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
             let moment = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
             let _ = poll(&mut [], Some(&moment));

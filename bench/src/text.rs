@@ -1,4 +1,4 @@
-//! Text like that of real programs: build output, logs with colours, some words that are not ASCII.
+//! Text like real output: build output, logs with colours, some words that are not ASCII.
 
 use std::io::{BufWriter, Write};
 use std::path::Path;

@@ -1,21 +1,21 @@
-//! A server of tmux's with a client on a terminal, to compare with.
+//! A tmux server with a client on a terminal, for comparison.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::Context;
 
-use crate::session::Place;
+use crate::session::Workspace;
 
-/// A server that ends with this value.
+/// A server that ends when this is dropped.
 pub(crate) struct Tmux<'a> {
-    place: &'a Place,
+    workspace: &'a Workspace,
     socket: PathBuf,
 }
 
 impl<'a> Tmux<'a> {
-    pub(crate) fn new(place: &'a Place) -> Self {
-        Self { place, socket: place.folder().join("tmux") }
+    pub(crate) fn new(workspace: &'a Workspace) -> Self {
+        Self { workspace, socket: workspace.folder().join("tmux") }
     }
 
     /// The command line of a client that starts the server with one program in it.
@@ -31,13 +31,13 @@ impl<'a> Tmux<'a> {
 
     /// The server's process.
     pub(crate) fn pid(&self) -> anyhow::Result<u32> {
-        let told = self.command(&["display-message", "-p", "#{pid}"]).output()?;
-        let pid = String::from_utf8_lossy(&told.stdout).trim().parse();
-        pid.with_context(|| format!("tmux: {told:?}"))
+        let output = self.command(&["display-message", "-p", "#{pid}"]).output()?;
+        let pid = String::from_utf8_lossy(&output.stdout).trim().parse();
+        pid.with_context(|| format!("tmux: {output:?}"))
     }
 
     fn command(&self, words: &[&str]) -> Command {
-        let mut tmux = self.place.command("tmux".as_ref());
+        let mut tmux = self.workspace.command("tmux".as_ref());
         tmux.arg("-S").arg(&self.socket).args(words).stderr(Stdio::null());
         tmux
     }

@@ -1,5 +1,4 @@
-//! Somebody who looks: a client of a multiplexer on a terminal of its own, whose output is read as
-//! fast as it comes.
+//! A multiplexer's client on its own terminal, whose output is read as fast as it arrives.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,38 +10,38 @@ use anyhow::Context;
 use patterm_bench::terminal::Terminal;
 use patterm_screen::{Screen, Size};
 
-use crate::session::Place;
+use crate::session::Workspace;
 
-/// How long a client may take to draw what is waited for.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Longest wait for a text on the screen.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How often the reader looks whether it is still wanted.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often the reader checks whether to stop.
+const POLL: Duration = Duration::from_millis(100);
 
-/// What begins each picture of a program that draws in synchronized updates.
+/// The start of each frame of a program that draws in synchronized updates.
 const FRAME: &[u8] = b"\x1b[?2026h";
 
-/// Runs a client's command line on a terminal, and waits until a text is on it.
+/// Runs a client's command line on a terminal and waits until a text appears.
 pub(crate) fn open(
-    place: &Place,
+    workspace: &Workspace,
     line: &str,
     size: Size,
     text: &str,
 ) -> anyhow::Result<(Terminal, Screen)> {
     let mut terminal =
-        Terminal::start(place.command(Path::new("setsid")), &format!("exec {line}"), size)?;
+        Terminal::start(workspace.command(Path::new("setsid")), &format!("exec {line}"), size)?;
     let mut screen = Screen::new(size);
     until(&mut terminal, &mut screen, text)?;
     Ok((terminal, screen))
 }
 
-/// Waits until a text is on the terminal.
+/// Waits until a text appears on the terminal.
 pub(crate) fn until(
     terminal: &mut Terminal,
     screen: &mut Screen,
     text: &str,
 ) -> anyhow::Result<()> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !screen.rows().join("\n").contains(text) {
         let bytes = terminal.read(deadline).with_context(|| screen.rows().join("\n"))?;
         anyhow::ensure!(!bytes.is_empty(), "no `{text}` on it:\n{}", screen.rows().join("\n"));
@@ -69,15 +68,15 @@ struct Counts {
 impl Viewer {
     /// Runs a client's command line on a terminal of 24 rows and 80 columns, and waits until it has
     /// drawn something.
-    pub(crate) fn start(place: &Place, line: &str) -> anyhow::Result<Self> {
-        let (terminal, _) = open(place, line, Size::DEFAULT, "")?;
+    pub(crate) fn start(workspace: &Workspace, line: &str) -> anyhow::Result<Self> {
+        let (terminal, _) = open(workspace, line, Size::DEFAULT, "")?;
         Self::read(terminal)
     }
 
-    /// Reads a client on from here.
+    /// Continues to read a client.
     pub(crate) fn read(mut terminal: Terminal) -> anyhow::Result<Self> {
         anyhow::ensure!(
-            !terminal.read(Instant::now() + PATIENCE)?.is_empty(),
+            !terminal.read(Instant::now() + TIMEOUT)?.is_empty(),
             "the client draws nothing"
         );
         let (pid, counts) = (terminal.pid(), Arc::<Counts>::default());
@@ -85,9 +84,9 @@ impl Viewer {
         let reader = std::thread::spawn(move || {
             let mut last: Vec<u8> = Vec::new();
             while !told.over.load(Ordering::Relaxed) {
-                let Ok(bytes) = terminal.read(Instant::now() + LOOK) else { return };
+                let Ok(bytes) = terminal.read(Instant::now() + POLL) else { return };
                 told.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-                // One that is cut by the end of what was read is found with the next.
+                // A marker split between two reads is found with the next.
                 last.extend_from_slice(bytes);
                 let frames = last.windows(FRAME.len()).filter(|window| *window == FRAME).count();
                 told.frames.fetch_add(frames as u64, Ordering::Relaxed);

@@ -212,6 +212,38 @@ fn the_commands_in_the_documents_exist() {
 }
 
 #[test]
+fn the_paths_in_the_documents_exist() {
+    let documents = files().into_iter().filter(|file| file.extension().is_some_and(|e| e == "md"));
+    let folders = ["crates/", "tests/", "docs/", "scripts/", "bench/", "fuzz/"];
+    let mut seen = 0;
+    for document in documents {
+        let text = text(&document);
+        let here = document.parent().unwrap();
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        let links =
+            links.filter(|link| !link.contains("://") && !link.contains(char::is_whitespace));
+        let links = links.map(|link| here.join(link.split('#').next().unwrap_or_default()));
+        let names =
+            code(&text).into_iter().filter(|code| folders.iter().any(|f| code.starts_with(f)));
+        let names = names.filter(|name| !name.contains(['*', '<', ' ', '…', '$']));
+        let names =
+            names.filter(|name| !name.contains(char::is_uppercase) || name.ends_with(".md"));
+        for path in links.chain(names.map(PathBuf::from)) {
+            assert!(root().join(&path).exists(), "{}: {}", document.display(), path.display());
+            seen += 1;
+        }
+    }
+    assert!(seen > 50, "{seen}");
+}
+
+#[test]
+fn the_example_in_contributing_is_the_one_that_is_compiled() {
+    let example = text(Path::new("docs/examples/count_lines.rs"));
+    let block = format!("```rust\n{example}```\n");
+    assert!(text(Path::new("CONTRIBUTING.md")).contains(&block), "docs/examples/count_lines.rs");
+}
+
+#[test]
 fn the_verbs_flags_and_tools_of_the_readme_are_all_there_are() {
     let readme = text(Path::new("README.md"));
     let place = Place::new();

@@ -1,6 +1,6 @@
-//! The ceiling: the least that can stand between HTTP and a server on pipes. It swaps ids, so that
-//! callers do not get each other's answers, and does nothing else: no token, no session, no bound,
-//! no look at what it carries. Argument: the server. The port is printed.
+//! The upper bound: a minimal relay between HTTP and a server on pipes. It swaps ids, so that callers do
+//! not get each other's responses, and does nothing else: no token, no session, no limits, no
+//! inspection. Argument: the server. Prints its port.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 use tokio::sync::{Notify, oneshot};
 
-/// A caller's id, and the way back to him.
+/// A caller's id, and the channel to the caller.
 type Waiting = (Vec<u8>, oneshot::Sender<Vec<u8>>);
 
 #[derive(Default)]
@@ -98,7 +98,7 @@ async fn serve() -> anyhow::Result<()> {
         let service = hyper::service::service_fn(move |request| {
             let table = table.clone();
             async move {
-                // What has no id is a notification, and taken.
+                // A message without an id is a notification; accept it.
                 let answer = relay(table, request).await.unwrap_or_default();
                 let mut response = Response::new(Full::new(Bytes::from(answer)));
                 let kind = hyper::header::HeaderValue::from_static("application/json");

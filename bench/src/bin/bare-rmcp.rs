@@ -1,5 +1,5 @@
-//! The peer for tool calls: the least that rmcp needs to serve one tool over standard input and
-//! output. Its answer is given on the command line, so that both sides carry the same bytes.
+//! The peer for tool calls: a minimal rmcp server with one tool on standard input and output. The result
+//! is given on the command line, so that both sides return the same bytes.
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, InitializeResult,

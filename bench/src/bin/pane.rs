@@ -1,5 +1,5 @@
 //! Programs for panes, each printing in its own way: `count MS` numbered lines, `burst FILE SECONDS`
-//! a file now and then, `draw MS` a full screen over and over, `brief SECONDS` a few lines and an end.
+//! a file at intervals, `draw MS` full screens, `brief SECONDS` a few lines before it exits.
 
 use std::io::Write;
 use std::time::Duration;
@@ -37,7 +37,7 @@ fn burst(text: &[u8], every: Duration) -> anyhow::Result<()> {
     }
 }
 
-/// Every cell is written anew, in colours that go round, on the other screen.
+/// Draws every cell of the alternate screen, in changing colours.
 fn draw(every: Duration) -> anyhow::Result<()> {
     print(b"\x1b[?1049h\x1b[2J")?;
     for number in 0_u64.. {

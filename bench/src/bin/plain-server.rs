@@ -1,5 +1,5 @@
-//! The server behind every relay that is measured: one tool that says back what it is told, at the
-//! least cost. It answers all that it reads at once with one write.
+//! The server behind every measured relay: one tool that echoes its argument at minimal cost. All
+//! messages of one read are answered with one write.
 
 use std::io::{Read, Write};
 
@@ -59,7 +59,7 @@ fn answer(request: &Request<'_>, answers: &mut Vec<u8>) {
     let id = id.get();
     let text = request.params.as_ref().and_then(|params| params.arguments.as_ref()?.text);
     let text = text.map_or("\"\"", RawValue::get);
-    // A vector takes whatever is written to it.
+    // Writing to a vector cannot fail.
     let _ = match request.method {
         "initialize" => write!(answers, "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{HELLO}}}"),
         "tools/list" => write!(answers, "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{TOOLS}}}"),

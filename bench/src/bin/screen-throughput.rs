@@ -1,12 +1,12 @@
-//! Megabytes a second through `Screen::feed` for a few kinds of output, and what a line of history
-//! costs, so that changes can be compared. Optional arguments: megabytes for each, bytes a piece.
+//! Throughput of `Screen::feed` in MB/s for several kinds of output, and memory per line of history, to
+//! compare changes. Optional arguments: megabytes of each kind, bytes per chunk.
 
 use std::fmt::Write as _;
 use std::time::Instant;
 
 use patterm_screen::{Screen, Size, Stripper};
 
-/// Bytes a read from a PTY gives, whatever the buffer.
+/// Bytes that one read of a PTY returns, whatever the buffer size.
 const PIECE: usize = 3_500;
 
 #[expect(clippy::print_stdout, reason = "this is what it is for")]
@@ -14,7 +14,10 @@ fn main() {
     let mut arguments = std::env::args().skip(1).map(|argument| argument.parse::<usize>());
     let megabytes = arguments.next().and_then(Result::ok).unwrap_or(32);
     let piece = arguments.next().and_then(Result::ok).unwrap_or(PIECE);
-    println!("{:<22} {:>9} {:>9} {:>9} {:>12}", "", "80x24", "200x50", "stripper", "bytes a line");
+    println!(
+        "{:<22} {:>9} {:>9} {:>9} {:>12}",
+        "", "80x24", "200x50", "stripper", "bytes per line"
+    );
     for (name, corpus) in corpora() {
         let mut bytes = Vec::with_capacity(megabytes << 20);
         while bytes.len() < megabytes << 20 {
@@ -36,7 +39,7 @@ fn screen(size: Size, bytes: &[u8], piece: usize) -> (f64, f64) {
     let rate = rate(bytes.len(), || {
         for piece in bytes.chunks(piece) {
             screen.feed(piece);
-            // The host's budget, so that memory does not grow without end here either.
+            // The server's budget, so that memory stays bounded here too.
             let over = screen.history().bytes().saturating_sub(8 << 20);
             if over > 0 {
                 screen.history_mut().drop_oldest(over);

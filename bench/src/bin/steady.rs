@@ -1,18 +1,18 @@
-//! Prints a file over and over, so many bytes a second.
+//! Prints a file repeatedly at a given rate.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-/// Between two pieces: short against a frame.
+/// Between two writes: short compared with a frame.
 const PAUSE: Duration = Duration::from_millis(2);
 
 #[expect(clippy::disallowed_methods, reason = "a rate is a matter of time")]
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
     let text = std::fs::read(arguments.next().context("which file?")?)?;
-    let rate: f64 = arguments.next().context("how many bytes a second?")?.parse()?;
+    let rate: f64 = arguments.next().context("second argument: bytes per second")?.parse()?;
     let mut output = std::io::stdout().lock();
     let (start, mut printed) = (Instant::now(), 0_usize);
     loop {

@@ -1,15 +1,15 @@
-//! A picture of numbers: what is shown. How it is drawn stands beside.
+//! Charts as values; `svg.rs` draws them.
 
 mod svg;
 
 use serde::{Deserialize, Serialize};
 
-/// One picture.
+/// A chart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Chart {
-    /// Name of its file without the ending; no other chart of any family has it.
+    /// Its file name without extension; unique among all families.
     pub(crate) name: String,
-    /// What a reader sees here: a short sentence.
+    /// Its title.
     pub(crate) title: String,
     pub(crate) kind: Kind,
 }
@@ -17,7 +17,7 @@ pub(crate) struct Chart {
 /// What is drawn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Kind {
-    /// Bars in groups; patterm's stand out.
+    /// Bars in groups; patterm's are highlighted.
     Bars { axis: Axis, groups: Vec<Group> },
     /// Lines through points.
     Lines { x: Axis, y: Axis, series: Vec<Series> },
@@ -37,7 +37,7 @@ pub(crate) struct Series {
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// What is counted along a side.
+/// An axis.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Axis {
     pub(crate) label: String,
@@ -46,9 +46,9 @@ pub(crate) struct Axis {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Scale {
-    /// From nothing on.
+    /// Starts at zero.
     Linear,
-    /// Each step ten times the last. Only what is more than nothing can be shown.
+    /// Each step is ten times the last. Shows only values above zero.
     Log,
 }
 
@@ -76,12 +76,12 @@ impl Chart {
         Self { name: name.into(), title: title.into(), kind: Kind::Lines { x, y, series } }
     }
 
-    /// The whole picture.
+    /// The chart as SVG.
     pub(crate) fn svg(&self) -> String {
         svg::draw(self)
     }
 
-    /// As many digits as mean something, so that the file of the run stays readable.
+    /// Rounds to significant digits, so that the record stays readable.
     pub(crate) fn round(&mut self) {
         match &mut self.kind {
             Kind::Bars { groups, .. } => {
@@ -96,7 +96,7 @@ impl Chart {
     }
 }
 
-/// Four digits that count.
+/// Rounds to four significant digits.
 pub(crate) fn round(value: f64) -> f64 {
     format!("{value:.3e}").parse().unwrap_or(value)
 }

@@ -1,4 +1,4 @@
-//! Charts as SVG, by hand: no script, no font of its own, and colours for light and dark paper.
+//! Draws charts as SVG: no script, no embedded font, colours for light and dark backgrounds.
 
 use std::fmt::Write as _;
 
@@ -8,20 +8,20 @@ use crate::row::amount;
 const WIDTH: f64 = 760.0;
 const MARGIN: f64 = 16.0;
 
-/// Where the title stands, and what comes below it begins.
+/// The title's baseline, and the top of the content.
 const TITLE: f64 = 26.0;
 const TOP: f64 = 48.0;
 
 /// A row of a bar chart or a legend.
 const ROW: f64 = 22.0;
 
-/// Height of what lines are drawn on.
+/// Height of the plot area.
 const PLOT: f64 = 260.0;
 
-/// About as wide as a letter is: nobody measures text here.
+/// Approximate width of a letter; text is not measured.
 const LETTER: f64 = 7.0;
 
-/// Blue, orange, green, red, violet, teal, brown, grey: each with what it is on dark paper.
+/// Blue, orange, green, red, violet, teal, brown, grey: each with its variant for dark backgrounds.
 const COLOURS: [(&str, &str); 8] = [
     ("#0969da", "#4493f8"),
     ("#bc4c00", "#f0883e"),
@@ -67,12 +67,12 @@ fn style() -> String {
     )
 }
 
-/// Lying bars below the name of their group.
+/// Horizontal bars below the name of their group.
 fn bars(axis: &Axis, groups: &[Group]) -> (String, f64) {
     let all = || groups.iter().flat_map(|group| &group.bars);
     let letters = all().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
     let left = MARGIN + 12.0 + letters as f64 * LETTER;
-    // The number of the longest bar stands behind it.
+    // Leaves room for the number after the longest bar.
     let right = WIDTH - MARGIN - 90.0;
     let range = Range::of(axis.scale, all().map(|(_, value)| *value));
     let mut out = String::new();
@@ -130,7 +130,7 @@ fn lines(x: &Axis, y: &Axis, series: &[Series]) -> (String, f64) {
             line.points.iter().map(|(x, y)| format!("{:.1},{:.1}", at_x(*x), at_y(*y))).collect();
         let _ =
             writeln!(out, "<polyline class=\"line s{colour}\" points=\"{}\"/>", points.join(" "));
-        // Where there are few, each is seen.
+        // Draws the points if there are few.
         for point in points.iter().filter(|_| points.len() < 20) {
             let (x, y) = point.split_once(',').unwrap_or_default();
             let _ = writeln!(out, "<circle class=\"f{colour}\" cx=\"{x}\" cy=\"{y}\" r=\"3\"/>");
@@ -173,7 +173,7 @@ fn label(axis: &Axis) -> String {
     }
 }
 
-/// Round numbers are short.
+/// Formats round numbers without decimals.
 fn number(value: f64) -> String {
     match value.abs() {
         big if big >= 1e6 => format!("{}M", value / 1e6),
@@ -186,7 +186,7 @@ fn escape(words: &str) -> String {
     words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// What a side goes from and to; in tens where it is logarithmic.
+/// The range of an axis; in powers of ten if it is logarithmic.
 struct Range {
     scale: Scale,
     from: f64,
@@ -208,7 +208,7 @@ impl Range {
         }
     }
 
-    /// Where a value stands: 0 at the beginning, 1 at the end.
+    /// The position of a value: 0 at the start, 1 at the end.
     fn part(&self, value: f64) -> f64 {
         let value = match self.scale {
             Scale::Linear => value,
@@ -218,7 +218,7 @@ impl Range {
         ((value - self.from) / (self.to - self.from)).clamp(0.0, 1.0)
     }
 
-    /// Four to ten round numbers, or every ten times the last.
+    /// Four to ten round numbers, or powers of ten.
     fn ticks(&self) -> Vec<f64> {
         if self.scale == Scale::Log {
             return (self.from as i32..=self.to as i32).map(|ten| 10f64.powi(ten)).collect();
@@ -226,7 +226,7 @@ impl Range {
         let ten = 10f64.powf(self.to.log10().floor());
         let step = [0.2, 0.5, 1.0, 2.0].map(|step| step * ten);
         let step = step.into_iter().find(|step| self.to / step <= 8.0).unwrap_or(ten);
-        // Whole steps, so that no tick has the dust of an addition on it.
+        // Multiples of a step, so that no rounding errors add up.
         (0..=(self.to / step) as i32).map(|at| super::round(f64::from(at) * step)).collect()
     }
 }
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_are_as_long_as_their_numbers_and_ours_stand_out() {
+    fn bars_are_proportional_and_patterms_is_highlighted() {
         let bars = vec![("patterm".to_owned(), 80.0), ("a < b".to_owned(), 40.0)];
         let groups = vec![Group { name: "detached".into(), bars }];
         let svg = Chart::bars("x", "R & D", Axis::linear("MB/s"), groups).svg();
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_at_all_is_still_a_picture() {
+    fn empty_charts_are_valid() {
         let axes = || (Axis::linear("s"), Axis::log("MiB"));
         for series in [vec![], vec![Series { name: "a".into(), points: vec![(0.0, 0.0)] }]] {
             assert!(!Chart::lines("x", "y", axes(), series).svg().contains("NaN"));

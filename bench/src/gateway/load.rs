@@ -1,5 +1,5 @@
-//! Clients of a door: each has a connection and a session of its own, and one call at a time. One
-//! thread without a runtime plays all of them, so that little of the machine goes into asking.
+//! Clients of an endpoint, each with its own connection and session and one call at a time. One thread
+//! without a runtime drives all of them, so that the load generator uses little CPU.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll};
 
-/// Longer than any answer of one that works takes.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Longer than any response of a working relay takes.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where and how a relay is called.
+/// How to call a relay.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Door {
+pub(crate) struct Endpoint {
     pub(crate) port: u16,
     pub(crate) path: String,
     pub(crate) tool: String,
@@ -28,24 +28,24 @@ pub(crate) struct Load {
 
 struct Client {
     stream: TcpStream,
-    door: Door,
+    endpoint: Endpoint,
     session: Option<String>,
-    /// The request, whose id is changed in place.
+    /// The request; its id is changed in place.
     request: Vec<u8>,
     id_at: usize,
     answer: Vec<u8>,
     asked: Instant,
 }
 
-/// Ids have ten digits, so that every request has the same length. No two clients ever have the same
-/// one: some relays mix up those that do.
+/// Ids have ten digits, so that every request has the same length. No two clients use the same id: some
+/// relays would mix them up.
 const FIRST_ID: u64 = 1_000_000_000;
 
 impl Load {
-    pub(crate) fn connect(door: &Door, clients: usize) -> anyhow::Result<Self> {
+    pub(crate) fn connect(endpoint: &Endpoint, clients: usize) -> anyhow::Result<Self> {
         let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let clients: anyhow::Result<Vec<_>> =
-            (0..clients).map(|_| Client::connect(door.clone())).collect();
+            (0..clients).map(|_| Client::connect(endpoint.clone())).collect();
         let clients = clients?;
         for (number, client) in clients.iter().enumerate() {
             let data = epoll::EventData::new_u64(u64::try_from(number)?);
@@ -54,7 +54,7 @@ impl Load {
         Ok(Self { clients, poll })
     }
 
-    /// Calls for so long; returns how long each call took.
+    /// Makes calls for this time; returns the duration of each.
     pub(crate) fn run(&mut self, time: Duration) -> anyhow::Result<Vec<Duration>> {
         let start = Instant::now();
         let mut id = FIRST_ID;
@@ -67,10 +67,10 @@ impl Load {
         let mut events = Vec::with_capacity(self.clients.len());
         while waiting > 0 {
             events.clear();
-            let patience = Timespec { tv_sec: PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
+            let set_timeout = Timespec { tv_sec: TIMEOUT.as_secs().cast_signed(), tv_nsec: 0 };
             let spare = rustix::buffer::spare_capacity(&mut events);
-            let count = epoll::wait(&self.poll, spare, Some(&patience))?;
-            anyhow::ensure!(count > 0, "{waiting} calls got no answer within {PATIENCE:?}");
+            let count = epoll::wait(&self.poll, spare, Some(&set_timeout))?;
+            anyhow::ensure!(count > 0, "{waiting} calls got no response within {TIMEOUT:?}");
             for event in &events {
                 let client = &mut self.clients[usize::try_from(event.data.u64())?];
                 if !client.read()? {
@@ -89,20 +89,20 @@ impl Load {
         Ok(times)
     }
 
-    /// Ends the sessions, so that the next turn begins as this one did.
+    /// Ends the sessions, so that the next round starts from the same state.
     pub(crate) fn end(self) -> anyhow::Result<()> {
         self.clients.into_iter().try_for_each(Client::end)
     }
 }
 
 impl Client {
-    fn connect(door: Door) -> anyhow::Result<Self> {
-        let stream = TcpStream::connect(("127.0.0.1", door.port))?;
+    fn connect(endpoint: Endpoint) -> anyhow::Result<Self> {
+        let stream = TcpStream::connect(("127.0.0.1", endpoint.port))?;
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
         let (request, answer) = (Vec::new(), Vec::new());
         let asked = Instant::now();
-        let mut client = Self { stream, door, session: None, request, id_at: 0, answer, asked };
+        let mut client = Self { stream, endpoint, session: None, request, id_at: 0, answer, asked };
         let hello = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"0"}}}"#;
         client.exchange("POST", hello)?;
         let head = String::from_utf8_lossy(&client.answer).into_owned();
@@ -117,7 +117,7 @@ impl Client {
         let call = format!(
             "{{\"jsonrpc\":\"2.0\",\"id\":{FIRST_ID},\"method\":\"tools/call\",\"params\":{{\
              \"name\":\"{}\",\"arguments\":{{\"text\":\"a word\"}}}}}}",
-            client.door.tool
+            client.endpoint.tool
         );
         client.request = client.whole("POST", &call);
         let id = FIRST_ID.to_string();
@@ -125,16 +125,16 @@ impl Client {
         Ok(client)
     }
 
-    /// A request with its head.
+    /// A complete request with its head.
     fn whole(&self, method: &str, body: &str) -> Vec<u8> {
         let mut head = format!(
             "{method} {} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nContent-Type: application/json\r\n\
              Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n",
-            self.door.path,
-            self.door.port,
+            self.endpoint.path,
+            self.endpoint.port,
             body.len()
         );
-        if let Some(token) = &self.door.token {
+        if let Some(token) = &self.endpoint.token {
             head.push_str(&format!("Authorization: Bearer {token}\r\n"));
         }
         if let Some(session) = &self.session {
@@ -145,16 +145,16 @@ impl Client {
         format!("{head}\r\n{body}").into_bytes()
     }
 
-    /// Asks and waits.
+    /// Sends a request and waits for the response.
     fn exchange(&mut self, method: &str, body: &str) -> anyhow::Result<()> {
         let request = self.whole(method, body);
         self.answer.clear();
         (&self.stream).write_all(&request)?;
         while !self.read()? {
             let mut fds = [PollFd::new(&self.stream, PollFlags::IN)];
-            let patience = Timespec { tv_sec: PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
-            let ready = rustix::event::poll(&mut fds, Some(&patience))?;
-            anyhow::ensure!(ready > 0, "no answer within {PATIENCE:?} to {body}");
+            let set_timeout = Timespec { tv_sec: TIMEOUT.as_secs().cast_signed(), tv_nsec: 0 };
+            let ready = rustix::event::poll(&mut fds, Some(&set_timeout))?;
+            anyhow::ensure!(ready > 0, "no response within {TIMEOUT:?} to {body}");
         }
         Ok(())
     }
@@ -164,16 +164,16 @@ impl Client {
         let digits = id.to_string();
         self.request[self.id_at..self.id_at + digits.len()].copy_from_slice(digits.as_bytes());
         self.asked = Instant::now();
-        // It is far smaller than what the socket takes.
+        // Much smaller than the socket's buffer.
         (&self.stream).write_all(&self.request)?;
         Ok(())
     }
 
-    /// Takes what came; returns whether the answer is whole.
+    /// Reads available bytes; returns whether the response is complete.
     fn read(&mut self) -> anyhow::Result<bool> {
         let mut bytes = [0; 4096];
         match (&self.stream).read(&mut bytes) {
-            Ok(0) => anyhow::bail!("the relay hung up"),
+            Ok(0) => anyhow::bail!("the relay closed the connection"),
             Ok(read) => self.answer.extend_from_slice(&bytes[..read]),
             Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(false),
             Err(e) => return Err(e.into()),
@@ -189,13 +189,13 @@ impl Client {
         }
     }
 
-    /// Whether the answer is the one to this call.
+    /// Checks that the response belongs to this call.
     fn check(&self) -> anyhow::Result<()> {
         let id = &self.request[self.id_at..self.id_at + 10];
         let right = self.answer.starts_with(b"HTTP/1.1 200")
             && memchr::memmem::find(&self.answer, id).is_some()
             && memchr::memmem::find(&self.answer, b"a word").is_some();
-        anyhow::ensure!(right, "a wrong answer: {}", String::from_utf8_lossy(&self.answer));
+        anyhow::ensure!(right, "unexpected response: {}", String::from_utf8_lossy(&self.answer));
         Ok(())
     }
 

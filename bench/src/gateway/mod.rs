@@ -1,5 +1,5 @@
-//! Calls of a shared server's tool over HTTP: through patterm, through a relay that does nothing
-//! else, and through other relays, all in front of the same server and taking turns.
+//! Calls of a shared server's tool over HTTP: through patterm, through a bare relay, and through other
+//! relays, all in front of the same server and alternating.
 
 mod load;
 mod relays;
@@ -8,54 +8,54 @@ mod sharing;
 use std::time::Duration;
 
 use crate::chart::{Axis, Chart, Series};
-use crate::row::{Bar, Row, middle};
-use crate::session::Place;
+use crate::row::{Row, Target, middle};
+use crate::session::Workspace;
 use crate::{Measured, long};
 use load::Load;
 use relays::{Relay, Relays, Subject};
 pub(crate) use sharing::measure as measure_sharing;
 
-/// Clients that call at the same time, each waiting for its answer before the next call.
+/// Concurrent clients, each with one call at a time.
 const CLIENTS: [usize; 3] = [1, 8, 64];
 
-/// Turns taken by each.
+/// Rounds for each.
 const ROUNDS: usize = 3;
 
-/// How long a turn takes, in the short form and the long one.
-const TURN: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(10)];
+/// Duration of a round, in the short and the long form.
+const ROUND: [Duration; 2] = [Duration::from_secs(3), Duration::from_secs(10)];
 
-/// What the first calls cost more is not counted.
+/// The first calls are slower and do not count.
 const WARM_UP: Duration = Duration::from_millis(300);
 
-/// What a relay did with so many clients.
+/// Results of a relay with a number of clients.
 #[derive(Debug, Default)]
 struct Cell {
     rates: Vec<f64>,
-    /// In seconds: the middle one, and one in a hundred.
+    /// Median and 99th percentile, in seconds.
     median: Vec<f64>,
     p99: Vec<f64>,
-    /// Processor time of one call, the server's own not counted.
+    /// CPU time per call, without the server's.
     cpu: Vec<f64>,
-    /// With all servers that it started.
+    /// Including all servers that it started.
     mib: Vec<f64>,
     processes: Vec<f64>,
-    /// Why there is nothing, or not all of it.
+    /// Why results are missing.
     failure: Option<String>,
 }
 
 pub(crate) fn measure() -> anyhow::Result<Measured> {
-    let place = Place::new()?;
+    let workspace = Workspace::new()?;
     let relays = Relays::new();
-    let mut started: Vec<_> = Subject::ALL.map(|subject| relays.start(subject, &place)).into();
+    let mut started: Vec<_> = Subject::ALL.map(|subject| relays.start(subject, &workspace)).into();
     let mut cells: Vec<[Cell; 3]> = started.iter().map(|_| Default::default()).collect();
     for _ in 0..ROUNDS {
         for (at, clients) in CLIENTS.into_iter().enumerate() {
             for (relay, cells) in started.iter_mut().zip(&mut cells) {
-                let turn = relay.as_mut().map_err(|why| format!("{why:#}"));
-                let turn = turn.and_then(|relay| {
-                    cells[at].turn(relay, clients).map_err(|why| format!("{why:#}"))
+                let round = relay.as_mut().map_err(|why| format!("{why:#}"));
+                let round = round.and_then(|relay| {
+                    cells[at].round(relay, clients).map_err(|why| format!("{why:#}"))
                 });
-                cells[at].failure = cells[at].failure.take().or(turn.err());
+                cells[at].failure = cells[at].failure.take().or(round.err());
             }
         }
     }
@@ -69,7 +69,7 @@ pub(crate) fn measure() -> anyhow::Result<Measured> {
     Ok(Measured { rows, charts: vec![chart(&cells)] })
 }
 
-/// Calls in a second against clients, a line for each relay that was measured.
+/// Calls per second by number of clients, one line for each relay.
 fn chart(cells: &[[Cell; 3]]) -> Chart {
     let measured = |cells: &&[Cell; 3]| cells.iter().all(|cell| cell.failure.is_none());
     let lines = Subject::ALL.iter().zip(cells).filter(|(_, cells)| measured(cells));
@@ -77,16 +77,16 @@ fn chart(cells: &[[Cell; 3]]) -> Chart {
         name: subject.name().into(),
         points: CLIENTS.iter().zip(cells).map(|(at, cell)| (*at as f64, cell.rate())).collect(),
     });
-    let axes = (Axis::log("clients"), Axis::log("calls in a second"));
+    let axes = (Axis::log("clients"), Axis::log("calls per second"));
     Chart::lines("gateway", "A shared server's tool over HTTP", axes, series.collect())
 }
 
 impl Cell {
-    fn turn(&mut self, relay: &mut Relay, clients: usize) -> anyhow::Result<()> {
-        let mut load = Load::connect(&relay.door, clients)?;
+    fn round(&mut self, relay: &mut Relay, clients: usize) -> anyhow::Result<()> {
+        let mut load = Load::connect(&relay.endpoint, clients)?;
         load.run(WARM_UP)?;
         let before = relay.cpu();
-        let time = TURN[usize::from(long())];
+        let time = ROUND[usize::from(long())];
         let mut times = load.run(time)?;
         let cpu = relay.cpu().saturating_sub(before).as_secs_f64();
         let (mib, processes) = relay.memory();
@@ -127,13 +127,13 @@ impl Cell {
 }
 
 fn row(clients: usize, peer: Subject, ours: &Cell, theirs: &Cell) -> Row {
-    let bar = match (clients, peer) {
-        (64, Subject::Bare) => Bar::AtLeast(0.7),
-        (64, Subject::RustProxy) => Bar::AtLeast(2.0),
-        (64, Subject::NpmProxy) => Bar::AtLeast(15.0),
-        _ => Bar::More,
+    let target = match (clients, peer) {
+        (64, Subject::Bare) => Target::AtLeast(0.7),
+        (64, Subject::RustProxy) => Target::AtLeast(2.0),
+        (64, Subject::NpmProxy) => Target::AtLeast(15.0),
+        _ => Target::More,
     };
-    // All of it once is enough.
+    // patterm's details appear once.
     let all = peer == Subject::Bare || ours.failure.is_some();
     let measured = ours.failure.is_none() && theirs.failure.is_none();
     Row {
@@ -142,7 +142,7 @@ fn row(clients: usize, peer: Subject, ours: &Cell, theirs: &Cell) -> Row {
         peer: Some((peer.name().to_owned(), theirs.whole())),
         value: measured.then(|| ours.rate() / theirs.rate()),
         unit: "×".into(),
-        bar,
+        target,
         before: None,
     }
 }

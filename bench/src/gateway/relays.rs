@@ -1,4 +1,4 @@
-//! Those that stand between HTTP and the server, each started as its own documentation says.
+//! The relays between HTTP and the server, each started as its documentation says.
 
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-use super::load::Door;
+use super::load::Endpoint;
 use crate::peers::installed;
 use crate::proc;
-use crate::session::Place;
+use crate::session::Workspace;
 
-/// A relay on node has its port open after this long even on a busy machine.
-const START_PATIENCE: Duration = Duration::from_secs(30);
+/// Even on a busy machine, a Node relay opens its port within this time.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Who is measured.
+/// The relays that are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Subject {
     Patterm,
@@ -27,18 +27,18 @@ pub(crate) enum Subject {
     PypiProxy,
 }
 
-/// One that runs.
+/// A running relay.
 pub(crate) struct Relay {
-    pub(crate) door: Door,
-    /// Everything it started was started here.
+    pub(crate) endpoint: Endpoint,
+    /// The folder in which all its processes were started.
     folder: PathBuf,
     runs: Runs,
 }
 
-/// What is to be ended.
+/// What to end when the relay is dropped.
 enum Runs {
     Child(Child),
-    Patterm(#[expect(dead_code, reason = "it ends when it is dropped")] Place),
+    Patterm(#[expect(dead_code, reason = "it ends when it is dropped")] Workspace),
 }
 
 /// Where the relays are installed.
@@ -47,7 +47,7 @@ pub(crate) struct Relays {
 }
 
 impl Subject {
-    /// Patterm first, and then whom it is measured against.
+    /// patterm first, then its peers.
     pub(crate) const ALL: [Self; 6] = [
         Self::Patterm,
         Self::Bare,
@@ -85,70 +85,71 @@ impl Relays {
         Self { installed: installed() }
     }
 
-    /// Starts one in a folder of its own, in front of a server of its own.
-    pub(crate) fn start(&self, subject: Subject, place: &Place) -> anyhow::Result<Relay> {
+    /// Starts a relay in its own folder, in front of its own server.
+    pub(crate) fn start(&self, subject: Subject, workspace: &Workspace) -> anyhow::Result<Relay> {
         if subject == Subject::Patterm {
-            return patterm(place);
+            return patterm(workspace);
         }
-        let folder = place.folder().join(format!("{subject:?}"));
+        let folder = workspace.folder().join(format!("{subject:?}"));
         std::fs::create_dir_all(&folder)?;
-        let server = place.program("plain-server").get_program().to_owned();
-        let server = server.to_str().context("the path of the server is no text")?;
-        let mut door = Door { path: "/mcp".into(), tool: "echo".into(), ..Door::default() };
+        let server = workspace.program("plain-server").get_program().to_owned();
+        let server = server.to_str().context("the path of the server is not UTF-8")?;
+        let mut endpoint =
+            Endpoint { path: "/mcp".into(), tool: "echo".into(), ..Endpoint::default() };
         let mut command = match subject {
             Subject::Patterm | Subject::Bare => {
-                let mut command = place.program("bare-relay");
+                let mut command = workspace.program("bare-relay");
                 command.arg(server);
                 command
             }
             _ => {
                 let installed = self.installed.as_ref().map(|at| at.join(subject.program()));
                 let program = installed.filter(|at| at.exists()).context("not installed")?;
-                door.port = free_port()?;
-                let mut command = place.command(&program);
-                arguments(subject, &mut command, &mut door, &folder, server)?;
+                endpoint.port = free_port()?;
+                let mut command = workspace.command(&program);
+                arguments(subject, &mut command, &mut endpoint, &folder, server)?;
                 command
             }
         };
         command.current_dir(&folder).stdin(Stdio::null()).stdout(Stdio::piped());
         let log = std::fs::File::create(folder.join("log"))?;
         let mut child = command.stderr(log).spawn()?;
-        if door.port == 0 {
+        if endpoint.port == 0 {
             let output = child.stdout.as_mut().context("no output")?;
             let mut line = String::new();
             BufReader::new(output).read_line(&mut line)?;
-            door.port = line.trim().parse().context("no port was told")?;
+            endpoint.port = line.trim().parse().context("no port was printed")?;
         }
-        let relay = Relay { door, folder, runs: Runs::Child(child) };
+        let relay = Relay { endpoint, folder, runs: Runs::Child(child) };
         relay.wait_for_port()?;
         Ok(relay)
     }
 }
 
-/// The program itself, with its door open, as a user has it.
-fn patterm(place: &Place) -> anyhow::Result<Relay> {
-    let server = place.program("plain-server");
+/// patterm with its HTTP endpoint, in its normal configuration.
+fn patterm(workspace: &Workspace) -> anyhow::Result<Relay> {
+    let server = workspace.program("plain-server");
     let settings = format!("[servers.plain]\ncommand = [{:?}]\n", server.get_program());
-    let place = Place::serving(&["--http", "127.0.0.1:0"], &settings)?;
-    let token = place.patterm(&["token", "new", "bench"]).output()?;
-    let door = Door {
-        port: place.http.context("the door is not open")?.port(),
+    let workspace = Workspace::serving(&["--http", "127.0.0.1:0"], &settings)?;
+    let token = workspace.patterm(&["token", "new", "bench"]).output()?;
+    let endpoint = Endpoint {
+        port: workspace.http.context("the endpoint is not open")?.port(),
         path: "/servers/plain/mcp".into(),
         tool: "echo".into(),
         token: Some(String::from_utf8(token.stdout)?.trim().to_owned()),
     };
-    Ok(Relay { door, folder: place.folder().to_owned(), runs: Runs::Patterm(place) })
+    Ok(Relay { endpoint, folder: workspace.folder().to_owned(), runs: Runs::Patterm(workspace) })
 }
 
-/// What each is told, in its own words.
+/// The arguments of each relay.
 fn arguments(
     subject: Subject,
     command: &mut Command,
-    door: &mut Door,
+    endpoint: &mut Endpoint,
     folder: &Path,
     server: &str,
 ) -> anyhow::Result<()> {
-    let port = door.port.to_string();
+    let port = endpoint.port.to_string();
     match subject {
         Subject::RustProxy => {
             let text = format!(
@@ -159,8 +160,8 @@ fn arguments(
             let file = folder.join("proxy.toml");
             std::fs::write(&file, text)?;
             command.arg("--config").arg(file);
-            door.path = "/".into();
-            door.tool = "plain/echo".into();
+            endpoint.path = "/".into();
+            endpoint.tool = "plain/echo".into();
         }
         Subject::NpmProxy => {
             command.args(["--port", &port, "--host", "127.0.0.1", "--server", "stream"]);
@@ -181,9 +182,9 @@ fn arguments(
 impl Relay {
     fn wait_for_port(&self) -> anyhow::Result<()> {
         let start = Instant::now();
-        while TcpStream::connect(("127.0.0.1", self.door.port)).is_err() {
+        while TcpStream::connect(("127.0.0.1", self.endpoint.port)).is_err() {
             anyhow::ensure!(
-                start.elapsed() < START_PATIENCE,
+                start.elapsed() < START_TIMEOUT,
                 "it did not start: {}",
                 std::fs::read_to_string(self.folder.join("log"))?
             );
@@ -192,14 +193,13 @@ impl Relay {
         Ok(())
     }
 
-    /// Processor time of all its processes but the servers.
+    /// CPU time of all its processes except the servers.
     pub(crate) fn cpu(&self) -> Duration {
         let all = proc::processes_in(&self.folder).into_iter();
         all.filter(|pid| !is_server(*pid)).filter_map(|pid| proc::cpu(pid).ok()).sum()
     }
 
-    /// Memory in MiB, and the number of all its processes, servers among them. Pages that several of
-    /// them share count once.
+    /// Memory in MiB, and the number of all its processes, including servers. Shared pages count once.
     pub(crate) fn memory(&self) -> (f64, usize) {
         proc::pss_and_count(&proc::processes_in(&self.folder))
     }

@@ -1,4 +1,4 @@
-//! Ten agents that use four servers: each server once, shared, against a copy of each for each agent.
+//! Ten agents that use four servers: each server shared, compared with one copy per agent.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -8,33 +8,39 @@ use anyhow::Context;
 use crate::Measured;
 use crate::peers::installed;
 use crate::proc;
-use crate::row::{Bar, Row};
-use crate::session::{Place, Session};
+use crate::row::{Row, Target};
+use crate::session::{Session, Workspace};
 
 const AGENTS: usize = 10;
 
 const SERVERS: [&str; 4] = ["one", "two", "three", "four"];
 
-/// A server as most are: a few lines on the Python SDK.
+/// A typical server: a few lines on the Python SDK.
 const SERVER: &str = "from mcp.server.fastmcp import FastMCP\n\
     server = FastMCP('typical')\n\
     @server.tool()\n\
     def echo(text: str) -> str:\n    return text\n\
     server.run()\n";
 
-/// Ten interpreters that start at once on a busy machine take this long at most.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Even on a busy machine, ten interpreters start within this time.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) fn measure() -> anyhow::Result<Measured> {
     let what = "ten agents with four servers";
     let python = installed().map(|at| at.join("venv/bin/python")).filter(|python| python.exists());
     let Some(python) = python else {
-        return Ok(vec![Row::missing(what, "a server on the Python SDK", Bar::None)].into());
+        return Ok(vec![Row::missing(what, "a server on the Python SDK", Target::None)].into());
     };
-    let python = python.to_str().context("the path of Python is no text")?;
+    let python = python.to_str().context("the path of Python is not UTF-8")?;
     let (with, without) = (shared(python)?, alone(python)?);
     let row = |part: &str, ours: f64, theirs: f64, unit: &str| {
-        Row::ratio(format!("{what}: {part}"), ours, ("each its own", theirs), unit, Bar::Less)
+        Row::ratio(
+            format!("{what}: {part}"),
+            ours,
+            ("one copy per agent", theirs),
+            unit,
+            Target::Less,
+        )
     };
     Ok(vec![
         row("processes", with.1 as f64, without.1 as f64, ""),
@@ -43,13 +49,13 @@ pub(crate) fn measure() -> anyhow::Result<Measured> {
     .into())
 }
 
-/// Memory in MiB and processes, all of patterm among them.
+/// Memory in MiB and processes, including all of patterm's.
 fn shared(python: &str) -> anyhow::Result<(f64, usize)> {
     let one = |name| format!("[servers.{name}]\ncommand = [{python:?}, \"-c\", {SERVER:?}]\n");
-    let place = Place::serving(&[], &SERVERS.map(one).concat())?;
+    let workspace = Workspace::serving(&[], &SERVERS.map(one).concat())?;
     let mut agents = Vec::new();
     for _ in 0..AGENTS {
-        let mut agent = Session::start(&mut place.patterm(&["mcp-stdio"]))?;
+        let mut agent = Session::start(&mut workspace.patterm(&["mcp-stdio"]))?;
         agent.handshake()?;
         wait_for_tools(&mut agent)?;
         for server in SERVERS {
@@ -57,7 +63,7 @@ fn shared(python: &str) -> anyhow::Result<(f64, usize)> {
         }
         agents.push(agent);
     }
-    Ok(proc::pss_and_count(&proc::processes_in(place.folder())))
+    Ok(proc::pss_and_count(&proc::processes_in(workspace.folder())))
 }
 
 /// The same where each agent starts its own.
@@ -86,7 +92,7 @@ fn wait_for_tools(agent: &mut Session) -> anyhow::Result<()> {
         if SERVERS.iter().all(has) {
             return Ok(());
         }
-        anyhow::ensure!(start.elapsed() < PATIENCE, "not all servers are there: {list}");
+        anyhow::ensure!(start.elapsed() < TIMEOUT, "not all servers are there: {list}");
         proc::pause(Duration::from_millis(100));
     }
 }

@@ -1,6 +1,5 @@
-//! What things cost as there is more of them: each quantity at three sizes, ten times as many each
-//! time. What is judged is the exponent: 0 where the cost stays the same, 1 where it grows with the
-//! number, 2 where it grows with its square.
+//! How costs grow: each quantity at three sizes, each ten times the last. The target applies to the
+//! exponent: 0 if the cost stays the same, 1 if it grows with the number, 2 if with its square.
 
 mod clients;
 mod output;
@@ -12,34 +11,33 @@ mod waiters;
 use std::time::{Duration, Instant};
 
 use crate::chart::{Axis, Chart, Series};
-use crate::row::{Bar, Row, median};
+use crate::row::{Row, Target, median};
 use crate::{Measured, proc};
 
-/// What was measured at each of the three sizes.
+/// Measurements at the three sizes.
 struct Growth {
     what: String,
     unit: &'static str,
-    /// What is judged.
+    /// The values that the target applies to.
     costs: Vec<f64>,
-    /// How long it took, where that is not what is judged: a busy machine makes it longer.
+    /// Wall-clock times, for information: a busy machine makes them longer.
     walls: Vec<f64>,
-    bar: Bar,
-    /// Why it grows, where it does.
+    target: Target,
+    /// Why it grows, if it does.
     why: &'static str,
 }
 
-/// What one operation took, in milliseconds: on the clock, and of the server's processor time.
+/// The cost of one operation in milliseconds: wall clock, and CPU time of the server.
 struct Cost {
     wall: f64,
     cpu: f64,
 }
 
-/// One operation should cost the same however many there are; noise may look like a little more.
-const SAME: Bar = Bar::AtMost(0.3);
+/// The cost should not depend on the number; allows for noise.
+const SAME: Target = Target::AtMost(0.3);
 
-/// What handles all of them costs as much as there are, and never more; but the processor's caches hold
-/// the smaller sizes and not the largest.
-const LINEAR: Bar = Bar::AtMost(1.2);
+/// The cost should grow at most linearly; allows for CPU caches that hold only the smaller sizes.
+const LINEAR: Target = Target::AtMost(1.2);
 
 pub(crate) fn measure() -> anyhow::Result<Measured> {
     let families = [
@@ -58,20 +56,20 @@ pub(crate) fn measure() -> anyhow::Result<Measured> {
         series.extend(growths.first().and_then(Growth::series));
     }
     let axes = (Axis::log("times as many"), Axis::log("times the cost"));
-    let title = "What it costs as there are ten and a hundred times as many";
+    let title = "Cost with ten and a hundred times as many";
     Ok(Measured { rows, charts: vec![Chart::lines("growth", title, axes, series)] })
 }
 
 impl Growth {
-    /// A number, judged as it is.
-    fn new(what: impl Into<String>, unit: &'static str, bar: Bar) -> Self {
+    /// A number.
+    fn new(what: impl Into<String>, unit: &'static str, target: Target) -> Self {
         let what = format!("growth: {}", what.into());
-        Self { what, unit, costs: Vec::new(), walls: Vec::new(), bar, why: "" }
+        Self { what, unit, costs: Vec::new(), walls: Vec::new(), target, why: "" }
     }
 
-    /// An operation, judged by its processor time.
-    fn of(what: impl Into<String>, bar: Bar) -> Self {
-        Self::new(what, "ms", bar)
+    /// An operation, measured by its CPU time.
+    fn of(what: impl Into<String>, target: Target) -> Self {
+        Self::new(what, "ms", target)
     }
 
     fn because(self, why: &'static str) -> Self {
@@ -83,7 +81,7 @@ impl Growth {
         self.walls.push(cost.wall);
     }
 
-    /// Its costs against the first of them.
+    /// Its costs relative to the first.
     fn series(&self) -> Option<Series> {
         let [least, middle, most] = self.costs[..] else { return None };
         let points = vec![(1.0, 1.0), (10.0, middle / least), (100.0, most / least)];
@@ -91,17 +89,17 @@ impl Growth {
         Some(Series { name, points })
     }
 
-    /// The exponent of the last tenfold, which no fixed cost hides, with the costs and both ratios.
+    /// The exponent of the last step, where fixed costs matter least, with the costs and both ratios.
     fn row(&self) -> Row {
-        let Self { what, unit, costs, walls, bar, why } = self;
-        let [least, middle, most] = costs[..] else { return Row::missing(what, "sizes", *bar) };
+        let Self { what, unit, costs, walls, target, why } = self;
+        let [least, middle, most] = costs[..] else { return Row::missing(what, "sizes", *target) };
         let shown =
             |costs: &[f64]| costs.iter().map(|c| digits(*c)).collect::<Vec<_>>().join(" → ");
-        let mut row = Row::number(what, (most / middle).log10(), "exponent", *bar);
+        let mut row = Row::number(what, (most / middle).log10(), "exponent", *target);
         let ratios = format!("×{:.1}, ×{:.1}", middle / least, most / middle);
         row.ours = match walls.is_empty() {
             true => format!("{} {unit} ({ratios})", shown(costs)),
-            false => format!("processor {} ms ({ratios}), clock {} ms", shown(costs), shown(walls)),
+            false => format!("CPU {} ms ({ratios}), wall clock {} ms", shown(costs), shown(walls)),
         };
         if !why.is_empty() {
             row.ours += &format!("; {why}");
@@ -110,7 +108,7 @@ impl Growth {
     }
 }
 
-/// Three digits that say something.
+/// Three significant digits.
 fn digits(number: f64) -> String {
     match number {
         0.0..1.0 => format!("{number:.3}"),
@@ -120,8 +118,7 @@ fn digits(number: f64) -> String {
     }
 }
 
-/// What doing something so often took each time: the middle time, and the mean processor time of some
-/// processes.
+/// The cost of repeating an operation: its median time, and the mean CPU time of some processes.
 fn cost(
     pids: &[u32],
     rounds: usize,
@@ -134,12 +131,12 @@ fn cost(
         operation(round)?;
         times.push(start.elapsed());
     }
-    // A thread that ended meanwhile has taken its time along.
+    // The time of a thread that ended meanwhile is lost.
     let cpu = cpu().saturating_sub(before) / u32::try_from(rounds)?;
     Ok(Cost { wall: milliseconds(median(times)), cpu: milliseconds(cpu) })
 }
 
-/// Waits until a server has nothing more to do of what was asked for.
+/// Waits until a server is idle.
 fn settle(server: u32) {
     let mut before = proc::cpu_precisely(server);
     loop {

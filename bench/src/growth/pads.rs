@@ -5,33 +5,33 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::{Growth, LINEAR, SAME, cost};
-use crate::session::{Place, Tools};
+use crate::session::{Tools, Workspace};
 
 const SIZES: [usize; 3] = [10, 100, 1_000];
 
-/// More than a project has by default.
+/// More than the default limit.
 const LIMITS: (&str, &str) = ("PATTERM_LIMITS", "pads=2000");
 
 /// Bytes of each of many, and of the one that grows.
 const SMALL: usize = 1_000;
 const LONG: [usize; 3] = [5_000, 50_000, 500_000];
 
-const INDEX: &str = "the index of all is written whole; there are up to 500 by default";
+const INDEX: &str = "the whole index is written; the default limit is 500";
 
 const ROUNDS: usize = 15;
 
 pub(super) fn measure() -> anyhow::Result<Vec<Growth>> {
     let what = |part: &str| format!("pads of 1 kB, 10, 100, 1,000: {part}");
-    let mut create = Growth::of(what("making one more"), LINEAR).because(INDEX);
-    let mut write = Growth::of(what("writing one anew"), LINEAR).because(INDEX);
-    let mut append = Growth::of(what("adding to one"), LINEAR).because(INDEX);
+    let mut create = Growth::of(what("creating one"), LINEAR).because(INDEX);
+    let mut write = Growth::of(what("overwriting one"), LINEAR).because(INDEX);
+    let mut append = Growth::of(what("appending to one"), LINEAR).because(INDEX);
     let mut read = Growth::of(what("reading one"), SAME);
     let mut list = Growth::of(what("scratchpad_list"), LINEAR)
-        .because("each file is looked at: a person may have changed it");
+        .because("every file is checked, because a person may have edited it");
     let environment = HashMap::from([(LIMITS.0.to_owned(), LIMITS.1.to_owned())]);
-    let place = Place::serving_with(&[], "", |_| Ok(environment))?;
-    let mut tools = place.connect()?;
-    let server = [place.server];
+    let workspace = Workspace::serving_with(&[], "", |_| Ok(environment))?;
+    let mut tools = workspace.connect()?;
+    let server = [workspace.server];
     let content = "word ".repeat(SMALL / 5);
     let mut count = 0;
     let mut make = |tools: &mut Tools| {
@@ -42,7 +42,7 @@ pub(super) fn measure() -> anyhow::Result<Vec<Growth>> {
     for size in SIZES {
         while make(&mut tools)? < size - ROUNDS.min(size - 1) {}
         create.push(&cost(&server, ROUNDS, |_| make(&mut tools).map(drop))?);
-        measure_one(place.server, &mut tools, "pad 1", [&mut write, &mut append, &mut read])?;
+        measure_one(workspace.server, &mut tools, "pad 1", [&mut write, &mut append, &mut read])?;
         list.push(&cost(&server, ROUNDS, |_| tools.call("scratchpad_list", &json!({})).map(drop))?);
     }
     Ok(vec![create, write, append, read, list])
@@ -50,21 +50,21 @@ pub(super) fn measure() -> anyhow::Result<Vec<Growth>> {
 
 pub(super) fn measure_size() -> anyhow::Result<Vec<Growth>> {
     let what = |part: &str| format!("one pad, 5, 50, 500 kB: {part}");
-    let mut write = Growth::of(what("writing it anew"), LINEAR);
-    let mut append = Growth::of(what("adding to it"), LINEAR);
+    let mut write = Growth::of(what("overwriting it"), LINEAR);
+    let mut append = Growth::of(what("appending to it"), LINEAR);
     let mut read = Growth::of(what("reading it"), LINEAR);
-    let place = Place::new()?;
-    let mut tools = place.connect()?;
+    let workspace = Workspace::new()?;
+    let mut tools = workspace.connect()?;
     for size in LONG {
         let name = format!("pad of {size}");
         let content = "word ".repeat(size / 5);
         tools.call("scratchpad_write", &json!({"name": name, "content": content}))?;
-        measure_one(place.server, &mut tools, &name, [&mut write, &mut append, &mut read])?;
+        measure_one(workspace.server, &mut tools, &name, [&mut write, &mut append, &mut read])?;
     }
     Ok(vec![write, append, read])
 }
 
-/// What is done with one pad.
+/// Operations on one scratchpad.
 fn measure_one(
     server: u32,
     tools: &mut Tools,

@@ -1,4 +1,4 @@
-//! Panes that do nothing.
+//! Idle panes.
 
 use std::time::Duration;
 
@@ -6,48 +6,47 @@ use serde_json::json;
 
 use super::{Growth, LINEAR, SAME, cost};
 use crate::proc;
-use crate::session::Place;
+use crate::session::Workspace;
 
 const SIZES: [usize; 3] = [5, 50, 500];
 
-/// Started beyond that to take the time, and closed again.
+/// Additional panes that are started and closed to measure it.
 const MORE: usize = 9;
 
-const TABLE: &str =
-    "the table of all is written whole twice, 0.4 kB of each; there are up to 1,000";
+const TABLE: &str = "the whole table is written twice, 0.4 kB per process; the limit is 1,000";
 
-/// Long enough for what a start leaves behind to be done.
+/// Long enough for startup work to finish.
 const SETTLE: Duration = Duration::from_secs(12);
 
 pub(super) fn measure() -> anyhow::Result<Vec<Growth>> {
     let what = |part: &str| format!("panes, 5, 50, 500: {part}");
     let mut spawn = Growth::of(what("one more"), LINEAR).because(TABLE);
     let mut close = Growth::of(what("closing one"), LINEAR).because(TABLE);
-    let mut memory = Growth::new(what("server memory without files, for each"), "MiB", SAME);
-    let mut screen = Growth::of(what("a look at one screen"), SAME);
+    let mut memory = Growth::new(what("server memory without files, per pane"), "MiB", SAME);
+    let mut screen = Growth::of(what("reading one screen"), SAME);
     let mut status = Growth::of(what("the status of one"), SAME);
     let mut list = Growth::of(what("list_processes"), LINEAR);
     let mut verb = Growth::of(what("`patterm ps`"), LINEAR);
-    let place = Place::new()?;
-    let mut tools = place.connect()?;
-    // The first brings the keeper, and what there is only once.
+    let workspace = Workspace::new()?;
+    let mut tools = workspace.connect()?;
+    // The first also starts the keeper and everything that exists once.
     let mut ids = vec![tools.spawn(&["sleep", "1000000"])?];
-    let server = [place.server, proc::keeper(place.folder())?];
+    let server = [workspace.server, proc::keeper(workspace.folder())?];
     proc::pause(SETTLE);
-    let one = proc::memory_mib(place.server, "Anonymous:")?;
+    let one = proc::memory_mib(workspace.server, "Anonymous:")?;
     for size in SIZES {
         while ids.len() < size {
             ids.push(tools.spawn(&["sleep", "1000000"])?);
         }
         proc::pause(SETTLE);
-        let full = proc::memory_mib(place.server, "Anonymous:")?;
+        let full = proc::memory_mib(workspace.server, "Anonymous:")?;
         memory.costs.push((full - one) / (size - 1) as f64);
         let some = json!({"process_id": ids[size / 2]});
         screen.push(&cost(&server, 100, |_| tools.call("get_process_output", &some).map(drop))?);
         status.push(&cost(&server, 100, |_| tools.call("get_process_status", &some).map(drop))?);
         list.push(&cost(&server, 20, |_| tools.call("list_processes", &json!({})).map(drop))?);
         verb.push(&cost(&server, 9, |_| {
-            let listed = place.patterm(&["ps"]).output()?;
+            let listed = workspace.patterm(&["ps"]).output()?;
             anyhow::ensure!(listed.status.success(), "{listed:?}");
             Ok(())
         })?);

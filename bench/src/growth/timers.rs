@@ -1,34 +1,34 @@
-//! Timers that are set and far away.
+//! Timers that are not due soon.
 
 use serde_json::{Value, json};
 
 use super::{Growth, LINEAR, SAME, cost};
 use crate::proc;
-use crate::session::{Place, Tools};
+use crate::session::{Tools, Workspace};
 
 const SIZES: [usize; 3] = [10, 100, 1_000];
 
-/// An owner has up to a hundred; those that are measured need room too.
+/// An owner may have up to a hundred, including those that are measured.
 const OWNERS: usize = 12;
 
-/// Set, fired and cancelled to take the time. The last of all that a project may have.
+/// Timers that are set, fired and cancelled to measure it; they reach the project's limit.
 const MORE: usize = 9;
 
-const BOOK: &str = "the book of all is written whole; there are up to 1,000";
+const BOOK: &str = "the whole file of timers is written; the limit is 1,000";
 
-/// A text as people write them.
-const BODY: &str = "Look whether the build is done, and tell the others what became of it.";
+/// A realistic text.
+const BODY: &str = "Check whether the build is done, and tell the others the result.";
 
 pub(super) fn measure() -> anyhow::Result<Vec<Growth>> {
     let what = |part: &str| format!("timers, 10, 100, 1,000: {part}");
-    let mut set = Growth::of(what("setting one more"), LINEAR).because(BOOK);
+    let mut set = Growth::of(what("setting one"), LINEAR).because(BOOK);
     let mut cancel = Growth::of(what("cancelling one"), LINEAR).because(BOOK);
-    let mut fire = Growth::of(what("one fires, until its text is there"), LINEAR).because(BOOK);
+    let mut fire = Growth::of(what("firing one, until its text arrives"), LINEAR).because(BOOK);
     let mut list = Growth::of(what("timer_list"), LINEAR);
     let mut memory = Growth::new(what("server memory without files"), "MiB", SAME);
-    let place = Place::new()?;
-    let mut tools = place.connect()?;
-    let server = [place.server];
+    let workspace = Workspace::new()?;
+    let mut tools = workspace.connect()?;
+    let server = [workspace.server];
     let owners: Vec<String> =
         (0..OWNERS).map(|_| tools.spawn(&["cat"])).collect::<Result<_, _>>()?;
     let mut count = 0;
@@ -57,12 +57,12 @@ pub(super) fn measure() -> anyhow::Result<Vec<Growth>> {
             anyhow::ensure!(waited["matched"] == true, "{waited}");
             Ok(())
         })?);
-        memory.costs.push(proc::memory_mib(place.server, "Anonymous:")?);
+        memory.costs.push(proc::memory_mib(workspace.server, "Anonymous:")?);
     }
     Ok(vec![set, cancel, fire, list, memory])
 }
 
-/// Sets one; returns its id.
+/// Sets a timer; returns its id.
 fn timer(tools: &mut Tools, owner: &str, seconds: f64, body: &str) -> anyhow::Result<Value> {
     let arguments = json!({"seconds": seconds, "body": body, "owner_process_id": owner});
     Ok(tools.call("timer_set", &arguments)?["timer_id"].take())

@@ -1,4 +1,4 @@
-//! Agents at work: a real CLI whose model is the mock of the tests, and the tests' own tiny agent.
+//! Agents: a real CLI with the tests' mock model, and the tests' own small agent.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
@@ -11,19 +11,19 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use super::harness::Harness;
-use super::{PATIENCE, Worker};
+use super::{TIMEOUT, Worker};
 use crate::session::Tools;
 
-/// A key of nothing; claude wants it to be known.
+/// A fake API key; claude accepts only a known one.
 const KEY: &str = "sk-mock-0123456789-abcdefghij";
 
-/// How often a receipt is looked at.
-const LOOK: Duration = Duration::from_millis(250);
+/// How often a receipt is polled.
+const POLL: Duration = Duration::from_millis(250);
 
-/// What the tiny agent looks like.
+/// The preset of the small agent.
 const FAKE: &str = include_str!("../../../tests/agents/fake.toml");
 
-/// The model on loopback; it ends with this value.
+/// The model on loopback; ends when dropped.
 pub(super) struct Mock {
     pub(super) url: String,
     child: Child,
@@ -52,7 +52,7 @@ fn tests() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests")
 }
 
-/// Where the real CLIs are, if the script that starts the benchmarks installed them.
+/// The folder of the real CLIs, if `scripts/bench` installed them.
 pub(super) fn installed() -> Option<PathBuf> {
     let folder = PathBuf::from(std::env::var_os("PATTERM_BENCH_CLIENTS")?);
     let programs = folder.join("node_modules/.bin");
@@ -61,10 +61,10 @@ pub(super) fn installed() -> Option<PathBuf> {
 
 pub(super) fn settings() -> anyhow::Result<String> {
     let program = tests().join("agents/fake-agent").canonicalize()?;
-    Ok(FAKE.replace("{{program}}", program.to_str().context("no text")?))
+    Ok(FAKE.replace("{{program}}", program.to_str().context("not UTF-8")?))
 }
 
-/// A home in which claude asks nothing, with the mock as its model and its only way out.
+/// A home in which claude asks nothing, with the mock as its model and no other network access.
 pub(super) fn home(
     folder: &Path,
     url: &str,
@@ -83,7 +83,7 @@ pub(super) fn home(
         "numStartups": 5,
         "hasSeenAutoDefaultNotice": true,
         "customApiKeyResponses": {"approved": [&KEY[KEY.len() - 20..]], "rejected": []},
-        "projects": {project.to_str().context("no text")?: {"hasTrustDialogAccepted": true}},
+        "projects": {project.to_str().context("not UTF-8")?: {"hasTrustDialogAccepted": true}},
         "officialMarketplaceAutoInstallAttempted": true,
         "officialMarketplaceAutoInstalled": true,
     });
@@ -92,7 +92,7 @@ pub(super) fn home(
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = programs.map(Path::to_owned).into_iter().chain(std::env::split_paths(&path));
     let path = std::env::join_paths(folders)?.into_string();
-    let path = path.map_err(|_| anyhow::anyhow!("PATH is no text"))?;
+    let path = path.map_err(|_| anyhow::anyhow!("PATH is not UTF-8"))?;
     let inside = |name: &str| folder.join(name).to_string_lossy().into_owned();
     let pairs = [
         ("HOME", inside("home")),
@@ -111,7 +111,7 @@ pub(super) fn home(
     Ok(pairs.map(|(name, value)| (name.to_owned(), value)).into())
 }
 
-/// Who writes to the tiny agents.
+/// Sends messages to the small agents.
 pub(super) struct Messages {
     harness: Arc<Harness>,
     tools: Tools,
@@ -136,35 +136,35 @@ impl Worker for Messages {
         Ok(())
     }
 
-    /// Each came once, whole.
+    /// Each arrived once, complete.
     fn finish(&mut self) -> anyhow::Result<()> {
-        let log = std::fs::read_to_string(self.harness.place.folder().join("fake.log"))?;
+        let log = std::fs::read_to_string(self.harness.workspace.folder().join("fake.log"))?;
         let turns: Vec<String> = log.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
         for number in 1..=self.sent {
             let text = format!("[external] soak-{number}");
             let times = turns.iter().filter(|turn| **turn == text).count();
-            anyhow::ensure!(times == 1, "`{text}` came {times} times");
+            anyhow::ensure!(times == 1, "`{text}` arrived {times} times");
         }
         Ok(())
     }
 }
 
-/// Who gives the real CLI work: a turn with calls of our tools in it, and now and then a sub-agent.
-pub(super) struct Turns {
+/// Gives the real CLI turns with calls of patterm's tools, and sometimes a sub-agent.
+pub(super) struct Rounds {
     harness: Arc<Harness>,
     tools: Tools,
     claude: String,
     turns: usize,
 }
 
-impl Turns {
+impl Rounds {
     pub(super) fn new(harness: &Arc<Harness>, claude: &str) -> anyhow::Result<Self> {
         let tools = harness.connect()?;
         Ok(Self { harness: harness.clone(), tools, claude: claude.to_owned(), turns: 0 })
     }
 }
 
-impl Worker for Turns {
+impl Worker for Rounds {
     const NAME: &str = "claude";
     const PAUSE: Duration = Duration::from_secs(30);
 
@@ -182,7 +182,7 @@ impl Worker for Turns {
         let claude = json!({"process_id": self.claude});
         until(&format!("the end of turn {turn}"), || {
             let pad = self.tools.call("scratchpad_read", &json!({"name": "claude"}));
-            // There is no pad before the first turn.
+            // There is no scratchpad before the first turn.
             let content = pad.unwrap_or_default()["content"].as_str().unwrap_or("").to_owned();
             let state = self.tools.call("get_process_status", &claude)?["activity"].take();
             let done = content.ends_with(&note) && state["state"] == "idle";
@@ -199,7 +199,7 @@ impl Worker for Turns {
     }
 }
 
-/// Sends a message and waits until it was taken.
+/// Sends a message and waits until it is delivered.
 fn deliver(tools: &mut Tools, target: &str, message: &str) -> anyhow::Result<()> {
     let arguments = json!({"target_process_id": target, "message": message});
     let sent = tools.call("send_message", &arguments)?;
@@ -217,7 +217,7 @@ fn deliver(tools: &mut Tools, target: &str, message: &str) -> anyhow::Result<()>
     })
 }
 
-/// Looks until it is so; what was seen last is said where it never is.
+/// Polls until it is so; the error contains what was seen last.
 pub(super) fn until(
     what: &str,
     mut look: impl FnMut() -> anyhow::Result<Result<(), String>>,
@@ -225,7 +225,7 @@ pub(super) fn until(
     let start = Instant::now();
     loop {
         let Err(seen) = look()? else { return Ok(()) };
-        anyhow::ensure!(start.elapsed() < PATIENCE, "it never came: {what}; last: {seen}");
-        crate::proc::pause(LOOK);
+        anyhow::ensure!(start.elapsed() < TIMEOUT, "timed out: {what}; last seen: {seen}");
+        crate::proc::pause(POLL);
     }
 }

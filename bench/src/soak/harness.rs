@@ -1,4 +1,4 @@
-//! The project in which it all happens: a server with its door open, and its fifty panes.
+//! The project of the soak test: a server with its HTTP endpoint, and fifty panes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::agents::{self, Mock};
 use super::journal::Journal;
-use crate::session::{Place, Tools};
+use crate::session::{Tools, Workspace};
 use crate::text;
 
 /// Panes of each kind; with the agents they are fifty.
@@ -21,20 +21,20 @@ const DRAWINGS: usize = 8;
 const BRIEF: usize = 6;
 const FAKES: usize = 3;
 
-/// Output of each pane kept on disk: little enough that bursts go over it.
+/// Output of each pane kept on disk: little enough that bursts exceed it.
 const LOG_BYTES: u64 = 4 << 20;
 
-/// What scrolled off all screens together may take in memory: little enough to be full in the first
-/// minutes, so that what grows later is something else.
+/// The history budget of all panes: small enough to be full in the first minutes, so that later growth
+/// has another cause.
 const HISTORY: (&str, &str) = ("PATTERM_LIMITS", "history_bytes=16777216");
 
 /// What a burst prints, and how often.
 const BURST_BYTES: usize = 200_000;
 const BURST_SECONDS: &str = "20";
 
-/// Where it happens, and who takes part. What runs ends before its model.
+/// The workspace and its participants. Programs end before their model.
 pub(super) struct Harness {
-    pub(super) place: Place,
+    pub(super) workspace: Workspace,
     pub(super) journal: Journal,
     pub(super) shells: Vec<String>,
     pub(super) cats: Vec<String>,
@@ -43,12 +43,12 @@ pub(super) struct Harness {
     pub(super) drawings: Vec<String>,
     pub(super) brief: Vec<String>,
     pub(super) fakes: Vec<String>,
-    /// The real CLI, where it is installed.
+    /// The real CLI, if it is installed.
     pub(super) claude: Option<String>,
-    /// For the HTTP door.
+    /// The token for HTTP.
     pub(super) token: String,
     pub(super) port: u16,
-    /// The process of the person's TUI, 0 while there is none.
+    /// The process of the user's TUI; 0 if there is none.
     pub(super) tui: AtomicU32,
     _mock: Mock,
 }
@@ -68,15 +68,15 @@ impl Harness {
             home.insert(HISTORY.0.to_owned(), HISTORY.1.to_owned());
             Ok(home)
         };
-        let place = Place::serving_with(&flags, &settings, home)?;
-        let made = place.patterm(&["token", "new", "soak"]).output()?;
+        let workspace = Workspace::serving_with(&flags, &settings, home)?;
+        let made = workspace.patterm(&["token", "new", "soak"]).output()?;
         let token = String::from_utf8(made.stdout)?.trim().to_owned();
-        let port = place.http.context("the door is not open")?.port();
-        let file = place.folder().join("text");
+        let port = workspace.http.context("the endpoint is not open")?.port();
+        let file = workspace.folder().join("text");
         text::write(&file, BURST_BYTES)?;
         let file = file.to_str().context("no text")?.to_owned();
-        let pane = place.program("pane").get_program().to_string_lossy().into_owned();
-        let mut tools = place.connect()?;
+        let pane = workspace.program("pane").get_program().to_string_lossy().into_owned();
+        let mut tools = workspace.connect()?;
         let mut many = |count: usize, argv: &[&str]| -> anyhow::Result<Vec<String>> {
             (0..count).map(|_| tools.spawn(argv)).collect()
         };
@@ -96,7 +96,7 @@ impl Harness {
         let fakes = (0..FAKES).map(|_| agent(&mut tools, "fake")).collect::<Result<_, _>>()?;
         let claude = clients.map(|_| agent(&mut tools, "claude")).transpose()?;
         Ok(Arc::new(Self {
-            place,
+            workspace,
             journal: Journal::default(),
             shells,
             cats,
@@ -113,16 +113,16 @@ impl Harness {
         }))
     }
 
-    /// All that print on their own.
+    /// All panes that print by themselves.
     pub(super) fn printing(&self) -> impl Iterator<Item = &String> {
         let steady = self.counters.iter().chain(&self.bursts);
         steady.chain(&self.drawings).chain(&self.brief)
     }
 
-    /// A connection on which nobody waits for ever.
+    /// A connection with a timeout.
     pub(super) fn connect(&self) -> anyhow::Result<Tools> {
-        let tools = self.place.connect()?;
-        tools.patience(super::PATIENCE)?;
+        let tools = self.workspace.connect()?;
+        tools.set_timeout(super::TIMEOUT)?;
         Ok(tools)
     }
 }

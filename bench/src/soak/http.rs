@@ -1,4 +1,4 @@
-//! Clients that come over HTTP, a shared server that comes and goes, and proxies.
+//! HTTP clients, a shared server that is killed and stopped, and proxies.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::client::Client;
 use crate::proc;
 use crate::session::Session;
 
-/// A client of our own tools, and others that come for one call.
+/// A client of patterm's own tools, and clients that make a single call.
 pub(super) struct Own {
     harness: Arc<Harness>,
     client: Client,
@@ -39,7 +39,7 @@ impl Worker for Own {
         let id = &self.harness.drawings[self.steps % self.harness.drawings.len()];
         self.client.call("get_process_output", &json!({"process_id": id}))?;
         self.client.call("list_processes", &json!({}))?;
-        self.harness.journal.add("HTTP calls of our tools", 2);
+        self.harness.journal.add("HTTP calls of patterm's tools", 2);
         if self.steps.is_multiple_of(5) {
             let path = [OWN, SHARED][self.steps / 5 % 2];
             let mut client = Client::connect(self.harness.port, path, &self.harness.token)?;
@@ -47,13 +47,13 @@ impl Worker for Own {
                 client.call("whoami", &json!({}))?;
             }
             client.end()?;
-            self.harness.journal.did("HTTP sessions begun and ended");
+            self.harness.journal.did("HTTP sessions opened and closed");
         }
         Ok(())
     }
 }
 
-/// A client of the shared server, which is killed now and then, and now and then sleeps.
+/// A client of the shared server, which is sometimes killed and sometimes stopped for being idle.
 pub(super) struct Shared {
     harness: Arc<Harness>,
     client: Client,
@@ -83,19 +83,19 @@ impl Worker for Shared {
         self.call()?;
         self.harness.journal.did("HTTP calls of the shared server");
         if self.steps.is_multiple_of(40) {
-            let folder = self.harness.place.folder();
+            let folder = self.harness.workspace.folder();
             let is_server = |pid: &u32| {
                 proc::link(*pid, "exe").is_some_and(|exe| exe.ends_with("plain-server"))
             };
             for pid in proc::processes_in(folder).into_iter().filter(is_server) {
-                let mut kill = self.harness.place.command(Path::new("kill"));
+                let mut kill = self.harness.workspace.command(Path::new("kill"));
                 kill.args(["-9", &pid.to_string()]).status()?;
             }
-            // Whoever called at that moment is told; the server is there again after a while.
+            // Calls at that moment fail; the server is restarted after a while.
             until("the shared server is back", || Ok(self.call().map_err(|why| why.to_string())))?;
-            self.harness.journal.did("shared server killed and back");
+            self.harness.journal.did("shared server killed and restarted");
         }
-        // Long enough for it to be put to sleep, and woken.
+        // Long enough for it to be stopped, and started again.
         if self.steps.is_multiple_of(97) {
             self.harness.journal.rest(Duration::from_secs(25));
         }
@@ -103,7 +103,7 @@ impl Worker for Shared {
     }
 }
 
-/// Clients on standard input and output that come, call, and are killed.
+/// Stdio clients that start, make a call, and are killed.
 pub(super) struct Proxies {
     harness: Arc<Harness>,
 }
@@ -119,13 +119,13 @@ impl Worker for Proxies {
     const PAUSE: Duration = Duration::from_secs(5);
 
     fn step(&mut self) -> anyhow::Result<()> {
-        let mut proxy = Session::start(&mut self.harness.place.patterm(&["mcp-stdio"]))?;
+        let mut proxy = Session::start(&mut self.harness.workspace.patterm(&["mcp-stdio"]))?;
         proxy.handshake()?;
         proxy.send(
             "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"tools/call\",\"params\":{\
              \"name\":\"whoami\",\"arguments\":{}}}\n",
         )?;
-        // What is told in between is not the answer.
+        // Notifications may arrive before the response.
         loop {
             let line = proxy.receive()?;
             if line.contains("\"id\":3") {

@@ -1,10 +1,10 @@
-//! What everybody who takes part did, and what went wrong.
+//! Counts operations and collects errors.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Shared by all.
+/// Shared by all workers.
 #[derive(Default)]
 pub(super) struct Journal {
     inner: Mutex<Inner>,
@@ -19,7 +19,7 @@ struct Inner {
 }
 
 impl Journal {
-    /// Something was done once more.
+    /// Counts an operation.
     pub(super) fn did(&self, what: &'static str) {
         self.add(what, 1);
     }
@@ -28,14 +28,14 @@ impl Journal {
         *self.lock().counts.entry(what).or_default() += count;
     }
 
-    /// Something went wrong. It is said at once, too: an hour is long.
+    /// Records an error, and prints it at once: an hour is long.
     #[expect(clippy::print_stderr, reason = "somebody may be watching")]
     pub(super) fn wrong(&self, what: String) {
-        eprintln!("WRONG {what}");
+        eprintln!("ERROR {what}");
         self.lock().errors.push(what);
     }
 
-    /// Lets time pass; returns whether there is more to do.
+    /// Waits; returns whether to continue.
     pub(super) fn rest(&self, time: Duration) -> bool {
         let until = Instant::now() + time;
         let mut inner = self.lock();
@@ -50,7 +50,7 @@ impl Journal {
         false
     }
 
-    /// Nobody is to begin anything more.
+    /// Tells all workers to stop.
     pub(super) fn end(&self) {
         self.lock().over = true;
         self.ended.notify_all();

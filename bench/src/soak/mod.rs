@@ -1,7 +1,7 @@
-//! An hour in which everything happens at once: fifty panes, agents, timers, scratchpads, HTTP and a
-//! person. What is looked for is what only time shows: memory that grows, descriptors that stay, and
-//! wake-ups that never end. Only by name; a minute in the short form, an hour in the long one, or as
-//! many minutes as `PATTERM_SOAK_MINUTES` says.
+//! The soak test: an hour with fifty panes, agents, timers, scratchpads, HTTP and a user, all at once. It
+//! looks for what only time shows: memory that grows, descriptors that leak, and wake-ups that never
+//! stop. Runs only by name; a minute in the short form, an hour in the long one, or
+//! `PATTERM_SOAK_MINUTES`.
 
 mod agents;
 mod harness;
@@ -21,31 +21,31 @@ use anyhow::Context;
 use serde_json::json;
 
 use crate::chart::{Axis, Chart, Series};
-use crate::row::{Bar, Row};
+use crate::row::{Row, Target};
 use crate::{Measured, long, proc};
 use harness::Harness;
 use sample::{Column, Sampler};
 
-/// In the short form and the long one.
+/// Duration in the short and the long form.
 const MINUTES: [f64; 2] = [1.0, 60.0];
 
-/// Looks that the whole is divided by.
+/// Number of samples.
 const LOOKS: f64 = 240.0;
 
-/// Longer than anything takes that works, on a busy machine too.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than any working operation takes, even on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// From a start until all that is begun once was begun.
+/// Time for all workers to start.
 const SETTLE: Duration = Duration::from_secs(10);
 
-/// A program that prints nothing is called idle after ten seconds, and its observer sleeps from a
-/// second later on; the shared server sleeps after twenty.
+/// A program that prints nothing counts as idle after ten seconds, and its observer sleeps a second later;
+/// the shared server is stopped after twenty.
 const REST: Duration = Duration::from_secs(30);
 
-/// For how long wake-ups are counted in the end.
+/// How long wake-ups are counted at the end.
 const QUIET: Duration = Duration::from_secs(20);
 
-/// Somebody who does the same over and over.
+/// A worker that repeats a step.
 trait Worker: Send + Sized + 'static {
     const NAME: &str;
     /// Between two steps.
@@ -53,7 +53,7 @@ trait Worker: Send + Sized + 'static {
 
     fn step(&mut self) -> anyhow::Result<()>;
 
-    /// What can be checked only when all is over.
+    /// Checks after the end.
     fn finish(&mut self) -> anyhow::Result<()> {
         Ok(())
     }
@@ -98,7 +98,7 @@ pub(crate) fn measure() -> anyhow::Result<Measured> {
     if let Err(why) = pads::check(&harness) {
         harness.journal.wrong(format!("{why:#}"));
     }
-    let rest = at_rest(&harness)?;
+    let rest = idle_wakeups(&harness)?;
     write_down(&sampler)?;
     Ok(Measured { rows: rows(&harness, &sampler, &rest, minutes), charts: vec![chart(&sampler)] })
 }
@@ -120,13 +120,12 @@ fn begin(harness: &Arc<Harness>) -> anyhow::Result<Vec<JoinHandle<()>>> {
         workers.push(work(harness, pads::Pads::new(harness, number))?);
     }
     if let Some(claude) = &harness.claude {
-        workers.push(work(harness, agents::Turns::new(harness, claude))?);
+        workers.push(work(harness, agents::Rounds::new(harness, claude))?);
     }
     Ok(workers)
 }
 
-/// Looks again and again until the time is over. What happened so far is said as it goes on: an hour
-/// is long.
+/// Takes samples until the time is over, and prints progress: an hour is long.
 #[expect(clippy::print_stderr, reason = "somebody may be watching")]
 fn sample(harness: &Harness, sampler: &mut Sampler, time: Duration) -> anyhow::Result<()> {
     let start = Instant::now();
@@ -142,12 +141,12 @@ fn sample(harness: &Harness, sampler: &mut Sampler, time: Duration) -> anyhow::R
     Ok(())
 }
 
-/// The looks, as a table beside the programs.
+/// Writes the samples as a table beside the programs.
 fn write_down(sampler: &Sampler) -> anyhow::Result<()> {
     Ok(std::fs::write(std::env::current_exe()?.with_file_name("soak.tsv"), sampler.table())?)
 }
 
-/// Wake-ups in a second, and of how many processes.
+/// Wake-ups per second, and the number of processes.
 struct Rest {
     wakeups: f64,
     processes: usize,
@@ -155,8 +154,8 @@ struct Rest {
     anonymous: f64,
 }
 
-/// Everything that prints is stopped, and nobody asks for anything.
-fn at_rest(harness: &Harness) -> anyhow::Result<Rest> {
+/// Wake-ups with all printing programs stopped and no requests.
+fn idle_wakeups(harness: &Harness) -> anyhow::Result<Rest> {
     let mut tools = harness.connect()?;
     for id in harness.printing() {
         let status = tools.call("get_process_status", &json!({"process_id": id}))?;
@@ -165,7 +164,7 @@ fn at_rest(harness: &Harness) -> anyhow::Result<Rest> {
         }
     }
     proc::pause(REST);
-    let pids = proc::patterm_processes(harness.place.folder());
+    let pids = proc::patterm_processes(harness.workspace.folder());
     let before = proc::wakeups(&pids);
     proc::pause(QUIET);
     let after = proc::wakeups(&pids);
@@ -174,8 +173,8 @@ fn at_rest(harness: &Harness) -> anyhow::Result<Rest> {
     Ok(Rest {
         wakeups: woken as f64 / QUIET.as_secs_f64(),
         processes: pids.len(),
-        rss: proc::memory_mib(harness.place.server, "Rss:")?,
-        anonymous: proc::memory_mib(harness.place.server, "Anonymous:")?,
+        rss: proc::memory_mib(harness.workspace.server, "Rss:")?,
+        anonymous: proc::memory_mib(harness.workspace.server, "Anonymous:")?,
     })
 }
 
@@ -186,29 +185,29 @@ fn chart(sampler: &Sampler) -> Chart {
         Series { name: name.to_owned(), points }
     };
     let series = vec![
-        of("server, all that is resident", |s| s.server_rss),
+        of("server, resident", |s| s.server_rss),
         of("server, without files", |s| s.server_anonymous),
         of("keeper, without files", |s| s.keeper_anonymous),
     ];
     let axes = (Axis::linear("minutes"), Axis::linear("MiB"));
-    Chart::lines("soak", "Memory of fifty panes at work", axes, series)
+    Chart::lines("soak", "Memory during the soak test", axes, series)
 }
 
 fn rows(harness: &Harness, sampler: &Sampler, rest: &Rest, minutes: f64) -> Vec<Row> {
     let what = |part: &str| format!("soak, {minutes} min, 50 panes: {part}");
-    let number = |part: &str, value: f64, unit, bar, ours: String| Row {
+    let number = |part: &str, value: f64, unit, target, ours: String| Row {
         ours,
-        ..Row::number(what(part), value, unit, bar)
+        ..Row::number(what(part), value, unit, target)
     };
     let grown = |part: &str, of: Column, unit: &'static str| {
         let (first, last) = sampler.ends(of);
-        let ours = format!("{first:.1} → {last:.1}, most {:.1}", sampler.most(of));
-        number(part, last - first, unit, Bar::None, ours)
+        let ours = format!("{first:.1} → {last:.1}, max {:.1}", sampler.most(of));
+        number(part, last - first, unit, Target::None, ours)
     };
     let slope = |part: &str, of: Column| {
         let (first, last) = sampler.ends(of);
         let ours = format!("{first:.1} → {last:.1} MiB");
-        number(part, sampler.slope(of), "MiB/h", Bar::None, ours)
+        number(part, sampler.slope(of), "MiB/h", Target::None, ours)
     };
     let cpu: Column = |s| s.server_cpu + s.keeper_cpu;
     let seconds: Column = |s| s.seconds;
@@ -218,48 +217,48 @@ fn rows(harness: &Harness, sampler: &Sampler, rest: &Rest, minutes: f64) -> Vec<
     let counts = harness.journal.counts();
     let done: u64 = counts.iter().filter(|(what, _)| !what.contains("bytes")).map(|(_, n)| n).sum();
     let said: Vec<String> = counts.iter().map(|(what, count)| format!("{what} {count}")).collect();
-    let checked = counts.get("bytes of counters checked").copied().unwrap_or(0);
+    let checked = counts.get("counter bytes checked").copied().unwrap_or(0);
     vec![
         slope("server memory without files, slope", |s| s.server_anonymous),
         slope("server memory (Rss), slope", |s| s.server_rss),
         slope("keeper memory without files, slope", |s| s.keeper_anonymous),
-        grown("descriptors of the server, last to first", |s| s.server_descriptors, ""),
-        grown("descriptors of the keeper, last to first", |s| s.keeper_descriptors, ""),
-        grown("threads of the server, last to first", |s| s.server_threads, ""),
-        grown("processes of patterm, last to first", |s| s.patterm_processes, ""),
-        number("zombies, most", sampler.most(|s| s.zombies), "", Bar::None, String::new()),
+        grown("descriptors of the server, last minus first", |s| s.server_descriptors, ""),
+        grown("descriptors of the keeper, last minus first", |s| s.keeper_descriptors, ""),
+        grown("threads of the server, last minus first", |s| s.server_threads, ""),
+        grown("processes of patterm, last minus first", |s| s.patterm_processes, ""),
+        number("zombies, maximum", sampler.most(|s| s.zombies), "", Target::None, String::new()),
         number(
-            "wake-ups of all of patterm",
+            "wake-ups of all patterm processes",
             sampler.mean(|s| s.wakeups),
             "/s",
-            Bar::None,
+            Target::None,
             String::new(),
         ),
         number(
-            "the same at rest in the end",
+            "the same, idle at the end",
             rest.wakeups,
             "/s",
-            Bar::AtMost(1.0),
+            Target::AtMost(1.0),
             format!(
                 "{} processes; server {:.1} MiB, {:.1} without files",
                 rest.processes, rest.rss, rest.anonymous
             ),
         ),
         number(
-            "processor time of server and keeper",
+            "CPU time of server and keeper",
             spent(cpu) / spent(seconds) * 100.0,
             "%",
-            Bar::None,
+            Target::None,
             format!("{:.0} s", spent(cpu)),
         ),
-        number("operations", done as f64, "", Bar::None, said.join(", ")),
+        number("operations", done as f64, "", Target::None, said.join(", ")),
         number(
             "errors",
             errors.len() as f64,
             "",
-            Bar::AtMost(0.0),
+            Target::AtMost(0.0),
             errors.iter().take(10).cloned().collect::<Vec<_>>().join("; "),
         ),
-        number("bytes of counters, none missing", checked as f64, "", Bar::None, String::new()),
+        number("counter bytes, none missing", checked as f64, "", Target::None, String::new()),
     ]
 }

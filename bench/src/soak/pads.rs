@@ -1,4 +1,4 @@
-//! Several who write the same scratchpads.
+//! Several writers of the same scratchpads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use super::Worker;
 use super::harness::Harness;
 use crate::session::Tools;
 
-/// A pad that is longer is cut.
+/// A longer scratchpad is truncated.
 const LONG: usize = 32 << 10;
 
-/// What is left of it.
+/// Its length after truncation.
 const SHORT: usize = 1 << 10;
 
-/// One that adds to a pad, and counts in another.
+/// Appends to one scratchpad, and increments a counter in another.
 pub(super) struct Pads {
     harness: Arc<Harness>,
     tools: Tools,
@@ -28,7 +28,7 @@ impl Pads {
         Ok(Self { harness: harness.clone(), tools: harness.connect()?, number })
     }
 
-    /// Writes what the last content makes of it, unless somebody else was faster.
+    /// Writes a changed content, unless another writer was faster.
     fn change(
         &mut self,
         name: &str,
@@ -41,7 +41,7 @@ impl Pads {
         match self.tools.call("scratchpad_write", &arguments) {
             Ok(_) => Ok(Some(content)),
             Err(why) if why.to_string().contains("\"conflict\"") => {
-                self.harness.journal.did("conflicts of pads");
+                self.harness.journal.did("scratchpad conflicts");
                 Ok(None)
             }
             Err(why) => Err(why),
@@ -63,26 +63,27 @@ impl Worker for Pads {
         if content.len() > LONG {
             self.change(&name, |content| content[content.len() - SHORT..].to_owned())?;
         }
-        // The one that is counted in, until it was counted.
+        // Retries until the counter is incremented.
         while self.change("sum", increment)?.is_none() {}
-        self.harness.journal.did("counted in a pad");
+        self.harness.journal.did("counter increments in a scratchpad");
         self.tools.call("scratchpad_list", &json!({}))?;
-        self.harness.journal.did("notes added to pads");
+        self.harness.journal.did("notes added to scratchpads");
         Ok(())
     }
 }
 
-/// Makes the pad in which everybody counts.
+/// Creates the scratchpad with the counter.
 pub(super) fn begin(harness: &Harness) -> anyhow::Result<()> {
     harness.connect()?.call("scratchpad_write", &json!({"name": "sum", "content": "0"}))?;
     Ok(())
 }
 
-/// No count was lost.
+/// Checks that no increment was lost.
 pub(super) fn check(harness: &Harness) -> anyhow::Result<()> {
     let pad = harness.connect()?.call("scratchpad_read", &json!({"name": "sum"}))?;
     let counts = harness.journal.counts();
-    let counted = counts.get("counted in a pad").copied().unwrap_or(0).to_string();
+    let counted =
+        counts.get("counter increments in a scratchpad").copied().unwrap_or(0).to_string();
     anyhow::ensure!(pad["content"] == counted.as_str(), "{pad} is not {counted}");
     Ok(())
 }

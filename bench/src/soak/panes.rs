@@ -1,4 +1,4 @@
-//! Those who look at panes, start them again, and wait for what they print.
+//! Workers that read panes, restart them, and wait for output.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::Worker;
 use super::harness::Harness;
 use crate::session::Tools;
 
-/// How far a counter was read: the next offset, a line that is not whole, and the last number.
+/// How far a counter was read: the next offset, an incomplete line, and the last number.
 #[derive(Default)]
 struct Reading {
     offset: u64,
@@ -18,7 +18,7 @@ struct Reading {
     last: u64,
 }
 
-/// Reads the counters' bytes: no number may be missing or come twice.
+/// Reads the counters: no number may be missing or appear twice.
 pub(super) struct Counters {
     harness: Arc<Harness>,
     tools: Tools,
@@ -43,7 +43,7 @@ impl Counters {
                 return Ok(());
             }
             reading.offset = read["next_offset"].as_u64().context("no offset")?;
-            self.harness.journal.add("bytes of counters checked", text.len() as u64);
+            self.harness.journal.add("counter bytes checked", text.len() as u64);
             reading.held += text;
             while let Some((line, rest)) = reading.held.split_once("\r\n") {
                 let number = line.split(' ').nth(1).and_then(|number| number.parse().ok());
@@ -69,7 +69,7 @@ impl Worker for Counters {
     }
 }
 
-/// Starts what ended again, and others that are closed at once.
+/// Restarts ended processes, and starts others that are closed at once.
 pub(super) struct Lives {
     harness: Arc<Harness>,
     tools: Tools,
@@ -94,10 +94,10 @@ impl Worker for Lives {
             if status["status"] == "exited" {
                 anyhow::ensure!(status["exit"]["code"] == 0, "{id}: {}", status["exit"]);
                 self.tools.call("start_process", &arguments)?;
-                self.harness.journal.did("processes started again");
+                self.harness.journal.did("processes restarted");
             }
         }
-        // The first shells are the person's.
+        // The first shells belong to the user.
         let shell = &self.harness.shells[4 + self.steps % (self.harness.shells.len() - 4)];
         if self.steps.is_multiple_of(10) {
             self.tools.call("restart_process", &json!({"process_id": shell, "signal": 1}))?;
@@ -118,7 +118,7 @@ impl Worker for Lives {
     }
 }
 
-/// Waits for numbers to come, and searches.
+/// Waits for numbers, and searches.
 pub(super) struct Waits {
     harness: Arc<Harness>,
     tools: Tools,
@@ -162,13 +162,13 @@ impl Worker for Waits {
     }
 }
 
-/// Many who wait for what never comes.
+/// Many callers that wait for patterns that never match.
 pub(super) struct InVain {
     harness: Arc<Harness>,
     tools: Tools,
 }
 
-/// Calls that wait at once.
+/// Concurrent waiting calls.
 const WAITING: u64 = 20;
 
 impl InVain {

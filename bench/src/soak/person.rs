@@ -1,4 +1,4 @@
-//! A person with the TUI on a terminal: types, looks around, scrolls, leaves and comes back.
+//! A user with the TUI on a terminal: types, switches panes, scrolls, detaches and comes back.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,16 +8,16 @@ use patterm_bench::terminal::Terminal;
 use patterm_screen::{Screen, Size};
 
 use super::harness::Harness;
-use super::{PATIENCE, Worker};
+use super::{TIMEOUT, Worker};
 use crate::viewer;
 
 /// A large window.
 const SIZE: Size = Size { rows: 48, columns: 160 };
 
-/// How long one look takes.
-const LOOK: Duration = Duration::from_secs(2);
+/// How long a pane is viewed.
+const POLL: Duration = Duration::from_secs(2);
 
-/// Nothing is typed before the person has seen where.
+/// Pause before typing into a pane.
 const VISITS: &str = "visits of a person";
 
 pub(super) struct Person {
@@ -31,10 +31,10 @@ impl Person {
     }
 
     fn attach(&self, shell: &str) -> anyhow::Result<(Terminal, Screen)> {
-        let place = &self.harness.place;
+        let workspace = &self.harness.workspace;
         let client =
-            format!("{} attach {shell}", place.patterm(&[]).get_program().to_string_lossy());
-        let opened = viewer::open(place, &client, SIZE, &format!(" {shell} "))?;
+            format!("{} attach {shell}", workspace.patterm(&[]).get_program().to_string_lossy());
+        let opened = viewer::open(workspace, &client, SIZE, &format!(" {shell} "))?;
         self.harness.tui.store(opened.0.pid(), Ordering::Relaxed);
         Ok(opened)
     }
@@ -54,22 +54,22 @@ impl Worker for Person {
             let text = format!("typed-{visit}-{sum}");
             viewer::until(&mut terminal, &mut screen, &text)?;
             self.harness.journal.did("lines typed");
-            look(&mut terminal, &mut screen, LOOK)?;
+            look(&mut terminal, &mut screen, POLL)?;
         }
-        // Back into the past, and to the present again.
+        // Scroll back, and return.
         for keys in
             ["\x02[", "\x1b[5~", "\x1b[5~", "q", "\x02t", "\x1b", "\x02s", "\x1b", "\x02M", "\x1b"]
         {
             terminal.type_in(keys.as_bytes())?;
-            look(&mut terminal, &mut screen, LOOK / 2)?;
+            look(&mut terminal, &mut screen, POLL / 2)?;
         }
         for _ in 0..6 {
             terminal.type_in(b"\x02n")?;
-            look(&mut terminal, &mut screen, LOOK)?;
-            self.harness.journal.did("panes looked at");
+            look(&mut terminal, &mut screen, POLL)?;
+            self.harness.journal.did("panes viewed");
         }
         terminal.type_in(b"\x02d")?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while terminal.read(deadline).is_ok_and(|bytes| !bytes.is_empty()) {}
         anyhow::ensure!(Instant::now() < deadline, "the TUI does not leave");
         self.harness.tui.store(0, Ordering::Relaxed);

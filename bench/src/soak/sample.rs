@@ -1,4 +1,4 @@
-//! How things stand, looked at again and again, and what becomes of it over time.
+//! Samples of memory, descriptors and CPU time, and their trends.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -8,26 +8,26 @@ use std::time::Instant;
 use super::harness::Harness;
 use crate::proc;
 
-/// One look.
+/// One sample.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sample {
     pub(super) seconds: f64,
-    /// The server's memory in MiB: all that is resident, and what no file stands behind.
+    /// The server's memory in MiB: resident, and anonymous.
     pub(super) server_rss: f64,
     pub(super) server_anonymous: f64,
     pub(super) keeper_anonymous: f64,
-    /// 0 while no TUI is attached.
+    /// 0 if no TUI is attached.
     pub(super) tui_anonymous: f64,
     pub(super) server_descriptors: f64,
     pub(super) keeper_descriptors: f64,
     pub(super) server_threads: f64,
-    /// Of patterm, and of everything that was started here.
+    /// Processes of patterm, and all processes started here.
     pub(super) patterm_processes: f64,
     pub(super) processes: f64,
     pub(super) zombies: f64,
-    /// Of all of patterm, in a second.
+    /// Wake-ups of all patterm processes per second.
     pub(super) wakeups: f64,
-    /// Processor time of the server and the keeper so far.
+    /// CPU time of server and keeper so far.
     pub(super) server_cpu: f64,
     pub(super) keeper_cpu: f64,
 }
@@ -52,7 +52,7 @@ const COLUMNS: [(&str, Column); 14] = [
     ("keeper_cpu_seconds", |s| s.keeper_cpu),
 ];
 
-/// Looks.
+/// Takes samples.
 pub(super) struct Sampler {
     start: Instant,
     last: (Instant, std::collections::HashMap<PathBuf, u64>),
@@ -63,15 +63,15 @@ pub(super) struct Sampler {
 impl Sampler {
     pub(super) fn new(harness: &Harness) -> anyhow::Result<Self> {
         let start = Instant::now();
-        let keeper = proc::keeper(harness.place.folder())?;
-        let last = (start, proc::wakeups(&proc::patterm_processes(harness.place.folder())));
+        let keeper = proc::keeper(harness.workspace.folder())?;
+        let last = (start, proc::wakeups(&proc::patterm_processes(harness.workspace.folder())));
         Ok(Self { start, last, keeper, samples: Vec::new() })
     }
 
     pub(super) fn look(&mut self, harness: &Harness) -> anyhow::Result<&Sample> {
-        let (server, keeper) = (harness.place.server, self.keeper);
-        let all = proc::processes_in(harness.place.folder());
-        let ours = proc::patterm_processes(harness.place.folder());
+        let (server, keeper) = (harness.workspace.server, self.keeper);
+        let all = proc::processes_in(harness.workspace.folder());
+        let ours = proc::patterm_processes(harness.workspace.folder());
         let (now, woken) = (Instant::now(), proc::wakeups(&ours));
         let sum: u64 = woken
             .iter()
@@ -80,7 +80,7 @@ impl Sampler {
         let passed = now.duration_since(self.last.0).as_secs_f64();
         self.last = (now, woken);
         let tui = harness.tui.load(Ordering::Relaxed);
-        // The TUI may have left by now.
+        // The TUI may have ended meanwhile.
         let tui = proc::memory_mib(tui, "Anonymous:").unwrap_or(0.0);
         self.samples.push(Sample {
             seconds: now.duration_since(self.start).as_secs_f64(),
@@ -101,7 +101,7 @@ impl Sampler {
         Ok(&self.samples[self.samples.len() - 1])
     }
 
-    /// All looks, a line for each.
+    /// All samples, one line each.
     pub(super) fn table(&self) -> String {
         let mut table = COLUMNS.map(|(name, _)| name).join("\t") + "\n";
         for sample in &self.samples {
@@ -111,7 +111,7 @@ impl Sampler {
         table
     }
 
-    /// How much a column grows in an hour: least squares over the last two thirds.
+    /// Growth of a column per hour: least squares over the last two thirds.
     pub(super) fn slope(&self, of: Column) -> f64 {
         let late = &self.samples[self.samples.len() / 3..];
         let count = late.len() as f64;
@@ -122,7 +122,7 @@ impl Sampler {
         rise / run * 3600.0
     }
 
-    /// The mean of a column over the first tenth and over the last one.
+    /// The means of a column over the first and the last tenth.
     pub(super) fn ends(&self, of: Column) -> (f64, f64) {
         let tenth = (self.samples.len() / 10).max(1);
         let mean = |part: &[Sample]| part.iter().map(of).sum::<f64>() / part.len() as f64;

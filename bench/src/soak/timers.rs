@@ -1,4 +1,4 @@
-//! Timers that are set again whenever they fired.
+//! Timers that are set again whenever they fire.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::Worker;
 use super::harness::Harness;
 use crate::session::Tools;
 
-/// Sets timers of all kinds, one after the other, for panes that say back what is typed.
+/// Sets timers of all kinds, one after the other, for panes that echo what is typed.
 pub(super) struct Timers {
     harness: Arc<Harness>,
     tools: Tools,
@@ -23,7 +23,7 @@ impl Timers {
         Ok(Self { harness: harness.clone(), tools: harness.connect()?, set: 0, fired: Vec::new() })
     }
 
-    /// Sets one and waits until its text is there.
+    /// Sets a timer and waits until its text arrives.
     fn fire(&mut self, tool: &str, mut arguments: Value) -> anyhow::Result<()> {
         self.set += 1;
         let owner = &self.harness.cats[self.set % self.harness.cats.len()];
@@ -65,7 +65,7 @@ impl Worker for Timers {
         Ok(())
     }
 
-    /// Each was typed once: it stands there as it was typed, and as it was said back.
+    /// Each text was typed once: it appears as typed, and as echoed.
     fn finish(&mut self) -> anyhow::Result<()> {
         for (owner, body) in &self.fired {
             let arguments = json!({"process_id": owner, "pattern": body, "kind": "raw"});

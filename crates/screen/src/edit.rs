@@ -1,9 +1,9 @@
 //! Erasing, inserting and deleting.
 
-use crate::engine::Engine;
+use crate::emulator::Emulator;
 use crate::page::line;
 
-impl Engine {
+impl Emulator {
     /// EL: 0 from the cursor on, 1 up to it, 2 the whole row.
     pub(crate) fn erase_in_line(&mut self, what: u16) {
         let (row, column, columns) = (self.page.row(), self.page.column(), self.page.columns());
@@ -29,9 +29,9 @@ impl Engine {
                 self.page.blank_rows(0..row);
             }
             2 => {
-                // Erased by the program, but a person may still want to read it.
-                if self.parked.is_none() {
-                    self.remember(self.page.text_rows());
+                // The program erases it, but a person may still want to read it.
+                if self.hidden_main.is_none() {
+                    self.push_to_history(self.page.text_rows());
                 }
                 self.page.blank_rows(0..rows);
             }
@@ -94,7 +94,7 @@ impl Engine {
         self.changed = true;
     }
 
-    /// DECALN: the whole screen full of E.
+    /// DECALN: fills the screen with E.
     pub(crate) fn align(&mut self) {
         (self.top, self.bottom) = (0, self.page.rows() - 1);
         self.modes.origin = false;
@@ -109,12 +109,12 @@ impl Engine {
         self.go(0, 0);
     }
 
-    /// What every edit of a row ends with.
+    /// Ends every edit of a row.
     fn edited(&mut self, row: usize) {
         self.changed = true;
         self.page.grid.cursor.input_needs_wrap = false;
         if self.wide {
-            self.page.mend(row);
+            self.page.clear_orphaned_halves(row);
         }
     }
 }

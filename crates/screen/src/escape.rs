@@ -3,15 +3,15 @@
 use alacritty_terminal::term::cell::Hyperlink;
 use alacritty_terminal::vte::ansi::StandardCharset;
 
-use crate::engine::{CHARSETS, Engine};
+use crate::emulator::{CHARSETS, Emulator};
 use crate::notice::{self, Notice};
 use crate::parser::{Actions, Csi};
 use crate::title::{TITLE_LIMIT, clean};
 
-/// Longest link kept; what browsers take.
+/// Longest link kept; as long as browsers accept.
 const LINK_LIMIT: usize = 2_048;
 
-impl Actions for Engine {
+impl Actions for Emulator {
     fn reached(&mut self, bytes: usize) {
         self.offset = self.base_offset + bytes as u64;
     }
@@ -57,7 +57,7 @@ impl Actions for Engine {
             }
             ([], b'H') => self.tabs.set(self.page.column(), true),
             ([], b'M') => self.reverse_line_feed(),
-            ([], b'Z') => self.answer_primary(),
+            ([], b'Z') => self.reply_primary(),
             ([], b'c') => self.reset(),
             ([], b'n') => self.charset = 2,
             ([], b'o') => self.charset = 3,
@@ -102,15 +102,15 @@ impl Actions for Engine {
 
     fn dcs(&mut self, head: &Csi, _text: &[u8]) {
         match (head.marker, head.intermediate, head.last) {
-            (0, b'$', b'q') => self.answer_unknown('$'),
-            (0, b'+', b'q') => self.answer_unknown('+'),
+            (0, b'$', b'q') => self.reply_unknown('$'),
+            (0, b'+', b'q') => self.reply_unknown('+'),
             _ => {}
         }
     }
 }
 
-impl Engine {
-    /// Notes something, unless an old log is read.
+impl Emulator {
+    /// Queues a notice, unless an old log is being replayed.
     fn notice(&mut self, notice: Notice) {
         if let Notice::Progress(progress) = &notice {
             self.progress = Some(*progress);
@@ -120,11 +120,11 @@ impl Engine {
         }
     }
 
-    /// OSC 7501: a program says what it does. Reports with an id are about parts of it.
+    /// OSC 7501: a program reports its status. Reports with an id are about parts of it.
     fn status_report(&mut self, text: &[u8]) {
         let mut fields = text.split(|&byte| byte == b':');
         if text == b"?" {
-            self.answer_status_reports();
+            self.reply_status_reports();
         } else if !fields.any(|field| field.starts_with(b"id=")) {
             self.report = clean(text, TITLE_LIMIT);
             self.reports += 1;
@@ -138,27 +138,27 @@ impl Engine {
         }
     }
 
-    /// OSC 10, 11, 12: several may be asked at once, each the next number. Setting is refused.
+    /// OSC 10, 11, 12: one sequence may query several, each the next number. Setting is ignored.
     fn colours(&mut self, code: u16, text: &[u8], by_bell: bool) {
         for (code, part) in (code..=12).zip(text.split(|&byte| byte == b';')) {
             if part == b"?" {
-                self.answer_colour(code, None, by_bell);
+                self.reply_colour(code, None, by_bell);
             }
         }
     }
 
-    /// OSC 4: pairs of an index and a question. Setting is refused.
+    /// OSC 4: pairs of an index and a query. Setting is ignored.
     fn palette(&mut self, text: &[u8], by_bell: bool) {
         let parts: Vec<_> = text.split(|&byte| byte == b';').collect();
         for pair in parts.chunks_exact(2) {
             let index = std::str::from_utf8(pair[0]).ok().and_then(|index| index.parse().ok());
             if let (Some(index), b"?") = (index, pair[1]) {
-                self.answer_colour(4, Some(index), by_bell);
+                self.reply_colour(4, Some(index), by_bell);
             }
         }
     }
 
-    /// OSC 8: what is printed from now on is a link, or is none any more.
+    /// OSC 8: begins or ends a link for the text that follows.
     fn link(&mut self, text: &[u8]) {
         let mut parts = text.splitn(2, |&byte| byte == b';');
         let parameters = parts.next().unwrap_or_default();
@@ -166,7 +166,7 @@ impl Engine {
         let link = (!address.is_empty() && address.len() <= LINK_LIMIT).then(|| {
             let mut ids = parameters.split(|&byte| byte == b':');
             let id = ids.find_map(|pair| pair.strip_prefix(b"id="));
-            // Always one, if empty: the engine would make one up from a counter of all screens.
+            // Always set, even if empty: alacritty would generate one from a global counter.
             let id = clean(id.unwrap_or_default(), LINK_LIMIT);
             Hyperlink::new(Some(id), clean(address, LINK_LIMIT))
         });

@@ -1,37 +1,36 @@
-//! Rows that scrolled off the screen, in a form much smaller than cells. They are kept as they
-//! were on the screen, with a mark where the terminal wrapped them; lines are joined, and cut for
-//! another width, only when they are read.
+//! Rows that scrolled off the screen, in a form much smaller than cells. They are stored as they were
+//! on the screen, marked where the terminal wrapped them; lines are joined, and wrapped for another
+//! width, only when they are read.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use alacritty_terminal::term::cell::Cell;
 
-use crate::record::{self, Record};
+use crate::row_record::{self, RowRecord};
 use crate::wrap::{self, StyledRow};
 
-/// Text and styles a block takes before the next is begun. Small, because whole blocks are dropped
-/// and the budget over all panes is to be kept within a percent; large, so that a block's own
-/// fields do not count.
+/// Bytes of text and styles in a block. Small, because whole blocks are dropped and the budget for all
+/// panes must be met within a percent; large enough that a block's own fields do not matter.
 const BLOCK_BYTES: usize = 16 << 10;
 
-/// Rows of one line that are joined. A program may print without end and never send a line feed;
-/// nobody can use a line of more than some hundred kilobytes.
-const LINE_ROWS: usize = 2_000;
+/// Rows joined into one line at most. A program may print forever without a line feed; a line of more
+/// than a few hundred kilobytes is of no use.
+const MAX_LINE_ROWS: usize = 2_000;
 
 /// A logical line: rows joined where the terminal had wrapped them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// Its number. Numbers only grow; a resize may skip some, and a line of more than some
-    /// thousand rows comes in several pieces with one number.
+    /// Its number. Numbers only grow; a resize may skip some, and a line of more than
+    /// 2,000 rows is split into several with the same number.
     pub number: u64,
-    /// Where in the program's output it began, counted in bytes.
+    /// The offset in the program's output, in bytes, at which it began.
     pub offset: u64,
     /// Its text.
     pub text: Cow<'a, str>,
 }
 
-/// A row on its way into a [`Line`].
+/// A row, before rows are joined into a [`Line`].
 #[derive(Debug)]
 pub(crate) struct RowText<'a> {
     pub(crate) number: u64,
@@ -46,10 +45,10 @@ struct Block {
     meta: Vec<u8>,
     /// The number of the line that the first row belongs to.
     first_line: u64,
-    /// Offset that the first row's own counts from.
+    /// The offset that the first row's step is relative to.
     first_offset: u64,
     last_offset: u64,
-    /// The caller's stamp when the last row came.
+    /// The caller's stamp when the last row was added.
     stamp: u64,
 }
 
@@ -62,15 +61,15 @@ impl Block {
         self.text.len() + self.meta.len() >= BLOCK_BYTES
     }
 
-    /// All rows, each with its line's number.
-    fn rows(&self) -> impl Iterator<Item = (u64, Record<'_>)> {
+    /// All rows, each with the number of its line.
+    fn rows(&self) -> impl Iterator<Item = (u64, RowRecord<'_>)> {
         let (mut text, mut meta) = (self.text.as_str(), self.meta.as_slice());
         let (mut number, mut offset) = (self.first_line, self.first_offset);
         std::iter::from_fn(move || {
             if meta.is_empty() {
                 return None;
             }
-            let record = record::read(text, meta, offset)?;
+            let record = row_record::read(text, meta, offset)?;
             text = &text[record.text.len()..];
             meta = &meta[record.size..];
             offset = record.offset;
@@ -85,10 +84,10 @@ impl Block {
 #[derive(Debug, Default)]
 pub struct History {
     blocks: VecDeque<Block>,
-    /// Bytes of all blocks but the last, which still grows.
+    /// Bytes of all blocks except the last, which is still growing.
     sealed: usize,
     next_line: u64,
-    /// The last row goes on, so the next belongs to the same line.
+    /// The last row wraps, so the next one belongs to the same line.
     open: bool,
     stamp: u64,
     scratch: Vec<u8>,
@@ -104,14 +103,14 @@ impl History {
             + self.scratch.capacity()
     }
 
-    /// Drops the oldest rows until at least `bytes` are free or nothing is left; returns the bytes
-    /// freed. Rows go in blocks, so it may be some kilobytes more than asked.
+    /// Drops the oldest rows until at least `bytes` are freed or nothing is left; returns the bytes
+    /// freed. Whole blocks are dropped, so it may free a few kilobytes more.
     pub fn drop_oldest(&mut self, bytes: usize) -> usize {
         let before = self.bytes();
         while before - self.bytes() < bytes {
             let Some(block) = self.blocks.pop_front() else { break };
             self.sealed -= if self.blocks.is_empty() { 0 } else { block.footprint() };
-            // The blocks' own list is part of the sum.
+            // The capacity of the list counts too.
             if self.blocks.capacity() > 2 * self.blocks.len() + 8 {
                 self.blocks.shrink_to(self.blocks.len() + 4);
             }
@@ -119,19 +118,19 @@ impl History {
         before - self.bytes()
     }
 
-    /// The stamp of the oldest block's last row: the pane where it is smallest has the coldest
-    /// rows. Nothing if there is no history.
+    /// The stamp of the oldest block's last row: the pane with the smallest one has the oldest rows.
+    /// `None` if there is no history.
     #[must_use]
     pub fn oldest_stamp(&self) -> Option<u64> {
         self.blocks.front().map(|block| block.stamp)
     }
 
-    /// Sets what rows are stamped with from now on; it should only grow.
+    /// Sets the stamp for rows added from now on; it should only grow.
     pub fn set_stamp(&mut self, stamp: u64) {
         self.stamp = stamp;
     }
 
-    /// The number of the oldest line still here.
+    /// The number of the oldest line in the history.
     #[must_use]
     pub fn first_line(&self) -> u64 {
         self.blocks.front().map_or(self.next_line, |block| block.first_line)
@@ -143,7 +142,7 @@ impl History {
         self.next_line
     }
 
-    /// Whether the last row's line goes on at the top of the screen.
+    /// Whether the last row's line continues at the top of the screen.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.open
@@ -155,7 +154,7 @@ impl History {
         self.blocks.is_empty()
     }
 
-    /// Lines from the number `from` on, oldest first. The last may go on at the top of the screen.
+    /// Lines from number `from` on, oldest first. The last may continue at the top of the screen.
     pub fn lines(&self, from: u64) -> impl Iterator<Item = Line<'_>> {
         join(self.rows(from))
     }
@@ -179,8 +178,7 @@ impl History {
         self.lines(from).collect()
     }
 
-    /// Rows for a width, cut from the lines anew: `count` rows that stand `skip` rows above the
-    /// screen, oldest first.
+    /// Rows wrapped for a width: `count` rows that end `skip` rows above the screen, oldest first.
     #[must_use]
     pub fn styled(&self, columns: u16, skip: usize, count: usize) -> Vec<StyledRow> {
         let (mut rows, _) = self.last_rows(skip.saturating_add(count), usize::from(columns));
@@ -189,7 +187,7 @@ impl History {
     }
 
     pub(crate) fn rows(&self, from: u64) -> impl Iterator<Item = RowText<'_>> {
-        // The block before the first that begins later holds the first row wanted.
+        // The first row wanted is in the block before the first one that begins at `from` or later.
         let start = self.blocks.partition_point(|block| block.first_line < from).saturating_sub(1);
         self.blocks
             .range(start.min(self.blocks.len())..)
@@ -207,19 +205,19 @@ impl History {
     pub(crate) fn push(&mut self, cells: &[Cell], wraps: bool, offset: u64) {
         let step = self.begin_row(wraps, offset);
         if let Some(Block { text, meta, .. }) = self.blocks.back_mut() {
-            record::write(text, meta, &mut self.scratch, cells, wraps, step);
+            row_record::write(text, meta, &mut self.scratch, cells, wraps, step);
         }
     }
 
-    /// Appends a row of printable ASCII in the terminal's own colours.
+    /// Appends a row of printable ASCII without any style.
     pub(crate) fn push_plain(&mut self, row: &[u8], wraps: bool, offset: u64) {
         let step = self.begin_row(wraps, offset);
         if let Some(Block { text, meta, .. }) = self.blocks.back_mut() {
-            record::write_plain(text, meta, row, wraps, step);
+            row_record::write_plain(text, meta, row, wraps, step);
         }
     }
 
-    /// Makes room for a row; returns how far its offset is from that of the row before.
+    /// Makes room for a row; returns the distance of its offset from that of the row before.
     fn begin_row(&mut self, wraps: bool, offset: u64) -> u64 {
         if self.blocks.back().is_none_or(Block::is_full) {
             self.begin_block(offset);
@@ -236,7 +234,7 @@ impl History {
     fn begin_block(&mut self, mut offset: u64) {
         let mut room = (0, 0);
         if let Some(last) = self.blocks.back_mut() {
-            // The next will be much like this one.
+            // The next one will be of similar size.
             room = (last.text.len(), last.meta.len());
             offset = offset.max(last.last_offset);
             last.text.shrink_to_fit();
@@ -253,15 +251,15 @@ impl History {
         });
     }
 
-    /// Forgets all rows; numbers go on.
+    /// Drops all rows; line numbers continue.
     pub(crate) fn clear(&mut self) {
         self.blocks = VecDeque::new();
         (self.sealed, self.open) = (0, false);
     }
 
-    /// Takes the last lines back, at least `count` rows of them at this width if there are so many,
-    /// so that a resize can bring them onto the screen.
-    pub(crate) fn take_back(&mut self, count: usize, columns: usize) -> Vec<StyledRow> {
+    /// Removes and returns the last lines, at least `count` rows at this width if there are that many,
+    /// so that a resize can show them again.
+    pub(crate) fn pop_rows(&mut self, count: usize, columns: usize) -> Vec<StyledRow> {
         let (rows, (block, row)) = self.last_rows(count, columns);
         if rows.is_empty() {
             return rows;
@@ -270,7 +268,7 @@ impl History {
         rows
     }
 
-    /// The last whole lines, cut for a width, until there are `count` rows; and the block and row
+    /// The last complete lines, wrapped for a width, until there are `count` rows; and the block and row
     /// where they begin.
     fn last_rows(&self, count: usize, columns: usize) -> (Vec<StyledRow>, (usize, usize)) {
         let mut found: Vec<Vec<StyledRow>> = Vec::new();
@@ -280,7 +278,7 @@ impl History {
         'blocks: for (index, block) in self.blocks.iter().enumerate().rev() {
             let records: Vec<_> = block.rows().map(|(_, record)| record).collect();
             for (row, record) in records.iter().enumerate().rev() {
-                if !line.is_empty() && (!record.wraps || line.len() >= LINE_ROWS) {
+                if !line.is_empty() && (!record.wraps || line.len() >= MAX_LINE_ROWS) {
                     let rows = wrap::wrap(line.make_contiguous(), columns);
                     total += rows.len();
                     found.push(rows);
@@ -290,7 +288,7 @@ impl History {
                         break 'blocks;
                     }
                 }
-                line.push_front(StyledRow { runs: record.runs(), wraps: record.wraps });
+                line.push_front(StyledRow { spans: record.spans(), wraps: record.wraps });
                 line_start = (index, row);
             }
         }
@@ -301,7 +299,7 @@ impl History {
         (found.into_iter().rev().flatten().collect(), start)
     }
 
-    /// Drops the given row and all behind it. What comes next gets new numbers.
+    /// Drops the given row and all rows after it. Later lines get new numbers.
     fn truncate(&mut self, block: usize, row: usize) {
         self.blocks.truncate(block + 1);
         let last = &mut self.blocks[block];
@@ -311,7 +309,7 @@ impl History {
             text += record.text.len();
             meta += record.size;
             offset = record.offset;
-            self.open = record.wraps; // Only where a line was too long to be taken whole.
+            self.open = record.wraps; // Only if a line was too long to be removed as a whole.
         }
         last.text.truncate(text);
         last.meta.truncate(meta);
@@ -332,7 +330,7 @@ pub(crate) fn join<'a>(rows: impl Iterator<Item = RowText<'a>>) -> impl Iterator
     let mut rows = rows.peekable();
     std::iter::from_fn(move || {
         let mut row = rows.next()?;
-        for _ in 0..LINE_ROWS {
+        for _ in 0..MAX_LINE_ROWS {
             if !row.wraps {
                 break;
             }

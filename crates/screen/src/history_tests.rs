@@ -1,4 +1,4 @@
-//! The history's numbers, its bytes, and what is dropped first.
+//! The history's line numbers, its memory, and which rows it drops first.
 
 use arbtest::arbtest;
 
@@ -26,11 +26,11 @@ fn lines_are_found_by_number_and_from_the_end() {
     assert_eq!(history.tail(0).len(), 0);
     let styled = history.styled(80, 10, 1);
     assert_eq!(styled[0].text(), "4966 some text of a line");
-    assert_eq!(styled[0].runs[0].style.foreground, Colour::Indexed(6));
+    assert_eq!(styled[0].spans[0].style.foreground, Colour::Indexed(6));
 }
 
 #[test]
-fn the_oldest_are_dropped_and_numbers_stay() {
+fn the_oldest_rows_are_dropped_and_line_numbers_stay() {
     let mut screen = flooded(5_000);
     let before = screen.history().bytes();
     let freed = screen.history_mut().drop_oldest(before / 2);
@@ -46,12 +46,12 @@ fn the_oldest_are_dropped_and_numbers_stay() {
 }
 
 #[test]
-fn one_budget_over_many_panes_is_kept_within_a_percent_and_the_coldest_go_first() {
+fn a_budget_for_many_panes_is_met_within_a_percent_and_the_oldest_rows_go_first() {
     const BUDGET: usize = 4 << 20;
     let mut panes: Vec<_> = (0..20).map(|_| Screen::new(Size::DEFAULT)).collect();
     let mut stamp = 0;
     for round in 0..3_000 {
-        // The first pane prints at the beginning only, so its rows are the coldest.
+        // The first pane prints only at the beginning, so its rows are the oldest.
         let pane = if round < 100 { 0 } else { 1 + round % 19 };
         stamp += 1;
         panes[pane].history_mut().set_stamp(stamp);
@@ -75,7 +75,7 @@ fn one_budget_over_many_panes_is_kept_within_a_percent_and_the_coldest_go_first(
 }
 
 #[test]
-fn a_line_without_end_stays_readable() {
+fn an_endless_line_stays_readable() {
     let mut screen = Screen::new(Size::DEFAULT);
     for _ in 0..200 {
         screen.feed(&[b'x'; 10_000]);
@@ -100,7 +100,7 @@ fn an_idle_screen_is_small() {
 }
 
 #[test]
-fn lines_of_a_flood_know_where_they_began() {
+fn lines_of_a_flood_have_their_offsets() {
     let text: String = (0..500).map(|line| format!("{line}\r\n")).collect();
     let mut screen = Screen::new(Size::DEFAULT);
     screen.feed(text.as_bytes());
@@ -110,15 +110,15 @@ fn lines_of_a_flood_know_where_they_began() {
     }
 }
 
-/// Plain lines in one piece take a way around the grid; byte by byte they do not.
+/// Plain lines in one chunk bypass the grid; byte by byte they do not.
 #[test]
-fn a_flood_in_one_piece_is_the_same_as_byte_by_byte() {
+fn a_flood_in_one_chunk_gives_the_same_screen_as_byte_by_byte() {
     arbtest(|u| {
         let size = Size { rows: u.int_in_range(1..=6)?, columns: u.int_in_range(2..=12)? };
         let mut bytes = Vec::new();
         while !u.is_empty() && bytes.len() < 3_000 {
             match u.int_in_range(0..=40)? {
-                0 => bytes.extend_from_slice(&crate::screen_tests::soup(u)?),
+                0 => bytes.extend_from_slice(&crate::screen_tests::random_output(u)?),
                 1 => bytes.extend_from_slice(b"\x1b[31mred\x1b[0m\r\n"),
                 2 => bytes.extend_from_slice(b"\n"),
                 length => {
@@ -134,7 +134,7 @@ fn a_flood_in_one_piece_is_the_same_as_byte_by_byte() {
         whole.feed(&bytes[cut..]);
         bytes.chunks(1).for_each(|byte| single.feed(byte));
         assert_eq!(whole.snapshot(), single.snapshot());
-        // Offsets are not compared: those of rows that begin with broken UTF-8 depend on the piece.
+        // Offsets are not compared: those of rows that begin with broken UTF-8 depend on the chunk.
         let lines = |screen: &Screen| -> Vec<_> {
             screen.lines(0).map(|line| (line.number, line.text.into_owned())).collect()
         };

@@ -1,19 +1,19 @@
-//! Keys by their names, and the bytes they send in the modes a program has set.
+//! Parses key names and encodes keys as bytes, in the modes that a program has set.
 
 use std::str::FromStr;
 
 use crate::modes::Modes;
 
-/// A key that cannot be pressed.
+/// A key name that is not known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "there is no key {0:?}; known are enter, escape, tab, backspace, delete, insert, space, up, \
+    "there is no key {0:?}; known keys are enter, escape, tab, backspace, delete, insert, space, up, \
      down, left, right, home, end, page-up, page-down, f1 to f20 and any single character, each \
-     with shift+, alt+, ctrl+ or super+ in front (C-c, ctrl-c and ^C are understood too)"
+     with shift+, alt+, ctrl+ or super+ in front (C-c, ctrl-c and ^C work too)"
 )]
 pub struct UnknownKey(String);
 
-/// A key without what is held beside it.
+/// A key without its modifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum KeyCode {
@@ -51,7 +51,7 @@ pub enum KeyCode {
     Function(u8),
 }
 
-/// A key and what is held beside it. Parsed from names such as `enter`, `shift+tab`, `ctrl+c`.
+/// A key with its modifiers. Parsed from names such as `enter`, `shift+tab`, `ctrl+c`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key {
     /// The key.
@@ -79,14 +79,14 @@ impl FromStr for Key {
         let unknown = || UnknownKey(name.chars().take(64).collect());
         let mut key = Self::from(KeyCode::Enter);
         let mut rest = name;
-        while let Some(behind) = key.hold(rest) {
-            rest = behind;
+        while let Some(after) = key.strip_modifier(rest) {
+            rest = after;
         }
         key.code = code(rest).ok_or_else(unknown)?;
         if key.code == KeyCode::Tab && is_back_tab(rest) {
             key.shift = true;
         }
-        // `Ctrl+C` and `^C` are how people write ctrl+c; Shift is said where it is meant.
+        // People write ctrl+c as `Ctrl+C` and `^C`; Shift counts only if it is spelled out.
         if let KeyCode::Char(letter) = &mut key.code
             && key.ctrl
             && !key.shift
@@ -98,16 +98,16 @@ impl FromStr for Key {
 }
 
 impl Key {
-    /// Takes one modifier off the beginning of a name; returns what is behind it. `ctrl+c`, `ctrl-c`,
-    /// `C-c` and `^C` are the same key.
-    fn hold<'a>(&mut self, name: &'a str) -> Option<&'a str> {
-        if let Some(behind) = name.strip_prefix('^').filter(|behind| !behind.is_empty()) {
+    /// Applies the modifier at the start of a name and returns the rest. `ctrl+c`, `ctrl-c`, `C-c` and
+    /// `^C` are the same key.
+    fn strip_modifier<'a>(&mut self, name: &'a str) -> Option<&'a str> {
+        if let Some(after) = name.strip_prefix('^').filter(|after| !after.is_empty()) {
             self.ctrl = true;
-            return Some(behind);
+            return Some(after);
         }
-        let (modifier, behind) = name.split_once(['+', '-'])?;
+        let (modifier, after) = name.split_once(['+', '-'])?;
         // A plus or minus at the end is the key itself.
-        if behind.is_empty() {
+        if after.is_empty() {
             return None;
         }
         let dashed = name.as_bytes().get(modifier.len()) == Some(&b'-');
@@ -121,7 +121,7 @@ impl Key {
             "s" if dashed => self.shift = true,
             _ => return None,
         }
-        Some(behind)
+        Some(after)
     }
 }
 
@@ -162,7 +162,7 @@ fn code(name: &str) -> Option<KeyCode> {
     })
 }
 
-/// Which flags of the kitty keyboard change what is sent for a press.
+/// The kitty keyboard's flags that change the bytes of a key press.
 const DISAMBIGUATE: u8 = 1;
 const ALTERNATES: u8 = 4;
 const ALL_KEYS: u8 = 8;
@@ -180,7 +180,7 @@ impl Key {
         text.into_bytes()
     }
 
-    /// The parameter that tells what is held: 1 for nothing.
+    /// The modifier parameter: 1 for none.
     fn modifiers(&self) -> u8 {
         1 + u8::from(self.shift)
             + 2 * u8::from(self.alt)
@@ -197,7 +197,7 @@ impl Key {
             KeyCode::Enter => (13, !all && modifiers == 1),
             KeyCode::Tab => (9, !all && modifiers == 1),
             KeyCode::Backspace => (127, !all && modifiers == 1),
-            // Its old form is that of an answer to a query.
+            // Its old form looks like a reply to a query.
             KeyCode::Function(3) => return numbered(13, modifiers),
             _ => return self.function(false, false),
         };
@@ -316,12 +316,12 @@ fn numbered(number: u8, modifiers: u8) -> String {
     if modifiers == 1 { format!("\x1b[{number}~") } else { format!("\x1b[{number};{modifiers}~") }
 }
 
-/// As modifyOtherKeys has it.
+/// A key in the form of modifyOtherKeys.
 fn other(modifiers: u8, number: u32) -> String {
     format!("\x1b[27;{modifiers};{number}~")
 }
 
-/// The control character that Control and this one make.
+/// The control character for Control and this character.
 fn control(character: char) -> Option<char> {
     let byte = u8::try_from(character).ok()?.to_ascii_lowercase();
     Some(char::from(match byte {
@@ -337,13 +337,13 @@ fn control(character: char) -> Option<char> {
     }))
 }
 
-/// The small letter, where there is exactly one.
+/// The lower-case letter, if there is exactly one.
 fn lower(character: char) -> char {
     let mut small = character.to_lowercase();
     small.next().filter(|_| small.next().is_none()).unwrap_or(character)
 }
 
-/// The capital letter, where there is exactly one.
+/// The upper-case letter, if there is exactly one.
 fn upper(character: char) -> char {
     let mut capital = character.to_uppercase();
     capital.next().filter(|_| capital.next().is_none()).unwrap_or(character)

@@ -20,7 +20,7 @@ fn check(modes: &Modes, expected: &[(&str, &str)]) {
 }
 
 #[test]
-fn keys_as_they_always_were() {
+fn legacy_keys() {
     check(
         &Modes::default(),
         &[
@@ -66,7 +66,7 @@ fn keys_as_they_always_were() {
 }
 
 #[test]
-fn keys_in_the_spellings_that_models_use() {
+fn keys_in_spellings_that_models_use() {
     let same = [
         ("ctrl+c", &["C-c", "c-c", "ctrl-c", "Ctrl-C", "Ctrl+C", "control-c", "^C", "^c"][..]),
         ("up", &["ArrowUp", "arrow_up", "Up", "UpArrow"]),
@@ -142,15 +142,15 @@ fn modify_other_keys() {
 }
 
 #[test]
-fn a_key_that_is_none_gets_a_list() {
+fn an_unknown_key_is_refused_with_a_list() {
     for name in ["", "entr", "hyper+x", "f0", "f21", "ctrl+", "\x1b", "\n"] {
         let error = name.parse::<Key>().unwrap_err().to_string();
         assert!(error.contains("page-up") && error.contains("f1"), "{name:?}: {error}");
     }
 }
 
-/// What of a text may be pasted, written down a second time and otherwise.
-fn sanctioned(text: &str) -> String {
+/// The part of a text that may be pasted, implemented a second time in another way.
+fn allowed_paste(text: &str) -> String {
     let text = text.replace("\x1b[200~", "").replace("\x1b[201~", "");
     let text = text.replace("\r\n", "\r").replace('\n', "\r");
     text.chars().filter(|c| matches!(c, '\r' | '\t') || !c.is_control()).collect()
@@ -167,7 +167,7 @@ fn pastes() {
 }
 
 #[test]
-fn a_hundred_thousand_pastes_send_exactly_the_sanctioned_bytes() {
+fn a_hundred_thousand_pastes_send_exactly_the_allowed_bytes() {
     const PIECES: [&str; 16] = [
         "a",
         "\x1b",
@@ -200,9 +200,9 @@ fn a_hundred_thousand_pastes_send_exactly_the_sanctioned_bytes() {
                         false => text.push_str(u.choose(&PIECES)?),
                     }
                 }
-                let expected = format!("\x1b[200~{}\x1b[201~", sanctioned(&text));
+                let expected = format!("\x1b[200~{}\x1b[201~", allowed_paste(&text));
                 assert_eq!(paste(&text, &marked), expected.as_bytes(), "{text:?}");
-                assert_eq!(paste(&text, &Modes::default()), sanctioned(&text).as_bytes());
+                assert_eq!(paste(&text, &Modes::default()), allowed_paste(&text).as_bytes());
                 count += 1;
             }
             Ok(())

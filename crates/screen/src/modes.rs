@@ -1,4 +1,4 @@
-//! The modes a program can switch on, and which number means which.
+//! The modes that a program can set, by their numbers.
 
 /// Which mouse events the program wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -16,7 +16,7 @@ pub enum Mouse {
     Motion,
 }
 
-/// How mouse events are written.
+/// How mouse events are encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum MouseEncoding {
     /// One byte each, up to column 223.
@@ -32,7 +32,7 @@ pub enum MouseEncoding {
     SgrPixels,
 }
 
-/// What a program has switched on.
+/// The modes that a program has set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Modes {
@@ -50,25 +50,26 @@ pub struct Modes {
     pub scheme_reports: bool,
     /// Which mouse events are reported (9, 1000, 1002, 1003).
     pub mouse: Mouse,
-    /// How they are written (1005, 1006, 1015, 1016).
+    /// How they are encoded (1005, 1006, 1015, 1016).
     pub mouse_encoding: MouseEncoding,
     /// The wheel sends arrow keys on the alternate screen (1007).
     pub alternate_scroll: bool,
-    /// A frame is being drawn (2026). The screen shows it as it comes; whoever draws it may wait.
+    /// A frame is being drawn (2026). The screen shows it as it arrives; a client that draws the screen
+    /// may wait.
     pub synchronized: bool,
     /// The cursor is shown (25).
     pub cursor_visible: bool,
     /// Foreground and background of the whole screen are exchanged (5).
     pub reverse_video: bool,
-    /// Text goes on in the next row (7).
+    /// Text wraps into the next row (7).
     pub wrap: bool,
     /// Rows count from the top margin (6).
     pub origin: bool,
-    /// Text moves what follows it (4).
+    /// Printed text shifts the text after it (4).
     pub insert: bool,
     /// A line feed returns to the first column (20).
     pub newline: bool,
-    /// The kitty keyboard's flags in force.
+    /// The kitty keyboard's current flags.
     pub kitty_keyboard: u8,
     /// xterm's modifyOtherKeys, 0 to 2.
     pub modify_other_keys: u8,
@@ -99,12 +100,12 @@ impl Default for Modes {
     }
 }
 
-/// DEC private modes that are a switch and nothing more. Those with an effect of their own
-/// (origin, the alternate screens) stand in `csi.rs`.
+/// DEC private modes that only set a flag. Those with an effect of their own (origin, the alternate
+/// screens) are in `csi.rs`.
 pub(crate) const SWITCHES: [u16; 10] = [1, 5, 7, 25, 66, 1004, 1007, 2004, 2026, 2031];
 
 impl Modes {
-    /// The switch of a DEC private mode.
+    /// The flag of a DEC private mode.
     pub(crate) fn switch(&mut self, number: u16) -> Option<&mut bool> {
         Some(match number {
             1 => &mut self.application_cursor,
@@ -121,7 +122,7 @@ impl Modes {
         })
     }
 
-    /// Sets or resets a mouse mode; false if `number` is none.
+    /// Sets or resets a mouse mode; false if `number` is not one.
     pub(crate) fn set_mouse(&mut self, number: u16, on: bool) -> bool {
         if let Some(mouse) = mouse(number) {
             self.mouse = if on { mouse } else { Mouse::Off };
@@ -133,7 +134,7 @@ impl Modes {
         true
     }
 
-    /// Whether a DEC private mode is on; nothing for one that is not known.
+    /// Whether a DEC private mode is on; `None` if it is unknown.
     pub(crate) fn state(&self, number: u16) -> Option<bool> {
         let mut copy = *self;
         Some(match number {
@@ -151,8 +152,8 @@ impl Modes {
         })
     }
 
-    /// The private modes that differ from those of a fresh screen, the alternate screen and the
-    /// origin left out: numbers and whether each is on.
+    /// The private modes that differ from those of a fresh screen, as numbers with their states; without
+    /// the alternate screen and the origin mode.
     pub(crate) fn changed(&self) -> Vec<(u16, bool)> {
         let (mut ours, mut fresh) = (*self, Self::default());
         let mut changed = Vec::new();

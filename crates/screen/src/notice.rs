@@ -1,15 +1,15 @@
-//! What a program tells its terminal besides text: its folder, notifications, progress, marks
-//! around prompts, the bell, the clipboard. All of it is text that a program chose: it is cleaned
-//! of control characters, bounded, and only ever handed to whoever asks.
+//! What a program tells its terminal besides text: its folder, notifications, progress, marks around
+//! prompts, the bell, the clipboard. The program chooses these texts, so control characters are
+//! removed and lengths limited; the screen only queues them for its caller.
 
 use std::collections::VecDeque;
 
 use crate::title::clean;
 
-/// Notices that may wait to be taken; older ones go first.
-const WAITING: usize = 256;
+/// Queued notices; the oldest are dropped first.
+const MAX_QUEUED: usize = 256;
 
-/// Longest text of a notice: more than a notification shows, enough for any path.
+/// Longest text of a notice: longer than a notification shows, long enough for any path.
 const TEXT_LIMIT: usize = 4 << 10;
 
 /// Something that a program told its terminal.
@@ -20,41 +20,41 @@ pub enum Notice {
     Bell,
     /// The title changed.
     Title(String),
-    /// The folder it works in (OSC 7 or 9;9), as it said it: usually a `file:` URL.
+    /// Its working folder (OSC 7 or 9;9), as the program wrote it: usually a `file:` URL.
     Folder(String),
     /// It asks for a notification (OSC 9 or 777).
     Notification {
-        /// Title, where one was given.
+        /// Title, if one was given.
         title: String,
         /// Text.
         body: String,
     },
-    /// How far it is (OSC 9;4).
-    Progress(Progress),
-    /// It wants to set the clipboard (OSC 52). Whether it may is for others to say; reading it is
-    /// never answered.
+    /// Its progress (OSC 9;4).
+    Progress(ProgressReport),
+    /// It asks to set the clipboard (OSC 52); the caller decides. Queries for the clipboard are never
+    /// answered.
     Clipboard {
         /// Which clipboards, as letters: `c`, `p`, `s` and so on.
         selection: String,
-        /// What to put there.
+        /// The new content.
         content: Vec<u8>,
     },
     /// A mark that shells put around prompts and commands (OSC 133).
     Mark(Mark),
 }
 
-/// How far a program is.
+/// A program's progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub enum ProgressReport {
     /// Nothing to show.
     Off,
-    /// So many percent.
+    /// At this percentage.
     Percent(u8),
-    /// Failed, at so many percent.
+    /// Failed, at this percentage.
     Failed(u8),
-    /// Busy; nobody knows how long.
+    /// Busy, without a percentage.
     Busy,
-    /// Paused, at so many percent.
+    /// Paused, at this percentage.
     Paused(u8),
 }
 
@@ -63,15 +63,15 @@ pub enum Progress {
 pub enum Mark {
     /// A prompt begins.
     Prompt,
-    /// What is typed begins.
+    /// The user's input begins.
     Input,
     /// A command's output begins.
     Output,
-    /// A command ended, with its status where it was given.
+    /// A command ended, with its exit status if given.
     Done(Option<i32>),
 }
 
-/// Notices waiting to be taken.
+/// Notices that the caller has not taken yet.
 #[derive(Debug, Default)]
 pub(crate) struct Notices(VecDeque<Notice>);
 
@@ -81,7 +81,7 @@ impl Notices {
     }
 
     pub(crate) fn push(&mut self, notice: Notice) {
-        // Of things that say how it is now, only the last counts.
+        // Of notices that describe a current state, only the last counts.
         let replaced = |old: &Notice| {
             let lasting = !matches!(notice, Notice::Notification { .. } | Notice::Mark(_));
             lasting && std::mem::discriminant(old) == std::mem::discriminant(&notice)
@@ -89,14 +89,14 @@ impl Notices {
         if let Some(old) = self.0.iter().position(replaced) {
             self.0.remove(old);
         }
-        if self.0.len() == WAITING {
+        if self.0.len() == MAX_QUEUED {
             self.0.pop_front();
         }
         self.0.push_back(notice);
     }
 }
 
-/// What OSC 9 says.
+/// Parses OSC 9.
 pub(crate) fn osc_9(text: &[u8]) -> Option<Notice> {
     if let Some(folder) = text.strip_prefix(b"9;") {
         return Some(Notice::Folder(clean(folder, TEXT_LIMIT)));
@@ -114,27 +114,27 @@ pub(crate) fn osc_9(text: &[u8]) -> Option<Notice> {
     (!body.is_empty()).then(|| Notice::Notification { title: String::new(), body })
 }
 
-fn osc_9_4(text: &[u8]) -> Option<Progress> {
+fn osc_9_4(text: &[u8]) -> Option<ProgressReport> {
     let mut parts = text.split(|&byte| byte == b';');
     let state = number(parts.next()?)?;
     let percent = parts.next().and_then(number).unwrap_or(0).clamp(0, 100) as u8;
     Some(match state {
-        0 => Progress::Off,
-        1 => Progress::Percent(percent),
-        2 => Progress::Failed(percent),
-        3 => Progress::Busy,
-        4 => Progress::Paused(percent),
+        0 => ProgressReport::Off,
+        1 => ProgressReport::Percent(percent),
+        2 => ProgressReport::Failed(percent),
+        3 => ProgressReport::Busy,
+        4 => ProgressReport::Paused(percent),
         _ => return None,
     })
 }
 
-/// What OSC 7 says.
+/// Parses OSC 7.
 pub(crate) fn osc_7(text: &[u8]) -> Option<Notice> {
     let folder = clean(text, TEXT_LIMIT);
     (!folder.is_empty()).then_some(Notice::Folder(folder))
 }
 
-/// What OSC 777 says.
+/// Parses OSC 777.
 pub(crate) fn osc_777(text: &[u8]) -> Option<Notice> {
     let text = text.strip_prefix(b"notify;")?;
     let mut parts = text.splitn(2, |&byte| byte == b';');
@@ -143,7 +143,7 @@ pub(crate) fn osc_777(text: &[u8]) -> Option<Notice> {
     Some(Notice::Notification { title, body })
 }
 
-/// What OSC 133 says.
+/// Parses OSC 133.
 pub(crate) fn osc_133(text: &[u8]) -> Option<Notice> {
     let mut parts = text.split(|&byte| byte == b';');
     Some(Notice::Mark(match parts.next()? {
@@ -155,11 +155,11 @@ pub(crate) fn osc_133(text: &[u8]) -> Option<Notice> {
     }))
 }
 
-/// What OSC 52 says; a question (`?`) is no notice and gets no answer.
+/// Parses OSC 52; a query (`?`) gives no notice and gets no reply.
 pub(crate) fn osc_52(text: &[u8]) -> Option<Notice> {
     let mut parts = text.splitn(2, |&byte| byte == b';');
     let selection = clean(parts.next()?, 8);
-    let content = base64(parts.next()?)?;
+    let content = decode_base64(parts.next()?)?;
     Some(Notice::Clipboard { selection, content })
 }
 
@@ -167,9 +167,9 @@ fn number(text: &[u8]) -> Option<i32> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Decodes base64 in the usual alphabet or in that for URLs, padded or not; `None` if it is none.
+/// Decodes base64, standard or URL-safe, padded or not; `None` if it is invalid.
 #[must_use]
-pub fn base64(text: &[u8]) -> Option<Vec<u8>> {
+pub fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
     let text = text.trim_ascii_end();
     let text = text.strip_suffix(b"==").or(text.strip_suffix(b"=")).unwrap_or(text);
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 2);

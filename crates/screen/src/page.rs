@@ -1,5 +1,4 @@
-//! One grid of cells, the main or the alternate one: the engine's rows and, beside each, what the
-//! history wants to know about it.
+//! One grid of cells, main or alternate: alacritty's grid, with what the history needs for each row.
 
 use std::collections::VecDeque;
 
@@ -7,28 +6,28 @@ use alacritty_terminal::grid::{Cursor, Dimensions, Grid, GridCell};
 use alacritty_terminal::index::{Column, Line};
 use alacritty_terminal::term::cell::{Cell, Flags};
 
-use crate::record;
+use crate::row_record;
 use crate::size::Size;
 use crate::style::{self, DEFAULT_BACKGROUND};
 
-/// What is known about a row besides its cells.
+/// Properties of a row besides its cells.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct RowInfo {
-    /// Where in the output the row was begun.
+    /// The offset in the output at which the row began.
     pub(crate) offset: u64,
-    /// No cell from this column on shows anything. The engine knows as much but does not tell, and
-    /// looking at 80 cells for each short line would cost more than everything else.
+    /// All cells from this column on are blank. alacritty tracks the same but does not expose it, and
+    /// checking 80 cells for each short line would cost more than everything else.
     pub(crate) extent: usize,
 }
 
-/// A grid of cells, its cursor, and what is known about its rows.
+/// A grid of cells, with its cursor and row properties.
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) grid: Grid<Cell>,
     pub(crate) info: VecDeque<RowInfo>,
-    /// Whether the saved cursor had the origin mode on.
+    /// Whether origin mode was on when the cursor was saved.
     pub(crate) saved_origin: bool,
-    /// The character set that the saved cursor had in use.
+    /// The character set in use when the cursor was saved.
     pub(crate) saved_charset: usize,
     /// The scroll region of a page that is not shown.
     pub(crate) margins: (usize, usize),
@@ -46,7 +45,7 @@ impl Page {
         }
     }
 
-    /// Makes it as new.
+    /// Resets it to its initial state.
     pub(crate) fn reset(&mut self) {
         let rows = self.rows();
         self.grid.cursor = Cursor::default();
@@ -73,7 +72,7 @@ impl Page {
         self.grid.cursor.point.column.0
     }
 
-    /// Puts the cursor somewhere inside the grid.
+    /// Moves the cursor, within the grid.
     pub(crate) fn go(&mut self, row: usize, column: usize) {
         let (row, column) = (row.min(self.rows() - 1), column.min(self.columns() - 1));
         self.grid.cursor.point.line = line(row);
@@ -85,8 +84,8 @@ impl Page {
         &self.grid[line(row)][..]
     }
 
-    /// The cells of a row up to the last that shows something.
-    pub(crate) fn shown(&self, row: usize) -> &[Cell] {
+    /// The cells of a row up to the last that is not blank.
+    pub(crate) fn visible_cells(&self, row: usize) -> &[Cell] {
         let cells = self.cells(row);
         if self.wraps(row) {
             return cells;
@@ -101,38 +100,41 @@ impl Page {
         self.cells(row).last().is_some_and(|cell| cell.flags.contains(Flags::WRAPLINE))
     }
 
-    /// The text of a row without blanks at its end; one that wraps keeps them.
+    /// The text of a row without trailing blanks; a row that wraps keeps them.
     pub(crate) fn text(&self, row: usize) -> String {
         let mut text = String::new();
-        record::push_text(&mut text, self.shown(row));
+        row_record::push_text(&mut text, self.visible_cells(row));
         if !self.wraps(row) {
             text.truncate(text.trim_end_matches(' ').len());
         }
         text
     }
 
-    /// Rows up to the last that shows something.
+    /// Rows up to the last that is not blank.
     pub(crate) fn used_rows(&self) -> usize {
-        (0..self.rows()).rev().find(|&row| !self.shown(row).is_empty()).map_or(0, |row| row + 1)
+        (0..self.rows())
+            .rev()
+            .find(|&row| !self.visible_cells(row).is_empty())
+            .map_or(0, |row| row + 1)
     }
 
-    /// Rows up to the last with a character in it; colour alone does not count.
+    /// Rows up to the last that contains a character; colour alone does not count.
     pub(crate) fn text_rows(&self) -> usize {
-        let has_text = |row: &usize| self.shown(*row).iter().any(|cell| cell.c != ' ');
+        let has_text = |row: &usize| self.visible_cells(*row).iter().any(|cell| cell.c != ' ');
         (0..self.rows()).rev().find(has_text).map_or(0, |row| row + 1)
     }
 
-    /// Notes that any cell of a row may show something now.
+    /// Records that any cell of a row may be non-blank.
     pub(crate) fn touch(&mut self, row: usize) {
         self.info[row].extent = self.columns();
     }
 
-    /// Whether blanked cells show nothing: they take the background in force.
+    /// Whether erased cells are blank: they get the current background.
     pub(crate) fn blanks_are_plain(&self) -> bool {
         self.grid.cursor.template.bg == DEFAULT_BACKGROUND
     }
 
-    /// Blanks cells of one row.
+    /// Erases cells of one row.
     pub(crate) fn blank(&mut self, row: usize, columns: std::ops::Range<usize>) {
         let columns = columns.start.min(self.columns())..columns.end.min(self.columns());
         if columns.is_empty() {
@@ -147,7 +149,7 @@ impl Page {
         }
     }
 
-    /// Blanks whole rows.
+    /// Erases whole rows.
     pub(crate) fn blank_rows(&mut self, rows: std::ops::Range<usize>) {
         if rows.is_empty() {
             return;
@@ -157,7 +159,7 @@ impl Page {
         self.grid.reset_region(line(rows.start)..line(rows.end));
     }
 
-    /// Moves the rows from `top` to before `end` up; blank ones come in below.
+    /// Moves the rows `top..end` up; blank rows appear below.
     pub(crate) fn scroll_up(&mut self, top: usize, end: usize, count: usize) {
         let count = count.min(end - top);
         self.grid.scroll_up(&(line(top)..line(end)), count);
@@ -173,7 +175,7 @@ impl Page {
         }
     }
 
-    /// Moves the rows from `top` to before `end` down; blank ones come in above.
+    /// Moves the rows `top..end` down; blank rows appear above.
     pub(crate) fn scroll_down(&mut self, top: usize, end: usize, count: usize) {
         let count = count.min(end - top);
         self.grid.scroll_down(&(line(top)..line(end)), count);
@@ -184,31 +186,31 @@ impl Page {
         }
     }
 
-    /// Blanks a wide character that stands on both sides of a place where the row is cut.
+    /// Erases a wide character that would be split in two at `column`.
     pub(crate) fn cut(&mut self, row: usize, column: usize) {
         let cells = &mut self.grid[line(row)][..];
         if column > 0
             && cells.get(column).is_some_and(|c| c.flags.contains(Flags::WIDE_CHAR_SPACER))
         {
-            tear(&mut cells[column - 1]);
-            tear(&mut cells[column]);
+            clear_half(&mut cells[column - 1]);
+            clear_half(&mut cells[column]);
         }
     }
 
-    /// Blanks halves of wide characters that an edit left behind in a row.
-    pub(crate) fn mend(&mut self, row: usize) {
+    /// Erases halves of wide characters that an edit left behind in a row.
+    pub(crate) fn clear_orphaned_halves(&mut self, row: usize) {
         let columns = self.columns();
         let cells = &mut self.grid[line(row)][..];
         for column in 0..columns {
             let flags = cells[column].flags;
-            let torn = if flags.contains(Flags::WIDE_CHAR) {
+            let orphaned = if flags.contains(Flags::WIDE_CHAR) {
                 column + 1 == columns || !cells[column + 1].flags.contains(Flags::WIDE_CHAR_SPACER)
             } else {
                 flags.contains(Flags::WIDE_CHAR_SPACER)
                     && (column == 0 || !cells[column - 1].flags.contains(Flags::WIDE_CHAR))
             };
-            if torn {
-                tear(&mut cells[column]);
+            if orphaned {
+                clear_half(&mut cells[column]);
             }
             if column + 1 < columns {
                 cells[column].flags.remove(Flags::LEADING_WIDE_CHAR_SPACER);
@@ -217,13 +219,13 @@ impl Page {
     }
 }
 
-/// Makes half of a wide character a blank of the same look.
-pub(crate) fn tear(cell: &mut Cell) {
+/// Turns half of a wide character into a blank of the same style.
+pub(crate) fn clear_half(cell: &mut Cell) {
     cell.clear_wide();
     cell.flags.remove(Flags::WIDE_CHAR_SPACER);
 }
 
-/// The engine's number of a row.
+/// alacritty's index of a row.
 pub(crate) fn line(row: usize) -> Line {
     Line(i32::try_from(row).unwrap_or(i32::MAX))
 }

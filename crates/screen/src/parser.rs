@@ -1,31 +1,31 @@
-//! Cuts a terminal's bytes into text, controls and escape sequences, across pieces of any size.
-//! Both the screen and the stripper listen to it, so that they agree about what is text.
+//! Splits a terminal's bytes into text, controls and escape sequences, across chunks of any size. Both
+//! the screen and the stripper use it, so that they agree on what is text.
 
 use std::str;
 
-/// Longest OSC or DCS string kept. A clipboard of some size passes; a hostile program cannot fill
-/// the memory. A longer one is dropped whole.
+/// Longest OSC or DCS string kept: enough for most clipboards, but a hostile program cannot exhaust
+/// memory. A longer one is dropped entirely.
 const STRING_LIMIT: usize = 256 << 10;
 
-/// Strings are short; room beyond this is given back after each.
+/// Strings are short; capacity beyond this is freed after each.
 const STRING_KEPT: usize = 4 << 10;
 
-/// Parameters of one CSI sequence; as many as xterm.js takes. More are ignored.
-const PARAMETERS: usize = 32;
+/// Parameters of one CSI sequence; as many as in xterm.js. More are ignored.
+const MAX_PARAMETERS: usize = 32;
 
-/// What is shown in place of bytes that are no text. Whoever counts back from where it ends must come to
-/// where they began, so its end is reported that much behind their beginning.
+/// Shown in place of bytes that are not valid UTF-8. Callers subtract a text's length from the position
+/// at its end to find its beginning, so the position reported is the beginning plus this length.
 const REPLACEMENT: &str = "\u{fffd}";
 
-/// What listens to the parser.
+/// Receives what the parser finds.
 pub(crate) trait Actions {
-    /// How many bytes of this piece have been read when the next action is reported.
+    /// How many bytes of this chunk have been parsed when the next action is reported.
     fn reached(&mut self, _bytes: usize) {}
     /// Printable ASCII.
     fn ascii(&mut self, text: &[u8]);
-    /// Text without any ASCII in it.
+    /// Text without ASCII.
     fn unicode(&mut self, text: &str);
-    /// A C0 control other than those that the parser takes itself.
+    /// A C0 control that the parser does not handle itself.
     fn control(&mut self, byte: u8);
     /// `ESC`, intermediates, final byte.
     fn escape(&mut self, _intermediates: &[u8], _last: u8) {}
@@ -40,13 +40,13 @@ pub(crate) trait Actions {
 /// The head of a CSI or DCS sequence.
 #[derive(Debug, Clone)]
 pub(crate) struct Csi {
-    values: [u16; PARAMETERS],
-    /// Bit i: value i stands behind a colon, so it belongs to the value before it.
+    values: [u16; MAX_PARAMETERS],
+    /// Bit i: value i follows a colon, so it belongs to the value before it.
     joined: u32,
     count: usize,
     /// `<`, `=`, `>` or `?` in front, else 0.
     pub(crate) marker: u8,
-    /// The last intermediate byte, else 0. Sequences with two are not known to anyone.
+    /// The last intermediate byte, else 0. No known sequence has two.
     pub(crate) intermediate: u8,
     /// The final byte.
     pub(crate) last: u8,
@@ -54,7 +54,14 @@ pub(crate) struct Csi {
 
 impl Csi {
     fn new() -> Self {
-        Self { values: [0; PARAMETERS], joined: 0, count: 0, marker: 0, intermediate: 0, last: 0 }
+        Self {
+            values: [0; MAX_PARAMETERS],
+            joined: 0,
+            count: 0,
+            marker: 0,
+            intermediate: 0,
+            last: 0,
+        }
     }
 
     fn clear(&mut self) {
@@ -62,7 +69,7 @@ impl Csi {
         self.values[0] = 0;
     }
 
-    /// The parameter at `index`, 0 where there is none.
+    /// The parameter at `index`; 0 if there is none.
     pub(crate) fn get(&self, index: usize) -> u16 {
         if index < self.len() { self.values[index] } else { 0 }
     }
@@ -86,7 +93,7 @@ impl Csi {
         if self.count == 0 {
             self.count = 1;
         }
-        if self.count <= PARAMETERS {
+        if self.count <= MAX_PARAMETERS {
             let value = &mut self.values[self.count - 1];
             *value = value.saturating_mul(10).saturating_add(u16::from(digit - b'0'));
         }
@@ -94,16 +101,16 @@ impl Csi {
 
     fn separator(&mut self, colon: bool) {
         self.count = self.count.max(1);
-        if self.count < PARAMETERS {
+        if self.count < MAX_PARAMETERS {
             self.values[self.count] = 0;
             self.joined |= u32::from(colon) << self.count;
         }
-        // One more than there is room for: further digits go nowhere.
-        self.count = (self.count + 1).min(PARAMETERS + 1);
+        // One more than the maximum: further digits are ignored.
+        self.count = (self.count + 1).min(MAX_PARAMETERS + 1);
     }
 
     fn finish(&mut self, last: u8) {
-        self.count = self.count.min(PARAMETERS);
+        self.count = self.count.min(MAX_PARAMETERS);
         self.last = last;
     }
 }
@@ -118,11 +125,11 @@ enum State {
     },
     Osc,
     Dcs,
-    /// SOS, PM, APC and broken DCS: swallowed up to their end.
+    /// SOS, PM, APC and malformed DCS: skipped up to their end.
     Swallow,
 }
 
-/// The parser's state between pieces.
+/// The parser's state between chunks.
 #[derive(Debug)]
 pub(crate) struct Parser {
     state: State,
@@ -131,7 +138,7 @@ pub(crate) struct Parser {
     intermediate_count: usize,
     string: Vec<u8>,
     string_too_long: bool,
-    /// The beginning of a character whose rest is in the next piece.
+    /// The beginning of a character that continues in the next chunk.
     partial: [u8; 4],
     partial_len: usize,
 }
@@ -150,8 +157,7 @@ impl Parser {
         }
     }
 
-    /// Bytes that bring a fresh parser to where this one stands: in the middle of a character or
-    /// a sequence.
+    /// Bytes that bring a fresh parser into the same state, in the middle of a character or a sequence.
     pub(crate) fn pending(&self) -> Vec<u8> {
         let head = || {
             let mut text = String::new();
@@ -188,7 +194,7 @@ impl Parser {
         self.state == State::Ground && self.partial_len == 0
     }
 
-    /// Reads one piece to its end.
+    /// Parses one chunk.
     pub(crate) fn advance(&mut self, bytes: &[u8], actions: &mut impl Actions) {
         let mut at = 0;
         while at < bytes.len() {
@@ -235,13 +241,13 @@ impl Parser {
         }
     }
 
-    /// Text of non-ASCII bytes only, from this place of the piece on; what may go on in the next one is
-    /// kept.
+    /// Parses non-ASCII bytes at position `at` of the chunk; an incomplete character at the end is kept for
+    /// the next chunk.
     fn unicode(
         &mut self,
         mut bytes: &[u8],
         mut at: usize,
-        may_go_on: bool,
+        may_continue: bool,
         actions: &mut impl Actions,
     ) {
         while !bytes.is_empty() {
@@ -261,7 +267,7 @@ impl Parser {
                 actions.unicode(text);
             }
             match error.error_len() {
-                None if may_go_on => {
+                None if may_continue => {
                     self.partial[..bad.len()].copy_from_slice(bad);
                     self.partial_len = bad.len();
                     return;
@@ -277,7 +283,7 @@ impl Parser {
         }
     }
 
-    /// Goes on with a character that an earlier piece began; returns the bytes used.
+    /// Completes a character that began in an earlier chunk; returns the bytes used.
     fn complete(&mut self, bytes: &[u8], at: usize, actions: &mut impl Actions) -> usize {
         for (used, &byte) in bytes.iter().enumerate() {
             self.partial[self.partial_len] = byte;
@@ -293,7 +299,7 @@ impl Parser {
                     self.partial_len += 1;
                 }
                 Err(_) => {
-                    // The new byte does not belong to it and is read again.
+                    // The new byte does not belong to it and is parsed again.
                     let begun = std::mem::take(&mut self.partial_len);
                     actions.reached(at + used + REPLACEMENT.len() - begun);
                     actions.unicode(REPLACEMENT);
@@ -315,7 +321,7 @@ impl Parser {
             0x1b => self.enter_escape(),
             0x7f => {}
             0..0x20 => {
-                // Controls work inside a sequence as if they stood before it; not so in a DCS.
+                // A control inside a sequence acts as if it came before it, except in a DCS.
                 if !matches!(self.state, State::Csi { dcs: true, .. }) {
                     actions.control(byte);
                 }
@@ -448,9 +454,9 @@ impl Parser {
     }
 }
 
-/// How many bytes at the beginning are printable ASCII.
+/// The number of printable ASCII bytes at the start.
 pub(crate) fn printable_ascii(bytes: &[u8]) -> usize {
-    // Sixteen at a time without a branch inside, which compiles to vector instructions.
+    // Sixteen at a time without a branch: compiles to vector instructions.
     const STEP: usize = 16;
     let plain = |byte: &u8| byte.wrapping_sub(0x20) < 0x5f;
     let mut length = 0;

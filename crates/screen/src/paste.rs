@@ -1,4 +1,4 @@
-//! Text on its way to a program: pasted as a block, or typed.
+//! Encodes text for a program, pasted as a block or typed.
 
 use crate::keys::{Key, KeyCode};
 use crate::modes::Modes;
@@ -9,9 +9,9 @@ const END: &str = "\x1b[201~";
 /// The kitty keyboard's flag that makes every key an escape sequence.
 const ALL_KEYS: u8 = 8;
 
-/// The bytes that paste a text. Line ends become carriage returns, as a terminal sends them; tabs
-/// stay; marks of a paste and all other control characters inside are removed, so that nothing in
-/// the text can end the paste and go on as keys.
+/// The bytes that paste a text. Line ends become carriage returns, as terminals send them; tabs stay;
+/// paste markers and all other control characters are removed, so that nothing in the text can end
+/// the paste and be taken as keys.
 #[must_use]
 pub fn paste(text: &str, modes: &Modes) -> Vec<u8> {
     let text = text.replace(BEGIN, "").replace(END, "");
@@ -38,8 +38,8 @@ pub fn paste(text: &str, modes: &Modes) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// The bytes that type a text, character by character. Line ends are the enter key; control
-/// characters are sent as they are, since whoever types means them.
+/// The bytes that type a text, character by character. Line ends become Enter; control characters are
+/// sent unchanged, because the caller typed them on purpose.
 #[must_use]
 pub fn type_text(text: &str, modes: &Modes) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());

@@ -4,16 +4,16 @@ use alacritty_terminal::index::Column;
 use alacritty_terminal::term::cell::{Cell, Flags};
 use alacritty_terminal::vte::ansi::StandardCharset;
 
-use crate::engine::{CHARSETS, Engine};
-use crate::page::{line, tear};
+use crate::emulator::{CHARSETS, Emulator};
+use crate::page::{clear_half, line};
 use crate::wrap;
 
-/// Marks kept on one character. Real text has up to four; a program that sends marks without end
-/// must not fill the memory.
-const MARKS: usize = 8;
+/// Combining marks kept on one character. Real text has up to four; a program that never stops sending
+/// them must not exhaust memory.
+const MAX_MARKS: usize = 8;
 
-impl Engine {
-    /// Printable ASCII: the path that nearly all output takes.
+impl Emulator {
+    /// Prints printable ASCII: the path of nearly all output.
     pub(crate) fn print_ascii(&mut self, mut text: &[u8]) {
         let Some(&last) = text.last() else { return };
         let charset = self.page.grid.cursor.charsets[CHARSETS[self.charset]];
@@ -34,7 +34,7 @@ impl Engine {
                 self.wrap();
             }
             let (column, columns) = (self.page.column(), self.page.columns());
-            // Without wrapping, the last column takes every further character; the last stays.
+            // Without wrapping, each further character overwrites the last column.
             let overflow = !self.modes.wrap && text.len() > columns - column;
             let fits = text.len().min(columns - column);
             self.write_ascii(&text[..fits]);
@@ -46,12 +46,12 @@ impl Engine {
         }
     }
 
-    /// Writes what fits into the row.
+    /// Writes text that fits into the row.
     fn write_ascii(&mut self, text: &[u8]) {
         let (row, start, columns) = (self.page.row(), self.page.column(), self.page.columns());
         let end = start + text.len();
         if self.wide {
-            self.tear_around(row, start, end);
+            self.clear_halves_around(row, start, end);
         }
         let info = &mut self.page.info[row];
         info.extent = info.extent.max(end);
@@ -75,19 +75,19 @@ impl Engine {
         cursor.input_needs_wrap = end >= columns;
     }
 
-    /// Blanks the halves of wide characters that writing `start..end` will leave.
-    fn tear_around(&mut self, row: usize, start: usize, end: usize) {
+    /// Erases the halves of wide characters that writing `start..end` would leave.
+    fn clear_halves_around(&mut self, row: usize, start: usize, end: usize) {
         let columns = self.page.columns();
         let cells = &mut self.page.grid[line(row)][..];
         if start > 0 && cells[start].flags.contains(Flags::WIDE_CHAR_SPACER) {
-            tear(&mut cells[start - 1]);
+            clear_half(&mut cells[start - 1]);
         }
         if end < columns && cells[end].flags.contains(Flags::WIDE_CHAR_SPACER) {
-            tear(&mut cells[end]);
+            clear_half(&mut cells[end]);
         }
     }
 
-    /// Any text.
+    /// Prints any text.
     pub(crate) fn print_unicode(&mut self, text: &str) {
         let end = self.offset;
         for (index, character) in text.char_indices() {
@@ -96,10 +96,10 @@ impl Engine {
         }
     }
 
-    /// One character.
+    /// Prints one character.
     pub(crate) fn print(&mut self, character: char) {
         if character.is_control() {
-            return; // C1 controls, which nobody sends as UTF-8 for a good reason.
+            return; // C1 controls: nothing legitimate sends them as UTF-8.
         }
         let charset = self.page.grid.cursor.charsets[CHARSETS[self.charset]];
         let character = charset.map(character);
@@ -125,7 +125,7 @@ impl Engine {
             self.insert_blanks(width);
         }
         if self.wide {
-            self.tear_around(row, column, column + width);
+            self.clear_halves_around(row, column, column + width);
         }
         self.wide |= width == 2;
         self.page.touch(row);
@@ -141,11 +141,11 @@ impl Engine {
         self.advance_to(column + width, columns);
     }
 
-    /// The last column stays empty when a wide character has no room there.
+    /// Leaves the last column empty if a wide character does not fit there.
     fn fill_for_wide(&mut self) {
         let (row, column) = (self.page.row(), self.page.column());
         if self.wide {
-            self.tear_around(row, column, column + 1);
+            self.clear_halves_around(row, column, column + 1);
         }
         let mut cell = Cell { c: ' ', ..self.page.grid.cursor.template.clone() };
         cell.flags.insert(Flags::LEADING_WIDE_CHAR_SPACER);
@@ -153,7 +153,7 @@ impl Engine {
         self.page.grid[line(row)][Column(column)] = cell;
     }
 
-    /// A mark that takes no room joins the character before it.
+    /// Adds a zero-width mark to the character before it.
     fn print_mark(&mut self, mark: char) {
         let (row, mut column) = (self.page.row(), self.page.column());
         if !self.page.grid.cursor.input_needs_wrap {
@@ -164,16 +164,16 @@ impl Engine {
             column = column.saturating_sub(1);
         }
         let cell = &mut cells[Column(column)];
-        if cell.zerowidth().is_none_or(|marks| marks.len() < MARKS) {
+        if cell.zerowidth().is_none_or(|marks| marks.len() < MAX_MARKS) {
             cell.push_zerowidth(mark);
             self.page.touch(row);
         }
     }
 
-    /// REP: the last character again.
+    /// REP: repeats the last character.
     pub(crate) fn repeat(&mut self, count: usize) {
         let Some(character) = self.last_character else { return };
-        // A row at most, as in tmux: a few bytes must not cost a screenful of work.
+        // At most one row, as in tmux: a few bytes must not cost a screenful of work.
         let count = count.min(self.page.columns());
         match u8::try_from(character) {
             Ok(byte) if byte.is_ascii() => self.print_ascii(&vec![byte; count]),

@@ -1,4 +1,4 @@
-//! What real programs printed, against the exact grids it must give.
+//! Recorded output of real programs, compared with the exact grids it must give.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings")
 }
 
-/// The rows, then where the cursor stands and what else can be seen from outside.
+/// The rows, then the cursor and other visible state.
 fn describe(screen: &Screen) -> String {
     let mut text = String::new();
     for row in 0..screen.size().rows {

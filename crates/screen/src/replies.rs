@@ -1,14 +1,14 @@
-//! Answers to a program that wait until they are written to it.
+//! Replies to a program that are still to be written to it.
 
-/// Answers that may wait to be taken. A program that asks without reading loses what is beyond.
+/// Bytes of pending replies. A program that queries without reading loses any beyond this.
 const REPLY_LIMIT: usize = 4 << 10;
 
-/// Answers waiting to be taken.
+/// Pending replies.
 #[derive(Debug, Default)]
 pub(crate) struct Replies(String);
 
 impl Replies {
-    /// Adds an answer, unless too much waits already.
+    /// Adds a reply, unless too much is pending.
     pub(crate) fn push(&mut self, text: &str) {
         if self.0.len() + text.len() <= REPLY_LIMIT {
             self.0.push_str(text);

@@ -1,4 +1,4 @@
-//! Queries are answered from a fixed list and with nothing that the program chose.
+//! Replies come from a fixed list and contain nothing that the program chose.
 
 use crate::{Screen, Size};
 
@@ -9,7 +9,7 @@ fn replies(bytes: &str) -> String {
     String::from_utf8(screen.take_replies()).unwrap()
 }
 
-/// Every question that is answered, with its answer.
+/// Every query that gets a reply, with the reply.
 const ANSWERED: [(&str, &str); 28] = [
     ("\x1b]7501;?\x07", "\x1b]7501;?\x1b\\"),
     ("\x1b[c", "\x1b[?62;22c"),
@@ -42,16 +42,16 @@ const ANSWERED: [(&str, &str); 28] = [
 ];
 
 #[test]
-fn each_known_question_has_its_answer() {
+fn each_known_query_gets_its_reply() {
     for (question, answer) in ANSWERED {
         assert_eq!(replies(question), answer, "{question:?}");
     }
 }
 
-/// What a hostile program would like to have typed.
+/// Text that a hostile program would like to have typed.
 const EVIL: &str = "EVIL;rm -rf ~";
 
-/// Ways to make a terminal say what the program chose, and others to make it fall over.
+/// Sequences that try to make a terminal send text of the program's choice, or crash.
 fn hostile() -> Vec<String> {
     let mut all = vec![
         format!("\x1b]2;{EVIL}\x07\x1b[21t"),
@@ -81,7 +81,7 @@ fn hostile() -> Vec<String> {
         "\x1b[38;2m\x1b[38;5m\x1b[38m\x1b[38:2m\x1b[58:2::1m".into(),
         "\u{9b}c\u{90}$qm\u{9c}\u{9d}11;?\u{9c}".into(),
     ];
-    // Device strings that ask: whatever the setting, the answer must not quote it.
+    // Device control strings with queries: the reply must not quote the setting.
     for asked in ["m", "r", "s", "q", " q", "\"p", "\"q", "t", "|", "x", EVIL] {
         all.push(format!("\x1bP$q{asked}\x1b\\"));
         all.push(format!("\x1bP+q{asked}\x1b\\"));
@@ -101,7 +101,7 @@ fn hostile() -> Vec<String> {
 }
 
 #[test]
-fn nothing_that_a_program_chose_comes_back() {
+fn replies_contain_nothing_that_a_program_chose() {
     let all = hostile();
     assert!(all.len() >= 300, "{}", all.len());
     for sequence in all {
@@ -112,7 +112,7 @@ fn nothing_that_a_program_chose_comes_back() {
     }
 }
 
-/// Each answer is one of the list, but for numbers.
+/// Checks that each reply is one of the list, apart from numbers.
 fn check_known(sequence: &str, reply: &str) {
     let shape = |text: &str| -> String {
         let mut shape: String =
@@ -136,6 +136,6 @@ fn check_known(sequence: &str, reply: &str) {
 }
 
 #[test]
-fn answers_that_nobody_takes_are_bounded() {
+fn pending_replies_are_bounded() {
     assert!(replies(&"\x1b[c".repeat(100_000)).len() <= 4 << 10);
 }

@@ -1,9 +1,9 @@
-//! What a screen shows after given bytes.
+//! Screens after given bytes.
 
 use arbtest::arbitrary::Unstructured;
 use arbtest::arbtest;
 
-use crate::{Modes, Mouse, Notice, Progress, Screen, Size, Style};
+use crate::{Modes, Mouse, Notice, ProgressReport, Screen, Size, Style};
 
 fn fed(rows: u16, columns: u16, bytes: impl AsRef<[u8]>) -> Screen {
     let mut screen = Screen::new(Size { rows, columns });
@@ -39,7 +39,7 @@ fn text_wraps_and_scrolls() {
 }
 
 #[test]
-fn a_character_may_be_cut_anywhere() {
+fn a_character_may_be_split_anywhere() {
     let text = "aé漢😀b\u{301}\x1b[31mred\x1b[0m\r\n\x1b]2;t\x07ok";
     let whole = fed(4, 20, text);
     for cut in 0..text.len() {
@@ -51,7 +51,7 @@ fn a_character_may_be_cut_anywhere() {
 }
 
 #[test]
-fn bytes_that_are_no_text_become_replacement_characters() {
+fn invalid_utf8_becomes_replacement_characters() {
     check(b"a\xffb\xc3(\xe6\xbc", &["a\u{fffd}b\u{fffd}("]);
     check(b"\xe6\xbcz", &["\u{fffd}z"]);
 }
@@ -115,7 +115,7 @@ fn the_alternate_screens() {
 }
 
 #[test]
-fn modes_are_known() {
+fn modes_are_tracked() {
     let screen = fed(4, 10, "\x1b[?1;2004;1004;1002;1006h\x1b=\x1b[>5u\x1b[?25l");
     let modes = screen.modes();
     assert!(modes.application_cursor && modes.bracketed_paste && modes.focus_reports);
@@ -164,7 +164,7 @@ fn wrapped_rows_are_one_line_across_the_edge_of_the_screen() {
 }
 
 #[test]
-fn lines_know_where_in_the_output_they_began() {
+fn lines_have_their_offsets_in_the_output() {
     let screen = fed(2, 20, "zero\r\none\r\ntwo\r\nthree\r\nfour");
     let lines: Vec<_> = screen.lines(0).map(|line| (line.number, line.offset)).collect();
     assert_eq!(lines, [(0, 0), (1, 6), (2, 11), (3, 16), (4, 23)]);
@@ -173,7 +173,7 @@ fn lines_know_where_in_the_output_they_began() {
 }
 
 #[test]
-fn erasing_the_display_keeps_the_text_in_the_history_and_3_forgets_it() {
+fn erasing_the_display_keeps_the_text_in_the_history_and_mode_3_clears_it() {
     let mut screen = fed(4, 10, "a\r\nb\x1b[2J\x1b[Hc");
     assert_eq!(all_lines(&screen), ["a", "b", "c"]);
     screen.feed(b"\x1b[3J");
@@ -182,7 +182,7 @@ fn erasing_the_display_keeps_the_text_in_the_history_and_3_forgets_it() {
 }
 
 #[test]
-fn a_resize_wraps_anew_and_takes_rows_back() {
+fn a_resize_wraps_lines_again_and_restores_rows() {
     let mut screen = fed(3, 10, "0123456789abcdef\r\nx\r\ny\r\nz");
     let before = all_lines(&screen);
     assert_eq!(screen.rows(), ["x", "y", "z"]);
@@ -199,12 +199,12 @@ fn a_resize_wraps_anew_and_takes_rows_back() {
 }
 
 #[test]
-fn history_is_cut_for_a_width_when_it_is_read() {
+fn history_is_wrapped_for_a_width_when_it_is_read() {
     let screen = fed(2, 10, "\x1b[31mred\x1b[0m and plain\r\nb\r\nc\r\nd");
     let rows = screen.history().styled(6, 0, 10);
     let texts: Vec<_> = rows.iter().map(|row| row.text()).collect();
     assert_eq!(texts, ["red an", "d plai", "n", "b"]);
-    assert_eq!(rows[0].runs[0].style.foreground, crate::Colour::Indexed(1));
+    assert_eq!(rows[0].spans[0].style.foreground, crate::Colour::Indexed(1));
     assert_eq!(screen.history().styled(6, 1, 2).len(), 2);
     assert_eq!(screen.history().styled(6, 1, 2)[1].text(), "n");
 }
@@ -216,7 +216,7 @@ fn notices() {
     let notices = screen.take_notices();
     assert_eq!(notices[0], Notice::Bell);
     assert_eq!(notices[1], Notice::Folder("file:///tmp".into()));
-    assert_eq!(notices[2], Notice::Progress(Progress::Percent(40)));
+    assert_eq!(notices[2], Notice::Progress(ProgressReport::Percent(40)));
     let body = "done".to_owned();
     assert_eq!(notices[3], Notice::Notification { title: String::new(), body });
     let content = b"hello".to_vec();
@@ -243,13 +243,13 @@ fn notices_and_strings_are_bounded() {
 }
 
 #[test]
-fn marks_without_end_stay_in_bounds() {
+fn endless_combining_marks_are_bounded() {
     let screen = fed(4, 10, "e".to_owned() + &"\u{301}".repeat(100_000));
     assert!(screen.row(0).len() < 40);
 }
 
 #[test]
-fn colour_alone_is_nothing_to_remember() {
+fn colour_alone_is_not_added_to_the_history() {
     let screen = fed(4, 10, "\x1b[41m\x1b[2J\x1b[2J\x1b[2J");
     assert!(screen.history().is_empty());
 }
@@ -272,13 +272,13 @@ fn a_replay_is_silent() {
     assert_eq!(screen.take_replies(), b"\x1b[0n");
 }
 
-/// How long a property is tested, in milliseconds.
+/// The time budget of a property test, in milliseconds.
 pub(crate) fn budget() -> u64 {
     if std::env::var_os("PATTERM_LONG").is_some() { 60_000 } else { 500 }
 }
 
 /// Bytes that look like terminal output, with some that do not.
-pub(crate) fn soup(u: &mut Unstructured<'_>) -> arbtest::arbitrary::Result<Vec<u8>> {
+pub(crate) fn random_output(u: &mut Unstructured<'_>) -> arbtest::arbitrary::Result<Vec<u8>> {
     const PIECES: [&str; 44] = [
         "abc",
         "hello world ",
@@ -342,12 +342,12 @@ pub(crate) fn soup(u: &mut Unstructured<'_>) -> arbtest::arbitrary::Result<Vec<u
 }
 
 #[test]
-fn no_bytes_and_no_sizes_make_it_fail() {
+fn random_bytes_and_sizes_never_fail() {
     arbtest(|u| {
         let mut screen = Screen::new(Size { rows: 5, columns: 12 });
         let mut fed = 0;
         for _ in 0..4 {
-            let bytes = soup(u)?;
+            let bytes = random_output(u)?;
             screen.feed(&bytes);
             fed += bytes.len();
             screen.resize(Size { rows: u.int_in_range(0..=12)?, columns: u.int_in_range(0..=30)? });
@@ -371,13 +371,13 @@ fn a_snapshot_draws_the_same_screen() {
     arbtest(|u| {
         let size = Size { rows: u.int_in_range(1..=9)?, columns: u.int_in_range(2..=25)? };
         let mut screen = Screen::new(size);
-        screen.feed(&soup(u)?);
+        screen.feed(&random_output(u)?);
         screen.feed(b"\x1b[m"); // The character that REP repeats is not part of a snapshot.
         let mut copy = Screen::new(size);
         copy.feed(&screen.snapshot());
         assert_same(&screen, &copy);
-        // What comes next must look the same as well, the other screen included.
-        let more = [soup(u)?, b"\x1b[?1049l".to_vec(), soup(u)?].concat();
+        // Output that follows must give the same result too, including on the other screen.
+        let more = [random_output(u)?, b"\x1b[?1049l".to_vec(), random_output(u)?].concat();
         screen.feed(&more);
         copy.feed(&more);
         assert_same_text(&screen, &copy);
@@ -400,7 +400,7 @@ fn assert_same(a: &Screen, b: &Screen) {
         let (a, b) = (a.styled_row(row), b.styled_row(row));
         let wraps = a.wraps || b.wraps;
         let styles = |row: crate::StyledRow| -> Vec<_> {
-            let all = row.runs.iter().flat_map(|run| run.text.chars().map(|c| (c, &run.style)));
+            let all = row.spans.iter().flat_map(|span| span.text.chars().map(|c| (c, &span.style)));
             all.map(|(c, style)| (c, style.clone())).collect()
         };
         let trim = |all: &mut Vec<(char, Style)>| {
@@ -410,7 +410,7 @@ fn assert_same(a: &Screen, b: &Screen) {
         let (mut a, mut b) = (styles(a), styles(b));
         trim(&mut a);
         trim(&mut b);
-        // Not compared: the look of a last column left empty for a wide character, and a last row
+        // Not compared: the style of a last column left empty for a wide character, and a last row
         // that wraps into nothing, which no bytes can draw.
         let longer = if a.len() > b.len() { &mut a } else { &mut b };
         if wraps && longer.last().is_some_and(|(c, _)| *c == ' ') {
@@ -425,26 +425,26 @@ fn assert_same(a: &Screen, b: &Screen) {
 }
 
 #[test]
-fn a_program_says_what_it_does_and_parts_of_it_do_not_speak_for_it() {
+fn a_program_reports_its_status_and_reports_about_its_parts_are_ignored() {
     let mut screen = Screen::new(Size::new(2, 10));
     screen.feed(b"\x1b]7501;state=working:app=x\x1b\\");
     screen.feed(b"\x1b]7501;state=blocked:id=part\x07");
     assert_eq!(screen.report(), "state=working:app=x");
     screen.set_replay(true);
     screen.feed(b"\x1b]7501;state=done\x07\x1b]9;4;3\x07");
-    assert_eq!((screen.report(), screen.progress()), ("state=done", Some(Progress::Busy)));
+    assert_eq!((screen.report(), screen.progress()), ("state=done", Some(ProgressReport::Busy)));
     screen.feed(b"\x1bc");
     assert_eq!(screen.report(), "state=done", "a reset says nothing of it");
 }
 
 #[test]
-fn lines_of_a_screen_that_begins_later_have_their_true_offsets() {
+fn lines_of_a_screen_that_starts_later_have_correct_offsets() {
     let mut screen = Screen::new(Size::new(4, 20));
     screen.set_offset(38);
     screen.feed(b"hello\r\nsecond");
     let offsets = |screen: &Screen| screen.lines(0).map(|line| line.offset).collect::<Vec<_>>();
     assert_eq!(offsets(&screen), [38, 45]);
-    // Output is lost in the middle of a line, and then between two lines.
+    // Output is lost in the middle of a line, then between two lines.
     screen.skip_to(100);
     screen.feed(b" half\r\n");
     screen.skip_to(200);

@@ -1,4 +1,4 @@
-//! SGR: the colours and attributes of what is printed next.
+//! SGR: colours and attributes of the text that follows.
 
 use alacritty_terminal::term::cell::{Cell, Flags};
 use alacritty_terminal::vte::ansi::{Color, Rgb};
@@ -6,27 +6,27 @@ use alacritty_terminal::vte::ansi::{Color, Rgb};
 use crate::parser::Csi;
 use crate::style::{DEFAULT_BACKGROUND, DEFAULT_FOREGROUND};
 
-/// Applies one SGR sequence to the template of what is printed next.
+/// Applies one SGR sequence to the template for printed cells.
 pub(crate) fn apply(template: &mut Cell, sequence: &Csi) {
     let parameters: Vec<(u16, bool)> = sequence.all().collect();
     let mut rest = parameters.as_slice();
-    while let Some((&(value, _), behind)) = rest.split_first() {
-        // Values behind colons belong to this one.
-        let joined = behind.iter().take_while(|(_, joined)| *joined).count();
-        let (sub, next) = behind.split_at(joined);
-        let used = one(template, value, sub, next);
+    while let Some((&(value, _), after)) = rest.split_first() {
+        // Values after colons belong to this one.
+        let joined = after.iter().take_while(|(_, joined)| *joined).count();
+        let (sub, next) = after.split_at(joined);
+        let used = apply_one(template, value, sub, next);
         rest = &next[used..];
     }
 }
 
 /// Applies one parameter; returns how many of the following ones it used.
-fn one(cell: &mut Cell, value: u16, sub: &[(u16, bool)], next: &[(u16, bool)]) -> usize {
+fn apply_one(cell: &mut Cell, value: u16, sub: &[(u16, bool)], next: &[(u16, bool)]) -> usize {
     match value {
         0 => {
             let link = cell.hyperlink();
             *cell = Cell::default();
             if link.is_some() {
-                cell.set_hyperlink(link); // A link ends with OSC 8 only.
+                cell.set_hyperlink(link); // Only OSC 8 ends a link.
             }
         }
         1 => cell.flags.insert(Flags::BOLD),
@@ -77,8 +77,8 @@ fn underline(cell: &mut Cell, kind: u16) {
     });
 }
 
-/// A colour of the palette or of three parts, with colons (`38:2::r:g:b`, `38:2:r:g:b`, `38:5:n`) or
-/// with semicolons; and how many of the following parameters it used.
+/// An indexed or RGB colour, with colons (`38:2::r:g:b`, `38:2:r:g:b`, `38:5:n`) or with semicolons; and
+/// how many of the following parameters it used.
 fn extended(sub: &[(u16, bool)], next: &[(u16, bool)]) -> (Option<Color>, usize) {
     let values = |list: &[(u16, bool)]| list.iter().map(|(value, _)| *value).collect::<Vec<_>>();
     if !sub.is_empty() {
@@ -89,7 +89,7 @@ fn extended(sub: &[(u16, bool)], next: &[(u16, bool)]) -> (Option<Color>, usize)
         };
         return (colour, 0);
     }
-    // A mixed form, `38;2:r:g:b`, is nobody's.
+    // No program uses the mixed form `38;2:r:g:b`.
     match *values(&next[..next.len().min(4)]) {
         [2, r, g, b] => (rgb(r, g, b), 4),
         [5, index, ..] => (indexed(index), 2),
@@ -106,7 +106,7 @@ fn indexed(index: u16) -> Option<Color> {
     u8::try_from(index).ok().map(Color::Indexed)
 }
 
-/// The SGR parameters that give this look from a fresh one.
+/// The SGR parameters that set this style, starting from the default.
 pub(crate) fn parameters(cell: &Cell) -> String {
     use std::fmt::Write as _;
     const FLAGS: [(Flags, &str); 11] = [

@@ -1,4 +1,4 @@
-//! The size of a screen, and where its cursor stands.
+//! The size of a screen, and its cursor.
 
 /// Rows and columns of a screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -10,19 +10,19 @@ pub struct Size {
 }
 
 impl Size {
-    /// Fewer columns have no room for a wide character, and reflow would never end.
+    /// A wide character needs two columns; with one, reflow would never end.
     pub const MIN_COLUMNS: u16 = 2;
 
-    /// Beyond any screen made; a hostile size must not fill the memory (24 bytes a cell).
+    /// Larger than any real screen; a hostile size must not exhaust memory (24 bytes per cell).
     pub const MAX_ROWS: u16 = 1_000;
 
     /// See [`Size::MAX_ROWS`].
     pub const MAX_COLUMNS: u16 = 2_000;
 
-    /// What a terminal has that nobody asked about.
+    /// The usual size when none is given.
     pub const DEFAULT: Self = Self { rows: 24, columns: 80 };
 
-    /// A size, brought into the limits.
+    /// A size, clamped to the limits.
     #[must_use]
     pub fn new(rows: u16, columns: u16) -> Self {
         Self {
@@ -44,7 +44,7 @@ pub enum CursorShape {
     Bar,
 }
 
-/// Where the cursor stands and how it looks.
+/// The cursor's position and appearance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cursor {
     /// Row, 0 at the top.

@@ -1,16 +1,16 @@
-//! Output as plain text, for readers that want a stream and no screen.
+//! Strips escape sequences from output, for readers that want a stream of text and not a screen.
 
 use crate::parser::{Actions, Csi, Parser};
 
-/// Blanks written for one move to the right: more is a move to somewhere else.
-const BLANKS: usize = 80;
+/// Blanks written for one cursor move to the right; a longer move is not spacing.
+const MAX_BLANKS: usize = 80;
 
-/// A sequence that is begun but not ended is looked for in this many bytes at the end of a piece.
+/// An unfinished sequence is searched for in this many bytes at the end of a chunk.
 pub const TAIL_BYTES: usize = 4 << 10;
 
-/// Takes the escape sequences out of a stream, piece by piece. Line ends become `\n`; a carriage
-/// return alone, or a jump to another row, begins a new line if there is text on this one; a
-/// backspace takes back what was just printed.
+/// Removes the escape sequences from a stream, chunk by chunk. Line ends become `\n`; a lone carriage
+/// return, or a jump to another row, begins a new line if there is text on this one; a backspace
+/// removes the last character.
 #[derive(Debug)]
 pub struct Stripper {
     parser: Parser,
@@ -24,7 +24,7 @@ impl Default for Stripper {
 }
 
 impl Stripper {
-    /// Reads a piece and returns the text in it.
+    /// Parses a chunk and returns its text.
     #[must_use]
     pub fn feed(&mut self, bytes: &[u8]) -> String {
         self.text.out = String::with_capacity(bytes.len());
@@ -32,17 +32,17 @@ impl Stripper {
         std::mem::take(&mut self.text.out)
     }
 
-    /// Whether what was read ends outside of any character or sequence.
+    /// Whether the input ended outside any character or sequence.
     #[must_use]
     pub fn is_ground(&self) -> bool {
         self.parser.is_ground()
     }
 }
 
-/// The text in some bytes, and in how many of them: a character or a sequence that is begun at
-/// their end is left to whoever goes on from there.
+/// The text in these bytes, and how many of them were used: an unfinished character or sequence at the
+/// end is left for the next call.
 #[must_use]
-pub fn strip_whole(bytes: &[u8]) -> (String, usize) {
+pub fn strip_complete(bytes: &[u8]) -> (String, usize) {
     let mut stripper = Stripper::default();
     let text = stripper.feed(bytes);
     if stripper.is_ground() {
@@ -65,10 +65,10 @@ pub fn strip_whole(bytes: &[u8]) -> (String, usize) {
     }
 }
 
-/// How many bytes belong to a character or a sequence that began in the bytes `before` them. Reading
-/// from there on, no part of a sequence looks like text.
+/// How many leading bytes belong to a character or sequence that began in the bytes `before` them. A
+/// reader that skips them never takes part of a sequence for text.
 #[must_use]
-pub fn begun_before(before: &[u8], bytes: &[u8]) -> usize {
+pub fn partial_prefix(before: &[u8], bytes: &[u8]) -> usize {
     let mut stripper = Stripper::default();
     let _ = stripper.feed(before);
     let ends = |byte: &u8| {
@@ -82,39 +82,39 @@ pub fn begun_before(before: &[u8], bytes: &[u8]) -> usize {
 #[derive(Debug, Default)]
 struct Text {
     out: String,
-    /// There is text on the line that the last character stands on.
-    begun: bool,
-    /// The last thing was a carriage return.
-    returned: bool,
+    /// There is text on the current line.
+    has_text: bool,
+    /// The last character was a carriage return.
+    after_return: bool,
 }
 
 impl Text {
     fn new_line(&mut self) {
-        if self.begun {
+        if self.has_text {
             self.out.push('\n');
         }
-        (self.begun, self.returned) = (false, false);
+        (self.has_text, self.after_return) = (false, false);
     }
 
-    /// Before text: a carriage return that no line feed followed.
-    fn settle(&mut self) {
-        if self.returned {
+    /// Called before text: a carriage return without a line feed begins a new line.
+    fn before_text(&mut self) {
+        if self.after_return {
             self.new_line();
         }
-        self.begun = true;
+        self.has_text = true;
     }
 }
 
 impl Actions for Text {
     fn ascii(&mut self, text: &[u8]) {
-        self.settle();
+        self.before_text();
         if let Ok(text) = std::str::from_utf8(text) {
             self.out.push_str(text);
         }
     }
 
     fn unicode(&mut self, text: &str) {
-        self.settle();
+        self.before_text();
         self.out.extend(text.chars().filter(|c| !c.is_control()));
     }
 
@@ -122,11 +122,11 @@ impl Actions for Text {
         match byte {
             b'\n' | 0x0b | 0x0c => {
                 self.out.push('\n');
-                (self.begun, self.returned) = (false, false);
+                (self.has_text, self.after_return) = (false, false);
             }
-            b'\r' => self.returned = true,
+            b'\r' => self.after_return = true,
             b'\t' => {
-                self.settle();
+                self.before_text();
                 self.out.push('\t');
             }
             0x08 if !self.out.ends_with('\n') => {
@@ -145,7 +145,7 @@ impl Actions for Text {
     fn csi(&mut self, csi: &Csi) {
         match (csi.marker, csi.intermediate, csi.last) {
             (0, 0, b'C') => {
-                let blanks = csi.count(0).min(BLANKS);
+                let blanks = csi.count(0).min(MAX_BLANKS);
                 self.out.extend(std::iter::repeat_n(' ', blanks));
             }
             (0, 0, b'A' | b'B' | b'E' | b'F' | b'H' | b'd' | b'f') => self.new_line(),
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_begun_at_the_end_is_left() {
+    fn an_unfinished_sequence_at_the_end_is_left() {
         for (bytes, text, whole) in [
             (&b"plain"[..], "plain", 5),
             (b"a\x1b[31", "a", 1),
@@ -169,13 +169,14 @@ mod tests {
             (b"\x1b]0;title", "", 0),
             (b"", "", 0),
         ] {
-            assert_eq!(strip_whole(bytes), (text.to_owned(), whole));
+            assert_eq!(strip_complete(bytes), (text.to_owned(), whole));
         }
         let long = [b"text\x1b]0;".as_slice(), &[b'x'; 2 * TAIL_BYTES]].concat();
-        assert_eq!(strip_whole(&long), ("text".to_owned(), long.len()));
+        assert_eq!(strip_complete(&long), ("text".to_owned(), long.len()));
     }
+
     #[test]
-    fn bytes_of_what_began_before_them_are_counted() {
+    fn bytes_of_a_sequence_that_began_before_are_counted() {
         let printed = "a\u{1b}[38;5;100mred\u{1b}]8;;http://host/\u{1b}\\link é".as_bytes();
         let link = printed.len() - "link é".len();
         for (at, text) in [
@@ -187,8 +188,8 @@ mod tests {
             (link, "link é"),
         ] {
             let (before, bytes) = printed.split_at(at);
-            let rest = &bytes[begun_before(before, bytes)..];
-            assert_eq!(strip_whole(rest).0, text, "from {at}");
+            let rest = &bytes[partial_prefix(before, bytes)..];
+            assert_eq!(strip_complete(rest).0, text, "from {at}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Streams without their escape sequences.
+//! Streams with their escape sequences removed.
 
 use arbtest::arbtest;
 
@@ -10,14 +10,14 @@ fn check(bytes: impl AsRef<[u8]>, expected: &str) {
     assert_eq!(Stripper::default().feed(bytes), expected);
     let mut stripper = Stripper::default();
     let pieces: String = bytes.chunks(1).map(|piece| stripper.feed(piece)).collect();
-    // A backspace can take back only what is not given out yet.
+    // A backspace can remove only text that has not been returned yet.
     if !bytes.contains(&0x08) {
         assert_eq!(pieces, expected, "byte by byte");
     }
 }
 
 #[test]
-fn sequences_go_and_text_stays() {
+fn sequences_are_removed_and_text_stays() {
     check("\x1b[1;31mred\x1b[0m plain\r\n", "red plain\n");
     check("\x1b]0;title\x07a\x1b]8;;http://x\x1b\\b\x1bP1$r\x1b\\c\x1b_x\x1b\\d", "abcd");
     check("漢字 é 👍\n", "漢字 é 👍\n");
@@ -36,7 +36,7 @@ fn line_ends() {
 }
 
 #[test]
-fn what_comes_out_has_no_controls_and_does_not_depend_on_the_pieces() {
+fn the_result_has_no_controls_and_does_not_depend_on_the_chunks() {
     arbtest(|u| {
         let bytes: Vec<u8> = u.arbitrary()?;
         let bytes: Vec<u8> = bytes.into_iter().filter(|byte| *byte != 0x08).collect();
@@ -44,9 +44,9 @@ fn what_comes_out_has_no_controls_and_does_not_depend_on_the_pieces() {
         assert!(!whole.contains(|c: char| c.is_control() && c != '\n' && c != '\t'), "{whole:?}");
         let (mut stripper, mut rest, mut text) = (Stripper::default(), &bytes[..], String::new());
         while !rest.is_empty() {
-            let (piece, behind) = rest.split_at(u.int_in_range(1..=rest.len())?);
+            let (piece, after) = rest.split_at(u.int_in_range(1..=rest.len())?);
             text.push_str(&stripper.feed(piece));
-            rest = behind;
+            rest = after;
         }
         assert_eq!(text, whole);
         Ok(())

@@ -1,5 +1,5 @@
-//! How a piece of text looks: colours, attributes, link. The engine's cells are translated here,
-//! so that nobody outside this crate sees them.
+//! The style of text: colours, attributes, link. alacritty's cells are translated here, so that they are
+//! not visible outside this crate.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ pub enum Colour {
     /// The terminal's own foreground or background.
     #[default]
     Default,
-    /// One of the 256 of the palette.
+    /// One of the 256 palette colours.
     Indexed(u8),
     /// Red, green, blue.
     Rgb(u8, u8, u8),
@@ -58,7 +58,7 @@ impl Attributes {
         self.0
     }
 
-    /// The set without what is in `other`.
+    /// The set without those in `other`.
     #[must_use]
     pub fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
@@ -77,14 +77,14 @@ impl std::ops::BitOr for Attributes {
     }
 }
 
-/// How a piece of text looks.
+/// The style of a span of text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Style {
     /// Colour of the text.
     pub foreground: Colour,
     /// Colour behind it.
     pub background: Colour,
-    /// Colour of its underline, where the program chose one.
+    /// Colour of its underline, if the program chose one.
     pub underline: Option<Colour>,
     /// Bold, italic and so on.
     pub attributes: Attributes,
@@ -92,16 +92,16 @@ pub struct Style {
     pub link: Option<Arc<str>>,
 }
 
-/// A piece of text in one style.
+/// A span of text in one style.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Run {
+pub struct Span {
     /// The text; a wide character is one character here.
     pub text: String,
-    /// How it looks.
+    /// Its style.
     pub style: Style,
 }
 
-/// Which attribute is which flag of the engine.
+/// The attributes and alacritty's flags for them.
 const ATTRIBUTES: [(Attributes, Flags); 11] = [
     (Attributes::BOLD, Flags::BOLD),
     (Attributes::DIM, Flags::DIM),
@@ -116,13 +116,13 @@ const ATTRIBUTES: [(Attributes, Flags); 11] = [
     (Attributes::DASHED_UNDERLINE, Flags::DASHED_UNDERLINE),
 ];
 
-/// Flags of a cell that say where it stands and not how it looks.
+/// Flags of a cell that describe its position, not its style.
 pub(crate) const LAYOUT: Flags = Flags::WRAPLINE
     .union(Flags::WIDE_CHAR)
     .union(Flags::WIDE_CHAR_SPACER)
     .union(Flags::LEADING_WIDE_CHAR_SPACER);
 
-/// Cells that only fill the room of a wide character.
+/// Cells that only fill the columns of a wide character.
 pub(crate) const SPACER: Flags = Flags::WIDE_CHAR_SPACER.union(Flags::LEADING_WIDE_CHAR_SPACER);
 
 pub(crate) const DEFAULT_FOREGROUND: Color = Color::Named(NamedColor::Foreground);
@@ -155,8 +155,8 @@ impl From<Color> for Colour {
 }
 
 impl Colour {
-    /// The engine's form; `default` is what stands for the terminal's own.
-    pub(crate) fn to_engine(self, default: Color) -> Color {
+    /// Converts to alacritty's colour; `default` replaces [`Colour::Default`].
+    pub(crate) fn to_alacritty(self, default: Color) -> Color {
         match self {
             Self::Default => default,
             Self::Indexed(index) => Color::Indexed(index),
@@ -177,9 +177,9 @@ impl From<&Cell> for Style {
     }
 }
 
-/// Whether two cells look the same, without building their styles.
+/// Whether two cells have the same style, without building it.
 #[inline]
-pub(crate) fn same_look(a: &Cell, b: &Cell) -> bool {
+pub(crate) fn same_style(a: &Cell, b: &Cell) -> bool {
     a.fg == b.fg
         && a.bg == b.bg
         && a.flags.symmetric_difference(b.flags).difference(LAYOUT).is_empty()
@@ -191,7 +191,7 @@ fn same_extra(a: &Cell, b: &Cell) -> bool {
     a.underline_color() == b.underline_color() && a.hyperlink() == b.hyperlink()
 }
 
-/// Whether a cell shows nothing at all: no character and the terminal's own background.
+/// Whether a cell is blank: no character, and the default background.
 #[inline]
 pub(crate) fn is_blank(cell: &Cell) -> bool {
     const SEEN: Flags = Flags::ALL_UNDERLINES.union(Flags::INVERSE).union(Flags::STRIKEOUT);

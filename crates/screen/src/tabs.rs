@@ -1,9 +1,9 @@
 //! Tab stops.
 
-/// Columns between the stops of a fresh terminal.
+/// Columns between the default stops.
 const STEP: usize = 8;
 
-/// Where a tab goes.
+/// Which columns are tab stops.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tabs(Vec<bool>);
 
@@ -12,7 +12,7 @@ impl Tabs {
         Self((0..columns).map(|column| column % STEP == 0).collect())
     }
 
-    /// Columns that come in get the usual stops.
+    /// New columns get the default stops.
     pub(crate) fn resize(&mut self, columns: usize) {
         let old = self.0.len();
         self.0.truncate(columns);
@@ -40,7 +40,7 @@ impl Tabs {
         (0..column.min(self.0.len())).rev().find(|&column| self.0[column]).unwrap_or(0)
     }
 
-    /// All stops, if they are not those of a fresh terminal.
+    /// All stops, if they differ from the default.
     pub(crate) fn changed(&self) -> Option<impl Iterator<Item = usize> + '_> {
         let changed = *self != Self::new(self.0.len());
         changed.then(|| (0..self.0.len()).filter(|&column| self.0[column]))

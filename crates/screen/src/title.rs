@@ -1,12 +1,12 @@
-//! The window's title and the titles put aside (XTWINOPS 22 and 23).
+//! The window title and its stack (XTWINOPS 22 and 23).
 
-/// Longest title kept: more than any window shows.
+/// Longest title kept; longer than any window shows.
 pub(crate) const TITLE_LIMIT: usize = 1_024;
 
-/// Titles put aside; as many as xterm keeps.
+/// Depth of the stack; the same as in xterm.
 const STACK_LIMIT: usize = 10;
 
-/// A title and those put aside.
+/// The title and the stack of saved titles.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Title {
     pub(crate) text: String,
@@ -14,7 +14,7 @@ pub(crate) struct Title {
 }
 
 impl Title {
-    /// Puts the title aside.
+    /// Saves the title on the stack.
     pub(crate) fn push(&mut self) {
         if self.stack.len() == STACK_LIMIT {
             self.stack.remove(0);
@@ -22,13 +22,13 @@ impl Title {
         self.stack.push(self.text.clone());
     }
 
-    /// Takes the last one put aside back.
+    /// Returns the title that was saved last.
     pub(crate) fn pop(&mut self) -> Option<String> {
         self.stack.pop()
     }
 }
 
-/// Text that a program chose, fit to be shown: no control characters, of bounded length.
+/// Makes text that a program chose safe to show: no control characters, limited length.
 pub(crate) fn clean(text: &[u8], limit: usize) -> String {
     let mut clean = String::new();
     for character in String::from_utf8_lossy(text).chars().filter(|c| !c.is_control()) {

@@ -1,5 +1,5 @@
-//! Where the picture is taken: a small project in a home of its own, agents' CLIs that find
-//! themselves at home there, and the model that they talk to.
+//! The environment of the recording: a small project in its own home, configured agents' CLIs, and their
+//! model.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use anyhow::Context;
 use serde_json::{Value, json};
 
-/// A key of nothing; claude wants it to be known.
+/// A fake API key; claude accepts only a known one.
 const KEY: &str = "sk-mock-0123456789-abcdefghij";
 
 /// The project's files.
@@ -46,7 +46,7 @@ const FILES: [(&str, &str); 6] = [
     (".gitignore", "node_modules\n"),
 ];
 
-/// The folders, and the model. Both go with this value.
+/// The folders and the model; both end when this is dropped.
 pub(crate) struct Harness {
     top: tempfile::TempDir,
     path: std::ffi::OsString,
@@ -76,8 +76,8 @@ impl Harness {
         self.home().join("shop")
     }
 
-    /// A program in the project, in an environment of which nothing is this machine's.
-    #[expect(clippy::disallowed_methods, reason = "what is pictured must be started")]
+    /// A program in the project, with an environment independent of this machine.
+    #[expect(clippy::disallowed_methods, reason = "starts the recorded programs")]
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         let url = self.url.as_str();
@@ -101,7 +101,7 @@ impl Harness {
 
     fn settle(&self, clients: &Path) -> anyhow::Result<()> {
         use std::os::unix::fs::PermissionsExt;
-        let project = self.project().to_str().context("an odd folder")?.to_owned();
+        let project = self.project().to_str().context("the folder is not UTF-8")?.to_owned();
         for (name, text) in FILES {
             self.write(&format!("shop/{name}"), text)?;
         }
@@ -135,7 +135,7 @@ impl Harness {
         self.git()
     }
 
-    /// A history, and somewhere to push it.
+    /// A Git history, and a remote to push to.
     fn git(&self) -> anyhow::Result<()> {
         for words in [
             "init --quiet --bare ../shop.git",
@@ -167,7 +167,7 @@ impl Drop for Harness {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "what is pictured must be started")]
+#[expect(clippy::disallowed_methods, reason = "starts the recorded programs")]
 fn start_model() -> anyhow::Result<(Child, String)> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/bin/picture/model.mjs");
     let mut command = Command::new("node");

@@ -1,5 +1,4 @@
-//! A person at a terminal, whose every look is written down: keys in, and all that is drawn as an
-//! asciicast.
+//! A user at a terminal: sends keys, and records all output as an asciicast.
 
 use std::fmt::Write as _;
 use std::process::Command;
@@ -10,26 +9,26 @@ use patterm_bench::terminal::Terminal;
 use patterm_screen::{Screen, Size};
 use serde_json::json;
 
-/// How long something may take to be shown: agents' CLIs take their time to start.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// Longest wait for a text: agents' CLIs start slowly.
+const TIMEOUT: Duration = Duration::from_secs(90);
 
-/// Between two keys of somebody who types.
+/// Between two keys.
 const KEY: Duration = Duration::from_millis(55);
 
-/// A picture is whole when nothing more came for so long.
+/// A frame is complete after this long without output.
 const STILL: Duration = Duration::from_millis(300);
 
-/// The longest pause that a viewer of the recording has to sit through.
+/// The longest pause in the recording.
 const LONGEST: Duration = Duration::from_millis(1_500);
 
 pub(crate) struct Recorder {
     terminal: Terminal,
     pub(crate) screen: Screen,
     cast: String,
-    /// The time that a viewer has seen pass, and when something last happened.
+    /// The time in the recording, and when the last event happened.
     shown: Duration,
     last: Instant,
-    /// The beginning of a character whose end has not come.
+    /// The beginning of an incomplete character.
     cut: Vec<u8>,
 }
 
@@ -48,7 +47,7 @@ impl Recorder {
         })
     }
 
-    /// Types a text as a person does.
+    /// Types a text.
     pub(crate) fn write(&mut self, text: &str) -> anyhow::Result<()> {
         for letter in text.chars() {
             self.terminal.type_in(letter.encode_utf8(&mut [0; 4]).as_bytes())?;
@@ -66,7 +65,7 @@ impl Recorder {
         self.still()
     }
 
-    /// Waits until a text is shown.
+    /// Waits until a text appears.
     pub(crate) fn until(&mut self, text: &str) -> anyhow::Result<()> {
         self.until_it(text, |shown| shown.contains(text))
     }
@@ -76,7 +75,7 @@ impl Recorder {
         what: &str,
         wanted: impl Fn(&str) -> bool,
     ) -> anyhow::Result<()> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while !wanted(&self.text()) {
             let came = self.look(deadline).with_context(|| self.text())?;
             anyhow::ensure!(came, "not seen: {what}\n{}", self.text());
@@ -84,12 +83,12 @@ impl Recorder {
         self.still()
     }
 
-    /// Looks on for so many milliseconds.
+    /// Records for this many milliseconds.
     pub(crate) fn pause(&mut self, milliseconds: u64) -> anyhow::Result<()> {
         self.look_until(Instant::now() + Duration::from_millis(milliseconds))
     }
 
-    /// What is shown now.
+    /// The current screen.
     pub(crate) fn text(&self) -> String {
         let rows: Vec<String> =
             self.screen.rows().iter().map(|row| row.trim_end().to_owned()).collect();
@@ -101,7 +100,7 @@ impl Recorder {
         self.cast
     }
 
-    /// Waits until nothing more comes; what moves all the time is not waited for.
+    /// Waits until output pauses; gives up on output that never pauses.
     fn still(&mut self) -> anyhow::Result<()> {
         let deadline = Instant::now() + 4 * STILL;
         while Instant::now() < deadline && self.look(Instant::now() + STILL)? {}
@@ -115,9 +114,10 @@ impl Recorder {
         Ok(())
     }
 
-    /// Takes what is drawn next; false if nothing was until the deadline.
+    /// Records the next output; false if there was none until the deadline.
     fn look(&mut self, deadline: Instant) -> anyhow::Result<bool> {
-        let bytes = self.terminal.read(deadline).context("what was recorded has ended")?.to_vec();
+        let bytes =
+            self.terminal.read(deadline).context("the recorded program has ended")?.to_vec();
         if bytes.is_empty() {
             return Ok(false);
         }

@@ -1,23 +1,23 @@
-//! Characters that are lines and blocks, as shapes of their cell.
+//! Line and block characters as shapes within their cell.
 
 use std::fmt::Write as _;
 
 use crate::svg::CELL;
 
-/// What is drawn in a cell.
+/// The shape of a cell.
 pub(crate) enum Shape {
-    /// Arms from the middle: left, right, up, down; and whether they bend round.
+    /// Lines from the centre: left, right, up, down; and whether they are curved.
     Lines { arms: [bool; 4], round: bool, weight: f64 },
-    /// Pieces of the cell in eighths: x, y, width, height; and how opaque they are.
+    /// Rectangles in eighths of the cell: x, y, width, height; and their opacity.
     Blocks(Vec<[u8; 4]>, f64),
-    /// A triangle that points to the right, which few fonts have.
+    /// A triangle pointing right, which few fonts have.
     Triangle,
 }
 
 const LIGHT: f64 = 1.2;
 const HEAVY: f64 = 2.4;
 
-/// Lines by their arms.
+/// Line characters by their directions.
 const LINES: [(char, &str, f64); 34] = [
     ('─', "lr", LIGHT),
     ('│', "ud", LIGHT),
@@ -59,7 +59,7 @@ const LINES: [(char, &str, f64); 34] = [
 /// left 4, lower right 8.
 const QUARTERS: [u8; 10] = [4, 8, 1, 13, 9, 7, 11, 2, 6, 14];
 
-/// The shape of a character; `None` where it is a letter.
+/// The shape of a character; `None` if it is ordinary text.
 pub(crate) fn shape(character: char) -> Option<Shape> {
     if let Some((_, arms, weight)) = LINES.iter().find(|(line, ..)| *line == character) {
         let has = |arm: char| arms.contains(arm);
@@ -93,7 +93,7 @@ pub(crate) fn shape(character: char) -> Option<Shape> {
 }
 
 impl Shape {
-    /// Draws it into the cell at a point.
+    /// Draws it into the cell at a position.
     pub(crate) fn draw(&self, (x, y): (f64, f64), colour: &str, out: &mut String) {
         match self {
             Self::Lines { arms, round, weight } => {

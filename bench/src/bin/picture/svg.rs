@@ -1,5 +1,5 @@
-//! A screen as an SVG. Lines and blocks are drawn as shapes, so that they join whatever the font;
-//! every piece of text is told its width, so that columns stand one below the other.
+//! Draws a screen as SVG. Lines and blocks are drawn as shapes, so that they join in any font; every text
+//! has an explicit width, so that columns are aligned.
 
 use std::fmt::Write as _;
 
@@ -10,17 +10,17 @@ use crate::shapes::shape;
 /// One cell, in the picture's units.
 pub(crate) const CELL: (f64, f64) = (9.0, 19.0);
 
-/// Room around the screen.
+/// Margin around the screen.
 const MARGIN: f64 = 12.0;
 
-/// Where a text stands in its row.
+/// The baseline of a text within its row.
 const BASELINE: f64 = 14.2;
 
 const FONT: &str = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace";
 const FOREGROUND: u32 = 0x00d6_dae0;
 const BACKGROUND: u32 = 0x0015_181e;
 
-/// The sixteen colours that a terminal names.
+/// The sixteen ANSI colours.
 const SIXTEEN: [u32; 16] = [
     0x0023_2830,
     0x00e0_6c75,
@@ -40,7 +40,7 @@ const SIXTEEN: [u32; 16] = [
     0x00f0_f2f6,
 ];
 
-/// Draws what a screen shows now.
+/// Draws the current screen.
 pub(crate) fn draw(screen: &Screen) -> String {
     let size = screen.size();
     let (width, height) = (f64::from(size.columns) * CELL.0, f64::from(size.rows) * CELL.1);
@@ -72,11 +72,11 @@ struct Picture {
 impl Picture {
     fn row(&mut self, screen: &Screen, row: u16) {
         let mut column = 0;
-        for run in screen.styled_row(row).runs {
-            let look = Look::of(&run.style);
-            let width: usize = run.text.chars().map(width_of).sum();
+        for span in screen.styled_row(row).spans {
+            let look = Look::of(&span.style);
+            let width: usize = span.text.chars().map(width_of).sum();
             self.background(row, column, width, &look);
-            self.text(row, column, &run.text, &look);
+            self.text(row, column, &span.text, &look);
             column += width;
         }
     }
@@ -95,7 +95,7 @@ impl Picture {
         );
     }
 
-    /// A run in pieces: words of plain letters, shapes, and everything else by itself.
+    /// Draws a span: words of plain letters, shapes, and all other characters one by one.
     fn text(&mut self, row: u16, column: usize, text: &str, look: &Look) {
         let mut column = column;
         let mut word = String::new();
@@ -134,7 +134,7 @@ impl Picture {
         );
     }
 
-    /// A character of another font, perhaps: it stands in the middle of its room.
+    /// A character that may come from another font: it is centred in its cells.
     fn symbol(&mut self, (x, y): (f64, f64), character: char, look: &Look) {
         let _ = writeln!(
             self.out,
@@ -161,7 +161,7 @@ impl Picture {
     }
 }
 
-/// How a run looks, in colours of the picture.
+/// The style of a span, in the picture's colours.
 struct Look {
     foreground: u32,
     background: u32,
@@ -204,7 +204,7 @@ fn at(row: u16, column: usize) -> (f64, f64) {
     (column as f64 * CELL.0, f64::from(row) * CELL.1)
 }
 
-/// Columns that a character takes, as the screen itself has it.
+/// The width of a character in columns, as in the screen.
 fn width_of(character: char) -> usize {
     use patterm_screen::Size;
     if character.is_ascii() {
@@ -229,7 +229,7 @@ fn colour(colour: Colour, default: u32) -> u32 {
     }
 }
 
-/// The colour in the middle, a little nearer to the first.
+/// A colour between two, slightly closer to the first.
 fn between(first: u32, second: u32) -> u32 {
     let part = |shift: u32| {
         let (a, b) = (first >> shift & 0xff, second >> shift & 0xff);

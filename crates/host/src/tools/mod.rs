@@ -2,6 +2,10 @@
 //! listed once, in [`Registry::standard`].
 
 mod close_process;
+/// The example in CONTRIBUTING.md, compiled with the tests.
+#[cfg(test)]
+#[path = "../../../../docs/examples/count_lines.rs"]
+mod count_lines;
 mod error;
 mod get_process_output;
 mod get_process_ports;

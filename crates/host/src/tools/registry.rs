@@ -33,16 +33,22 @@ pub struct Registry {
 impl Registry {
     /// The same tools and one more.
     #[must_use]
-    pub fn with<T: Tool>(mut self) -> Self {
+    pub fn with<T: Tool>(self) -> Self {
+        self.with_name::<T>(T::NAME)
+    }
+
+    /// Adds a tool under another name, in place of the tool that has this name.
+    #[must_use]
+    pub fn with_name<T: Tool>(mut self, name: &'static str) -> Self {
         let mut descriptor = Descriptor::default();
-        descriptor.name = T::NAME.into();
+        descriptor.name = name.into();
         descriptor.description = Some(T::DESCRIPTION.into());
         descriptor.input_schema = Arc::new(schema::of_arguments::<T::Args>());
         let answer = schema::of_answer::<T::Answer>();
         descriptor.output_schema = Some(Arc::new(schema::listed_answer(&answer)));
         descriptor.annotations = Some(annotations(T::EFFECT));
         descriptor.meta = Some(meta(T::LOADING));
-        self.by_name.insert(T::NAME, self.entries.len());
+        self.by_name.insert(name, self.entries.len());
         self.entries.push(Entry {
             descriptor,
             title: T::TITLE,
@@ -184,7 +190,7 @@ mod tests {
 
     #[test]
     fn every_tool_keeps_the_form_clients_rely_on() {
-        let tools = Registry::standard();
+        let tools = Registry::standard().with::<super::super::count_lines::CountLines>();
         for tool in tools.descriptors() {
             let input = &tool.input_schema;
             assert_eq!(input["type"], "object", "{}", tool.name);

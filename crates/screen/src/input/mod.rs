@@ -1,5 +1,6 @@
-//! The one place where input is classified. What the person's terminal sends: keys in every form there is, pastes, mouse, focus, and answers
-//! to questions. Each is kept with its bytes, so that a key can pass on as it came.
+//! Classifies the input of the user's terminal: keys in all encodings, pastes, mouse, focus, and replies
+//! to queries. Keys keep their bytes, so that they can be forwarded unchanged. Both the server and the
+//! TUI use this module, so that they agree on what a person typed.
 
 mod parse;
 #[cfg(test)]
@@ -7,69 +8,69 @@ mod tests;
 
 use crate::Key;
 
-pub use parse::Parser;
+pub use parse::InputParser;
 
-/// One thing that the terminal sent.
+/// One event that the terminal sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Token {
+pub enum InputEvent {
     /// A key.
-    Key(Stroke),
-    /// Pasted text, without its marks.
+    Key(KeyEvent),
+    /// Pasted text, without its markers.
     Paste(Vec<u8>),
-    /// The terminal has the focus now, or no longer.
+    /// The terminal gained or lost the focus.
     Focus(bool),
-    /// The mouse.
+    /// A mouse event.
     Mouse(MouseEvent),
-    /// The answer to a question; never a key.
-    Reply(Reply),
+    /// A reply to a query; never a key.
+    Reply(TerminalReply),
 }
 
-impl Token {
-    /// Whether a person typed it: pressed a key or pasted. The mouse is no keyboard, a key that is let
-    /// go was typed before, and focus reports and replies are sent by the terminal itself.
+impl InputEvent {
+    /// Whether a person typed it: pressed a key or pasted. Mouse events and key releases do not count, and
+    /// the terminal itself sends focus reports and replies.
     pub fn is_typed(&self) -> bool {
         match self {
-            Self::Key(stroke) => !stroke.released,
+            Self::Key(key_event) => !key_event.released,
             Self::Paste(_) => true,
             Self::Focus(_) | Self::Mouse(_) | Self::Reply(_) => false,
         }
     }
 }
 
-/// In which of its forms a key came.
+/// How a key was encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// As terminals always had it.
+pub enum KeyEncoding {
+    /// The traditional encoding.
     Legacy,
-    /// As modifyOtherKeys has it.
+    /// modifyOtherKeys.
     ModifyOther,
-    /// As the kitty keyboard has it.
+    /// The kitty keyboard protocol.
     Kitty,
 }
 
-/// A key that was pressed, or let go.
+/// A key press or release.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stroke {
-    /// Which key; `None` for one that has no name here.
+pub struct KeyEvent {
+    /// Which key; `None` for one that has no name in [`Key`].
     pub key: Option<Key>,
-    /// It was let go.
+    /// It was released.
     pub released: bool,
-    /// How it came.
-    pub form: Form,
+    /// How it was encoded.
+    pub encoding: KeyEncoding,
     /// Its bytes.
     pub raw: Vec<u8>,
 }
 
-/// What the mouse did.
+/// A mouse event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MouseEvent {
-    /// As SGR reports have it: buttons, modifiers, movement, wheel.
+    /// As in SGR reports: buttons, modifiers, movement, wheel.
     pub code: u16,
     /// The column, 0 at the left.
     pub x: u16,
     /// The row, 0 at the top.
     pub y: u16,
-    /// A button was let go.
+    /// A button was released.
     pub released: bool,
 }
 
@@ -84,7 +85,7 @@ impl MouseEvent {
         self.code & 32 != 0
     }
 
-    /// Rows that the wheel asks for: up is negative.
+    /// Rows to scroll, from the wheel; up is negative.
     pub fn wheel(&self) -> Option<i32> {
         match self.code & !28 {
             64 => Some(-3),
@@ -99,10 +100,10 @@ impl MouseEvent {
     }
 }
 
-/// What a terminal answers.
+/// A terminal's reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reply {
-    /// The kitty keyboard's flags: it has one.
+pub enum TerminalReply {
+    /// The kitty keyboard's flags: the terminal supports it.
     KittyKeyboard(u8),
     /// Anything else.
     Other,

@@ -1,46 +1,46 @@
-//! Bytes into tokens, cut anywhere.
+//! Parses bytes, in chunks of any size, into input events.
 
 use crate::Key;
 use crate::keys::KeyCode;
 
-use super::{Form, MouseEvent, Reply, Stroke, Token};
+use super::{InputEvent, KeyEncoding, KeyEvent, MouseEvent, TerminalReply};
 
 const PASTE_BEGIN: &[u8] = b"\x1b[200~";
 const PASTE_END: &[u8] = b"\x1b[201~";
 
-/// A sequence longer than this is none: it passes on as it is.
-const SEQUENCE_BYTES: usize = 4096;
+/// A longer sequence is not recognised: its bytes pass through unchanged.
+const MAX_SEQUENCE_BYTES: usize = 4096;
 
-/// A paste is handed on in pieces of this, so that none has to fit into memory whole.
-const PASTE_BYTES: usize = 1 << 20;
+/// A longer paste is returned in parts, so that it does not have to fit into memory.
+const MAX_PASTE_BYTES: usize = 1 << 20;
 
-/// Takes bytes apart.
+/// Splits a terminal's bytes into events.
 #[derive(Debug, Default)]
-pub struct Parser {
+pub struct InputParser {
     buffer: Vec<u8>,
-    /// Bytes of the buffer that are taken already.
+    /// Bytes of the buffer that are already consumed.
     taken: usize,
     pasting: bool,
-    /// Bytes behind those in which the end of a paste was looked for.
+    /// Bytes already searched for the end of a paste.
     searched: usize,
 }
 
-/// How much of the buffer the next token takes.
+/// The length of the next event in the buffer.
 enum Length {
-    Whole(usize),
-    /// More must come; how it is taken if nothing does.
-    Open,
+    Complete(usize),
+    /// Incomplete: more bytes are needed.
+    Incomplete,
 }
 
-impl Parser {
-    /// Takes bytes in.
+impl InputParser {
+    /// Adds bytes to the buffer.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.buffer.drain(..std::mem::take(&mut self.taken));
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Whether something waits for more bytes, or for a moment without any.
-    pub fn is_waiting(&self) -> bool {
+    /// Whether an incomplete event waits for more bytes, or for [`InputParser::flush`].
+    pub fn has_pending(&self) -> bool {
         !self.rest().is_empty() && !self.pasting
     }
 
@@ -53,41 +53,41 @@ impl Parser {
         &self.buffer[self.taken..]
     }
 
-    /// Takes so many bytes off the front.
+    /// Consumes bytes from the front.
     fn take(&mut self, bytes: usize) -> Vec<u8> {
         let begin = self.taken;
         self.taken += bytes;
         self.buffer[begin..self.taken].to_vec()
     }
 
-    /// The next token; `None` until more is fed.
-    pub fn next_token(&mut self) -> Option<Token> {
+    /// The next event; `None` until more is fed.
+    pub fn next_event(&mut self) -> Option<InputEvent> {
         loop {
             if self.pasting {
                 return self.paste();
             }
-            // However long it is in the end: it must not matter in which pieces it comes.
+            // Limited even if complete: the result must not depend on the chunks.
             let length = match length(self.rest())? {
-                Length::Whole(length) => length.min(SEQUENCE_BYTES),
-                Length::Open if self.rest().len() >= SEQUENCE_BYTES => SEQUENCE_BYTES,
-                Length::Open => return None,
+                Length::Complete(length) => length.min(MAX_SEQUENCE_BYTES),
+                Length::Incomplete if self.rest().len() >= MAX_SEQUENCE_BYTES => MAX_SEQUENCE_BYTES,
+                Length::Incomplete => return None,
             };
             let raw = self.take(length);
             if raw == PASTE_BEGIN {
                 self.pasting = true;
             } else if raw != PASTE_END {
-                return Some(token(raw));
+                return Some(event(raw));
             }
         }
     }
 
-    /// Nothing more came: what waits is what it is. An escape alone is the key.
-    pub fn settle(&mut self) -> Option<Token> {
+    /// No more bytes came: takes pending bytes as they are. A lone escape is the Escape key.
+    pub fn flush(&mut self) -> Option<InputEvent> {
         if self.pasting || self.rest().is_empty() {
             return None;
         }
-        if let Some(token) = self.next_token() {
-            return Some(token);
+        if let Some(event) = self.next_event() {
+            return Some(event);
         }
         let length = match self.rest() {
             // An escape and the beginning of a sequence: alt and that character.
@@ -95,19 +95,19 @@ impl Parser {
             [0x1b, ..] => 1,
             rest => rest.len(),
         };
-        (length > 0).then(|| Token::Key(legacy(self.take(length))))
+        (length > 0).then(|| InputEvent::Key(legacy(self.take(length))))
     }
 
-    fn paste(&mut self) -> Option<Token> {
+    fn paste(&mut self) -> Option<InputEvent> {
         let rest = self.rest();
-        // Each byte is looked at once, however many pieces a paste comes in; the mark may be cut.
+        // Each byte is searched once, in however many chunks a paste comes; the marker may be split.
         let from = self.searched.saturating_sub(PASTE_END.len() - 1).min(rest.len());
         let found = rest[from..].windows(PASTE_END.len()).position(|bytes| bytes == PASTE_END);
         let end = found.map(|at| from + at);
         let length = match end {
             Some(end) => end,
-            // The mark of its end may be cut.
-            None if rest.len() > PASTE_BYTES => rest.len() - PASTE_END.len(),
+            // The end marker may be split.
+            None if rest.len() > MAX_PASTE_BYTES => rest.len() - PASTE_END.len(),
             None => {
                 self.searched = rest.len();
                 return None;
@@ -119,60 +119,62 @@ impl Parser {
             self.taken += PASTE_END.len();
             self.pasting = false;
         }
-        Some(Token::Paste(text))
+        Some(InputEvent::Paste(text))
     }
 }
 
-/// How long the first thing in the buffer is; `None` if there is nothing.
+/// The length of the first event in the buffer; `None` if the buffer is empty.
 fn length(bytes: &[u8]) -> Option<Length> {
-    let whole = |end: usize| Length::Whole(end);
+    let complete = |end: usize| Length::Complete(end);
     Some(match bytes {
         [] => return None,
-        [0x1b] => Length::Open,
+        [0x1b] => Length::Incomplete,
         [0x1b, b'[', rest @ ..] => {
-            // The oldest mouse reports have three bytes of any kind behind them, or three
-            // characters where the program asked for UTF-8.
+            // The oldest mouse reports end in three arbitrary bytes, or in three characters if the
+            // program requested UTF-8.
             if rest.first() == Some(&b'M') {
-                return Some(mouse_end(&rest[1..]).map_or(Length::Open, |end| whole(end + 3)));
+                return Some(
+                    mouse_end(&rest[1..]).map_or(Length::Incomplete, |end| complete(end + 3)),
+                );
             }
             let end = rest.iter().position(|byte| (0x40..=0x7e).contains(byte));
             let broken = rest.iter().position(|byte| !(0x20..=0x7e).contains(byte));
             match (end, broken) {
-                (Some(end), None) => whole(end + 3),
-                (Some(end), Some(broken)) if end < broken => whole(end + 3),
-                (_, Some(broken)) => whole(broken + 2),
-                (None, None) => Length::Open,
+                (Some(end), None) => complete(end + 3),
+                (Some(end), Some(broken)) if end < broken => complete(end + 3),
+                (_, Some(broken)) => complete(broken + 2),
+                (None, None) => Length::Incomplete,
             }
         }
         [0x1b, b'O', rest @ ..] => {
             let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-            if rest.len() > digits { whole(digits + 3) } else { Length::Open }
+            if rest.len() > digits { complete(digits + 3) } else { Length::Incomplete }
         }
         [0x1b, b']' | b'P' | b'_' | b'^' | b'X', rest @ ..] => string_end(rest)?,
-        // Of many escapes the last two belong to what follows.
-        [0x1b, 0x1b, 0x1b, ..] => whole(1),
+        // Of many escapes, only the last two belong to the bytes that follow.
+        [0x1b, 0x1b, 0x1b, ..] => complete(1),
         [0x1b, 0x1b, ..] => match length(&bytes[1..])? {
-            Length::Whole(length) if length > 1 => whole(length + 1),
-            Length::Whole(_) => whole(1),
-            Length::Open => Length::Open,
+            Length::Complete(length) if length > 1 => complete(length + 1),
+            Length::Complete(_) => complete(1),
+            Length::Incomplete => Length::Incomplete,
         },
         [0x1b, rest @ ..] => match character(rest) {
-            Some(length) => whole(1 + length),
-            None => Length::Open,
+            Some(length) => complete(1 + length),
+            None => Length::Incomplete,
         },
-        rest => character(rest).map_or(Length::Open, whole),
+        rest => character(rest).map_or(Length::Incomplete, complete),
     })
 }
 
-/// Where a string that a terminal sends as an answer ends.
+/// Where a string in a terminal's reply ends.
 fn string_end(rest: &[u8]) -> Option<Length> {
     let bell = rest.iter().position(|byte| *byte == 0x07).map(|at| at + 1);
     let mark = rest.windows(2).position(|pair| pair == b"\x1b\\").map(|at| at + 2);
     let end = bell.into_iter().chain(mark).min();
-    Some(end.map_or(Length::Open, |end| Length::Whole(end + 2)))
+    Some(end.map_or(Length::Incomplete, |end| Length::Complete(end + 2)))
 }
 
-/// Where the three numbers of the oldest mouse reports end; `None` if more must come.
+/// Where the three numbers of the oldest mouse reports end; `None` if incomplete.
 fn mouse_end(rest: &[u8]) -> Option<usize> {
     let mut end = 0;
     for _ in 0..3 {
@@ -186,7 +188,7 @@ fn mouse_end(rest: &[u8]) -> Option<usize> {
     Some(end)
 }
 
-/// How many bytes the first character has; `None` if more must come.
+/// The length of the first character; `None` if incomplete.
 fn character(bytes: &[u8]) -> Option<usize> {
     let length = match bytes.first()? {
         0xc2..=0xdf => 2,
@@ -202,39 +204,41 @@ fn character(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-fn token(raw: Vec<u8>) -> Token {
+fn event(raw: Vec<u8>) -> InputEvent {
     match raw.as_slice() {
-        b"\x1b[I" => Token::Focus(true),
-        b"\x1b[O" => Token::Focus(false),
-        [0x1b, b'[', b'M', ..] if raw.len() > 6 => Token::Reply(Reply::Other),
-        [0x1b, b'[', b'M', code, x, y] => Token::Mouse(MouseEvent {
+        b"\x1b[I" => InputEvent::Focus(true),
+        b"\x1b[O" => InputEvent::Focus(false),
+        [0x1b, b'[', b'M', ..] if raw.len() > 6 => InputEvent::Reply(TerminalReply::Other),
+        [0x1b, b'[', b'M', code, x, y] => InputEvent::Mouse(MouseEvent {
             code: u16::from(code.saturating_sub(32)),
             x: u16::from(x.saturating_sub(33)),
             y: u16::from(y.saturating_sub(33)),
             released: code & 3 == 3 && code & 64 == 0,
         }),
         [0x1b, b'[', b'<', inner @ .., b'M' | b'm'] => match mouse(inner, raw.ends_with(b"m")) {
-            Some(mouse) => Token::Mouse(mouse),
-            None => Token::Reply(Reply::Other),
+            Some(mouse) => InputEvent::Mouse(mouse),
+            None => InputEvent::Reply(TerminalReply::Other),
         },
         [0x1b, b'[', b'?', flags @ .., b'u'] => {
             let flags = std::str::from_utf8(flags).ok().and_then(|flags| flags.parse().ok());
-            Token::Reply(flags.map_or(Reply::Other, Reply::KittyKeyboard))
+            InputEvent::Reply(flags.map_or(TerminalReply::Other, TerminalReply::KittyKeyboard))
         }
-        [0x1b, b'[', rest @ .., last] if is_reply(rest, *last) => Token::Reply(Reply::Other),
-        [0x1b, b']' | b'P' | b'_' | b'^' | b'X', _, ..] => Token::Reply(Reply::Other),
-        _ => Token::Key(stroke(raw)),
+        [0x1b, b'[', rest @ .., last] if is_reply(rest, *last) => {
+            InputEvent::Reply(TerminalReply::Other)
+        }
+        [0x1b, b']' | b'P' | b'_' | b'^' | b'X', _, ..] => InputEvent::Reply(TerminalReply::Other),
+        _ => InputEvent::Key(key_event(raw)),
     }
 }
 
-/// Whether what stands between `CSI` and its last byte is an answer and not a key.
+/// Whether a CSI sequence with these parameters is a reply and not a key.
 fn is_reply(parameters: &[u8], last: u8) -> bool {
     match last {
         b'c' | b'n' | b'y' => matches!(parameters.first(), Some(b'?' | b'>' | b'0'..=b'9')),
-        // A cursor report looks like F3 with modifiers, which has a 1 in front.
+        // A cursor report looks like F3 with modifiers, except that F3 begins with a 1.
         b'R' => !parameters.is_empty() && !parameters.starts_with(b"1;"),
         b't' => true,
-        // A mouse report with three numbers, as urxvt has it.
+        // A mouse report with three numbers, in urxvt's encoding.
         b'M' => parameters.first().is_some_and(u8::is_ascii_digit),
         _ => matches!(parameters.first(), Some(b'?' | b'>' | b'<' | b'=')),
     }
@@ -246,19 +250,22 @@ fn mouse(parameters: &[u8], released: bool) -> Option<MouseEvent> {
     Some(MouseEvent { code, x: x.saturating_sub(1), y: y.saturating_sub(1), released })
 }
 
-fn stroke(raw: Vec<u8>) -> Stroke {
+fn key_event(raw: Vec<u8>) -> KeyEvent {
     match raw.as_slice() {
         [0x1b, b'[', inner @ .., b'u'] => {
             let (key, released) = kitty(inner);
-            Stroke { key, released, form: Form::Kitty, raw }
+            KeyEvent { key, released, encoding: KeyEncoding::Kitty, raw }
         }
-        [0x1b, b'[', b'2', b'7', b';', inner @ .., b'~'] => {
-            Stroke { key: modify_other(inner), released: false, form: Form::ModifyOther, raw }
-        }
+        [0x1b, b'[', b'2', b'7', b';', inner @ .., b'~'] => KeyEvent {
+            key: modify_other(inner),
+            released: false,
+            encoding: KeyEncoding::ModifyOther,
+            raw,
+        },
         [0x1b, b'[' | b'O', inner @ .., last] => {
             let (key, released, kitty) = function(inner, *last);
-            let form = if kitty { Form::Kitty } else { Form::Legacy };
-            Stroke { key, released, form, raw }
+            let encoding = if kitty { KeyEncoding::Kitty } else { KeyEncoding::Legacy };
+            KeyEvent { key, released, encoding, raw }
         }
         _ => legacy(raw),
     }
@@ -310,12 +317,12 @@ fn kitty(inner: &[u8]) -> (Option<Key>, bool) {
         57424 => Some(KeyCode::End),
         57425 => Some(KeyCode::Insert),
         57426 => Some(KeyCode::Delete),
-        // Other keys of the private area have no name here.
+        // Other keys of the private use area have no name here.
         57344..=63743 => None,
         n => char::from_u32(n).map(KeyCode::Char),
     };
     let mut key = code.map(|code| with_modifiers(code, number(&all, 1, 0)));
-    // What shift makes of a key is told where the program asked for it.
+    // The shifted character is reported if the program requested it.
     let shifted = char::from_u32(number(&all, 0, 1)).filter(|c| *c != '\0');
     if let (Some(key), Some(shifted)) = (&mut key, shifted)
         && key.shift
@@ -339,8 +346,8 @@ fn modify_other(inner: &[u8]) -> Option<Key> {
     Some(with_modifiers(code, number(&all, 0, 0)))
 }
 
-/// Keys with a sequence of their own: which, whether let go, and whether only the kitty keyboard
-/// writes it so.
+/// Keys with their own sequence: which, whether released, and whether only the kitty keyboard encodes
+/// it this way.
 fn function(inner: &[u8], last: u8) -> (Option<Key>, bool, bool) {
     let all = numbers(inner);
     let code = match last {
@@ -383,7 +390,7 @@ fn tilde(number: u32) -> Option<KeyCode> {
 }
 
 /// A character, a control character, or alt and one of them.
-fn legacy(raw: Vec<u8>) -> Stroke {
+fn legacy(raw: Vec<u8>) -> KeyEvent {
     let (alt, rest) = match raw.as_slice() {
         [0x1b, rest @ ..] if !rest.is_empty() => (true, rest),
         rest => (false, rest),
@@ -399,7 +406,7 @@ fn legacy(raw: Vec<u8>) -> Stroke {
         }
     };
     let key = key.map(|key| Key { alt: alt || key.alt, ..key });
-    Stroke { key, released: false, form: Form::Legacy, raw }
+    KeyEvent { key, released: false, encoding: KeyEncoding::Legacy, raw }
 }
 
 fn control(byte: u8) -> Key {

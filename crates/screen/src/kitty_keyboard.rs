@@ -1,24 +1,24 @@
 //! The kitty keyboard's flags: a stack for each of the two screens.
 
-/// Flags put aside for each screen; as many as the engine we use elsewhere and kitty keep.
+/// Depth of each screen's stack; the same as in alacritty and kitty.
 const STACK_LIMIT: usize = 16;
 
-/// The five flags there are.
+/// All five flags.
 const FLAGS: u16 = 0b1_1111;
 
-/// The flags in force and those put aside.
+/// The flags in effect and those on the stacks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Keyboard {
+pub(crate) struct KittyKeyboard {
     shown: Vec<u8>,
     other: Vec<u8>,
 }
 
-impl Keyboard {
+impl KittyKeyboard {
     pub(crate) fn flags(&self) -> u8 {
         self.shown.last().copied().unwrap_or(0)
     }
 
-    /// The stack of the screen shown, and of the other.
+    /// The stack of the visible screen, and that of the other one.
     pub(crate) fn stacks(&self) -> (&[u8], &[u8]) {
         (&self.shown, &self.other)
     }

@@ -1,5 +1,5 @@
-//! What the parser talks to: the pages, the margins, the modes, and how the cursor and the rows
-//! move. Printing, editing and the sequences themselves stand in the files beside this one.
+//! The state that the parser's actions change: pages, margins and modes, and how cursor and rows move.
+//! Printing, editing and the sequences themselves are in the files beside this one.
 
 use std::mem;
 
@@ -8,7 +8,7 @@ use alacritty_terminal::term::cell::Flags;
 use alacritty_terminal::vte::ansi::CharsetIndex;
 
 use crate::history::History;
-use crate::keyboard::Keyboard;
+use crate::kitty_keyboard::KittyKeyboard;
 use crate::modes::Modes;
 use crate::notice::Notices;
 use crate::page::{Page, line};
@@ -21,54 +21,54 @@ use crate::title::Title;
 pub(crate) const CHARSETS: [CharsetIndex; 4] =
     [CharsetIndex::G0, CharsetIndex::G1, CharsetIndex::G2, CharsetIndex::G3];
 
-/// All state of a terminal but the parser's own.
+/// All state of a terminal except the parser's.
 #[derive(Debug)]
-pub(crate) struct Engine {
+pub(crate) struct Emulator {
     pub(crate) page: Page,
     /// The main page while the alternate one is shown.
-    pub(crate) parked: Option<Page>,
-    /// Rows of the scroll region, the last one included.
+    pub(crate) hidden_main: Option<Page>,
+    /// First and last row of the scroll region, both inclusive.
     pub(crate) top: usize,
     pub(crate) bottom: usize,
     pub(crate) modes: Modes,
-    pub(crate) keyboard: Keyboard,
+    pub(crate) keyboard: KittyKeyboard,
     pub(crate) tabs: Tabs,
     pub(crate) title: Title,
-    /// What the program last said of itself (OSC 7501).
+    /// The program's last status report (OSC 7501).
     pub(crate) report: String,
-    /// How often it said something.
+    /// The number of status reports.
     pub(crate) reports: u64,
-    /// How far it last said to be (OSC 9;4).
-    pub(crate) progress: Option<crate::notice::Progress>,
+    /// The program's last progress report (OSC 9;4).
+    pub(crate) progress: Option<crate::notice::ProgressReport>,
     pub(crate) shape: CursorShape,
     pub(crate) blinking: bool,
     /// Index of the character set in use.
     pub(crate) charset: usize,
-    /// The character just printed, if nothing came after it, for REP.
+    /// The character just printed, for REP; none after anything else.
     pub(crate) last_character: Option<char>,
-    /// A wide character was printed at some time, so halves may have to be mended.
+    /// A wide character has been printed, so edits may leave halves of one behind.
     pub(crate) wide: bool,
     pub(crate) history: History,
     pub(crate) replies: Replies,
     pub(crate) notices: Notices,
-    /// Bytes of output before the piece being read, and read up to now.
+    /// Bytes of output before the chunk being parsed, and parsed up to now.
     pub(crate) base_offset: u64,
     pub(crate) offset: u64,
-    /// The visible screen changed since it was last asked.
+    /// The visible screen has changed since the last check.
     pub(crate) changed: bool,
-    /// An old log is read again: nothing is answered or noticed.
+    /// An old log is being replayed: no replies, no notices.
     pub(crate) replay: bool,
 }
 
-impl Engine {
+impl Emulator {
     pub(crate) fn new(size: Size) -> Self {
         Self {
             page: Page::new(size),
-            parked: None,
+            hidden_main: None,
             top: 0,
             bottom: usize::from(size.rows) - 1,
             modes: Modes::default(),
-            keyboard: Keyboard::default(),
+            keyboard: KittyKeyboard::default(),
             tabs: Tabs::new(usize::from(size.columns)),
             title: Title::default(),
             report: String::new(),
@@ -96,12 +96,12 @@ impl Engine {
 
     /// The main page, shown or not.
     pub(crate) fn main(&self) -> &Page {
-        self.parked.as_ref().unwrap_or(&self.page)
+        self.hidden_main.as_ref().unwrap_or(&self.page)
     }
 
     // Moving the cursor.
 
-    /// CUP, VPA and their like: rows count from the top margin when the origin mode is on.
+    /// CUP, VPA and the like: rows count from the top margin in origin mode.
     pub(crate) fn go(&mut self, row: usize, column: usize) {
         self.changed = true;
         if self.modes.origin {
@@ -163,25 +163,25 @@ impl Engine {
         }
     }
 
-    /// Scrolls the region up. What leaves a main screen at its top goes into the history.
+    /// Scrolls the region up. Rows that leave the main screen at its top go into the history.
     pub(crate) fn scroll_up(&mut self, count: usize) {
         let count = count.min(self.bottom + 1 - self.top);
-        if self.top == 0 && self.parked.is_none() {
-            self.remember(count);
+        if self.top == 0 && self.hidden_main.is_none() {
+            self.push_to_history(count);
         }
         self.page.scroll_up(self.top, self.bottom + 1, count);
         self.changed = true;
     }
 
     /// Copies the first rows into the history.
-    pub(crate) fn remember(&mut self, count: usize) {
+    pub(crate) fn push_to_history(&mut self, count: usize) {
         for row in 0..count {
             let offset = self.page.info[row].offset;
-            self.history.push(self.page.shown(row), self.page.wraps(row), offset);
+            self.history.push(self.page.visible_cells(row), self.page.wraps(row), offset);
         }
     }
 
-    /// Goes on in the next row because this one is full.
+    /// Continues in the next row because this one is full.
     pub(crate) fn wrap(&mut self) {
         let (row, last) = (self.page.row(), self.page.columns() - 1);
         self.page.grid[line(row)][Column(last)].flags.insert(Flags::WRAPLINE);
@@ -198,11 +198,11 @@ impl Engine {
         }
     }
 
-    // Cursor saved and restored, pages exchanged.
+    // Saving the cursor, switching pages.
 
     pub(crate) fn save_cursor(&mut self) {
         self.page.grid.saved_cursor = self.page.grid.cursor.clone();
-        // As in xterm.js; a snapshot could not bring it back.
+        // As in xterm.js; a snapshot could not restore it.
         self.page.grid.saved_cursor.input_needs_wrap = false;
         self.page.saved_origin = self.modes.origin;
         self.page.saved_charset = self.charset;
@@ -216,7 +216,7 @@ impl Engine {
         self.keep_in_margins();
     }
 
-    /// With the origin mode on, the cursor is never outside the margins.
+    /// In origin mode, the cursor is never outside the margins.
     fn keep_in_margins(&mut self) {
         let row = self.page.row();
         if self.modes.origin && !(self.top..=self.bottom).contains(&row) {
@@ -224,9 +224,9 @@ impl Engine {
         }
     }
 
-    /// Shows the alternate page, empty, with the cursor where it was.
+    /// Shows the alternate page, empty, with the cursor in the same place.
     pub(crate) fn enter_alternate(&mut self) {
-        if self.parked.is_some() {
+        if self.hidden_main.is_some() {
             return;
         }
         let mut page = Page::new(self.size());
@@ -236,15 +236,15 @@ impl Engine {
         let mut main = mem::replace(&mut self.page, page);
         main.margins = (self.top, self.bottom);
         (self.top, self.bottom) = (0, rows - 1);
-        self.parked = Some(main);
+        self.hidden_main = Some(main);
         self.keyboard.swap();
         self.modes.alternate_screen = true;
         self.changed = true;
     }
 
-    /// Shows the main page again, with the cursor where it is.
+    /// Shows the main page again, with the cursor in the same place.
     pub(crate) fn leave_alternate(&mut self) {
-        let Some(main) = self.parked.take() else { return };
+        let Some(main) = self.hidden_main.take() else { return };
         let alternate = mem::replace(&mut self.page, main);
         let point = alternate.grid.cursor.point;
         (self.top, self.bottom) = self.page.margins;
@@ -258,12 +258,12 @@ impl Engine {
 
     // Resets.
 
-    /// RIS. History, title and what waits to be taken stay.
+    /// RIS. Keeps history, title, and pending replies and notices.
     pub(crate) fn reset(&mut self) {
         let tiny = Size::new(1, 1);
         let mut old = mem::replace(self, Self::new(tiny));
-        // The page is blanked and used again: a new one would cost more than most programs print.
-        self.page = old.parked.take().unwrap_or(old.page);
+        // Reuses the page: allocating one would cost more than parsing most programs' output.
+        self.page = old.hidden_main.take().unwrap_or(old.page);
         self.page.reset();
         self.bottom = self.page.rows() - 1;
         self.tabs = Tabs::new(self.page.columns());
