@@ -1,7 +1,7 @@
-//! Panes of another keeper, which died. Their inits are no children of this one: should one
-//! be killed, what it watched over is handed to the first process of the machine, and nothing says any
-//! more that it belongs to a pane. So what is below such an init is noted from time to time, and ended
-//! when the init is gone before it could do so itself.
+//! Panes of another keeper, which died. Their inits are not children of this keeper: if one is
+//! killed, its processes are reparented to the first process of the machine, and nothing tells any
+//! more that they belong to a pane. So the processes below such an init are recorded periodically,
+//! and killed if the init is gone before it could end them itself.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -15,16 +15,15 @@ use crate::message::Survivor;
 use crate::pane::Pane;
 use crate::status::Status;
 
-/// How often it is noted what is below the inits: what begins and is handed on within that time is
-/// missed, and looking costs a few milliseconds.
+/// How often the processes below the inits are recorded: a process that starts and is reparented in
+/// between is missed, and a scan takes a few milliseconds.
 const NOTE_AGAIN: Duration = Duration::from_secs(1);
 
-/// How soon it is looked at again whether what was killed is gone, and how often: what is there then
-/// cannot be killed.
+/// How soon killed processes are checked again, and how often: what is left then cannot be killed.
 const KILL_AGAIN: Duration = Duration::from_millis(20);
 const KILL_ROUNDS: u32 = 250;
 
-/// A process, by more than its number: when it began, in ticks since the machine did.
+/// A process, identified by its id and its start time in clock ticks since boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Known {
     pid: i32,
@@ -47,7 +46,7 @@ impl Everything {
         Self(by_parent)
     }
 
-    /// All processes below one.
+    /// All descendants of a process.
     fn below(&self, top: i32) -> Vec<Known> {
         let mut found = Vec::new();
         let mut next = vec![top];
@@ -68,13 +67,13 @@ fn began(pid: i32) -> Option<u64> {
 }
 
 impl Known {
-    /// Whether it runs. One that has ended and waits to be reaped does not.
+    /// Whether it is running; a zombie is not.
     fn is_there(self) -> bool {
         let state = stat_field(self.pid, 0);
         began(self.pid) == Some(self.began) && !matches!(state.as_deref(), None | Some("Z" | "X"))
     }
 
-    /// Kills it, and no other: the descriptor is opened before it is looked at once more.
+    /// Kills it and no other: the descriptor is opened before the process is checked once more.
     fn kill(self) {
         let pid = Pid::from_raw(self.pid);
         let Some(Ok(life)) = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())) else { return };
@@ -92,7 +91,7 @@ struct Adopted {
     below: Vec<Known>,
 }
 
-/// All of them, and what they left behind.
+/// All of them, and the processes they left behind.
 #[derive(Default)]
 pub(crate) struct Adoptions {
     inits: Vec<Adopted>,
@@ -102,12 +101,12 @@ pub(crate) struct Adoptions {
 }
 
 impl Adoptions {
-    /// Watches over the init of a pane that another keeper started.
+    /// Watches the init of a pane that another keeper started.
     pub(crate) fn add(&mut self, pane: &Pane) {
         let Ok(Some(Status { init, .. })) = pane.status() else { return };
         let life = Pid::from_raw(init).map(|init| pidfd_open(init, PidfdFlags::empty()));
         let (Some(Ok(life)), Ok(status)) = (life, pane.status.try_clone()) else { return };
-        // Then it had that number when the descriptor was opened.
+        // Then the init still had that id when the descriptor was opened.
         if !pane.is_abandoned() {
             self.inits.push(Adopted { init, life, status, below: Vec::new() });
             self.noted = None;
@@ -115,12 +114,12 @@ impl Adoptions {
         }
     }
 
-    /// Readable when an init has ended.
+    /// Readable when an init has exited.
     pub(crate) fn watch(&self) -> impl Iterator<Item = PollFd<'_>> {
         self.inits.iter().map(|adopted| PollFd::new(&adopted.life, PollFlags::IN))
     }
 
-    /// When to look again.
+    /// When to check again.
     pub(crate) fn pause(&self) -> Option<Duration> {
         if !self.left.is_empty() {
             return Some(KILL_AGAIN);
@@ -129,7 +128,7 @@ impl Adoptions {
         Some(NOTE_AGAIN.saturating_sub(noted.elapsed()))
     }
 
-    /// Notes what is below the inits, and ends what those that are gone left behind.
+    /// Records the processes below the inits, and kills those that dead inits left behind.
     pub(crate) fn look(&mut self) {
         let (gone, there) = std::mem::take(&mut self.inits).into_iter().partition(Adopted::is_gone);
         self.inits = there;
@@ -146,7 +145,7 @@ impl Adoptions {
             let everything = Everything::now();
             for adopted in &mut self.inits {
                 let below = everything.below(adopted.init);
-                // Killed while it was looked at, it has nothing below it any more.
+                // If the init was killed during the scan, its processes were reparented already.
                 if !adopted.is_gone() {
                     adopted.below = below;
                 }
@@ -172,12 +171,12 @@ impl Adoptions {
         self.left.iter().for_each(|left| left.kill());
     }
 
-    /// What was left behind and runs on.
+    /// Processes that were left behind and are still running.
     pub(crate) fn survivors(&self) -> Vec<Survivor> {
         self.left.iter().filter_map(|left| crate::ending::survivor(left.pid)).collect()
     }
 
-    /// Whether nothing is to be ended.
+    /// Whether nothing is left to kill.
     pub(crate) fn is_done(&self) -> bool {
         self.left.is_empty()
     }

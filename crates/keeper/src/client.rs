@@ -1,10 +1,10 @@
-//! The server's side of the keeper.
+//! The server's side of the connection to the keeper.
 //!
-//! A reply is matched to its request by number and by the pane's name. After anything else than the
-//! expected reply (none in time, another pane, a message that cannot be read) the connection is given
-//! up for good: what the keeper still sends on it reaches nobody. Whoever connects again asks for the
-//! list to learn what became of the request: the keeper serves one connection at a time, so nothing
-//! that was asked on the old one happens after that.
+//! A reply is matched to its request by number and by the pane's name. After anything but the
+//! expected reply (a timeout, another pane, a malformed message) the connection is closed for good:
+//! whatever the keeper still sends is dropped. The next connection asks for the list of panes to
+//! learn what happened to the request: the keeper serves one connection at a time, so nothing
+//! requested on the old one happens after that.
 
 use std::io::{self, Read};
 use std::net::Shutdown;
@@ -23,10 +23,10 @@ use crate::message::{Received, Reply, Request, Survivor, receive, send};
 use crate::pane::Pane;
 use crate::spawn::{Program, SpawnError, SpawnFault};
 
-/// How long the keeper may take for an answer: longer than it may wait for an exec.
+/// How long the keeper may take for a reply: longer than it may wait for an exec.
 pub const PATIENCE: Duration = Duration::from_secs(15);
 
-/// How long the keeper may take to end everything: its own bound, and a moment more.
+/// How long the keeper may take to end everything: its own limit, and some more.
 pub const END_PATIENCE: Duration = Duration::from_secs(8);
 
 /// A connection to the project's keeper.
@@ -38,9 +38,9 @@ pub struct Keeper {
     /// The number of the last request, and how long its reply may take.
     asked: u64,
     waits: Option<Duration>,
-    /// The keeper repeats numbers: it is not of version 0.1.0.
+    /// The keeper repeats numbers: its version is later than 0.1.0.
     numbered: bool,
-    /// The connection was given up, for this reason.
+    /// The connection was closed for this reason.
     broken: Option<String>,
 }
 
@@ -52,35 +52,35 @@ pub struct Life {
 }
 
 impl Life {
-    /// Its id.
+    /// Its process id.
     pub fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// Whether it has ended.
+    /// Whether it has exited.
     pub fn is_over(&self) -> bool {
         self.wait(Duration::ZERO)
     }
 
-    /// Waits for its end; `false` if it did not come in time.
+    /// Waits for its exit; `false` if that takes longer.
     pub fn wait(&self, patience: Duration) -> bool {
         let mut watched = [PollFd::new(&self.process, PollFlags::IN)];
         poll(&mut watched, Some(&timespec(patience))).is_ok_and(|ready| ready > 0)
     }
 
-    /// Continues it, should it be stopped.
+    /// Continues it if it is stopped.
     pub fn resume(&self) {
         let _ = pidfd_send_signal(&self.process, Signal::CONT);
     }
 }
 
-/// Connects to the process that listens at this path. One that is suspended and has its queue full is
-/// waited for no longer than this; then the error is `WouldBlock`.
+/// Connects to the process that listens at this path. If that process is suspended and its backlog
+/// is full, the attempt fails after `limit` with `WouldBlock`.
 pub fn connect(path: &Path, patience: Duration) -> io::Result<UnixStream> {
     let flags = SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     let stream = UnixStream::from(socket);
-    // The kernel takes it for the connection as well.
+    // The kernel uses this timeout for connecting as well.
     match patience.is_zero() {
         true => stream.set_nonblocking(true)?,
         false => stream.set_write_timeout(Some(patience))?,
@@ -91,8 +91,8 @@ pub fn connect(path: &Path, patience: Duration) -> io::Result<UnixStream> {
     Ok(stream)
 }
 
-/// Whether a process listens at a path. It asks with a socket of another type, which the kernel refuses
-/// without telling the listener: a keeper takes every connection for its server's.
+/// Whether a process listens at a path. This probes with a socket of another type, which the kernel
+/// refuses without informing the listener: a keeper takes every connection for its server's.
 pub fn is_listened_at(path: &Path) -> bool {
     let asked = UnixDatagram::unbound().and_then(|socket| socket.connect(path));
     let other_type = rustix::io::Errno::PROTOTYPE.raw_os_error();
@@ -105,7 +105,7 @@ impl Keeper {
         Self::connect_within(path, Some(PATIENCE))
     }
 
-    /// The same with another patience for each answer; `None` waits as long as the keeper lives.
+    /// The same with another timeout per reply; `None` waits as long as the keeper lives.
     pub fn connect_within(path: &Path, patience: Option<Duration>) -> io::Result<Self> {
         let stream = connect(path, Duration::ZERO)?;
         let peer = rustix::net::sockopt::socket_peercred(&stream)?;
@@ -125,7 +125,7 @@ impl Keeper {
         Ok(keeper)
     }
 
-    /// Changes how long each answer may take.
+    /// Sets the timeout for replies.
     pub fn set_patience(&mut self, patience: Duration) {
         self.patience = Some(patience);
     }
@@ -135,8 +135,7 @@ impl Keeper {
         &self.life
     }
 
-    /// Whether requests can be sent: the connection was not given up, and the keeper has not closed
-    /// it.
+    /// Whether requests can be sent: neither side has closed the connection.
     pub fn is_connected(&self) -> bool {
         let mut watched = [PollFd::new(&self.stream, PollFlags::RDHUP)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -146,8 +145,7 @@ impl Keeper {
         self.broken.is_none() && open
     }
 
-    /// Starts a program in a new pane. Where it gets streams (what it reads, prints, and prints
-    /// beside it), it has no terminal.
+    /// Starts a program in a new pane. With streams (input, output and error) it has no terminal.
     pub fn spawn(
         &mut self,
         pane: &str,
@@ -164,16 +162,16 @@ impl Keeper {
             (Reply::Pane { pane: name, .. }, Some(started)) if name == pane => Ok(started),
             (Reply::Failed(error) | Reply::Refused { error, .. }, _) => Err(error),
             (Reply::Pane { pane: name, .. }, None) if name == pane => {
-                // The kernel drops descriptors for which this process has no room.
+                // The kernel drops descriptors if this process has no room for them.
                 self.forget(pane).map_err(unanswered)?;
-                let message = "cannot take a terminal: this server has no descriptor left";
+                let message = "cannot take a terminal: this server has no file descriptors left";
                 Err(SpawnError::new(SpawnFault::Exhausted, message))
             }
             (other, _) => Err(unanswered(self.unexpected(&other))),
         }
     }
 
-    /// All panes the keeper holds, by name.
+    /// All panes of the keeper, by name.
     pub fn list(&mut self) -> io::Result<Vec<(String, Pane)>> {
         let mut taken = Some(Vec::new());
         self.visit_panes(|name, pane| match (&mut taken, pane) {
@@ -181,19 +179,19 @@ impl Keeper {
             _ => taken = None,
         })?;
         taken.ok_or_else(|| {
-            // The kernel drops descriptors for which this process has no room.
-            io::Error::other("cannot take all panes: this server has no descriptor left")
+            // The kernel drops descriptors if this process has no room for them.
+            io::Error::other("cannot take all panes: this server has no file descriptors left")
         })
     }
 
-    /// The names of all panes the keeper holds. No more than one pane's descriptors are open at a time.
+    /// The names of all panes of the keeper. At most one pane's descriptors are open at a time.
     pub fn names(&mut self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         self.visit_panes(|name, _| names.push(name))?;
         Ok(names)
     }
 
-    /// Shows every pane the keeper holds, without its descriptors where there was no room for them.
+    /// Visits every pane of the keeper, without its descriptors if there was no room for them.
     fn visit_panes(&mut self, mut visit: impl FnMut(String, Option<Pane>)) -> io::Result<()> {
         let ask = |id, numbered| match numbered {
             true => Request::ListPanes { id },
@@ -211,19 +209,20 @@ impl Keeper {
         }
     }
 
-    /// Gives a pane whose keeper died to this one.
+    /// Hands a pane whose keeper died to this keeper.
     pub fn adopt(&mut self, name: &str, pane: &Pane) -> io::Result<()> {
         let request = |id, _| Request::Adopt { pane: name.to_owned(), id: Some(id) };
         self.order(request, &pane.descriptors())
     }
 
-    /// Lets the keeper let go of a pane. Everything in it is ended if it was not before.
+    /// Makes the keeper drop a pane. Everything that still runs in it is ended.
     pub fn forget(&mut self, name: &str) -> io::Result<()> {
         self.order(|id, _| Request::Forget { pane: name.to_owned(), id: Some(id) }, &[])
     }
 
-    /// Tells the keeper that the server ends on purpose. It ends everything, then itself; this
-    /// returns when it is gone, with what it could not end. A keeper of 0.1.0 does not say that.
+    /// Tells the keeper that the server ends on purpose. The keeper ends everything, then itself.
+    /// Returns when it is gone, with the processes that it could not end; a 0.1.0 keeper does not
+    /// report those.
     pub fn end(&mut self) -> io::Result<Vec<Survivor>> {
         let ask = |id, numbered| match numbered {
             true => Request::EndAll { id },
@@ -239,7 +238,7 @@ impl Keeper {
         Ok(left)
     }
 
-    /// Waits, on a descriptor of its own, until the connection is closed by either side.
+    /// Waits, on a descriptor of its own, until either side closes the connection.
     pub fn until_closed(&self) -> io::Result<impl FnOnce() + Send + 'static> {
         let stream = self.stream.try_clone()?;
         Ok(move || {
@@ -254,7 +253,7 @@ impl Keeper {
         })
     }
 
-    /// Asks for something that returns nothing.
+    /// Sends a request that returns nothing.
     fn order(
         &mut self,
         request: impl FnOnce(u64, bool) -> Request,
@@ -266,7 +265,7 @@ impl Keeper {
         }
     }
 
-    /// Sends a request and waits for the first reply to it.
+    /// Sends a request and waits for its first reply.
     fn exchange(
         &mut self,
         request: impl FnOnce(u64, bool) -> Request,
@@ -281,8 +280,8 @@ impl Keeper {
         let request = request(self.asked, self.numbered);
         let deadline = self.deadline(patience);
         if !self.numbered && self.asked > 1 && self.is_readable() {
-            // Without numbers nothing would tell it from the reply to this request.
-            return Err(self.give_up(io::Error::other("it spoke without being asked")));
+            // Without numbers, it could not be distinguished from the reply to this request.
+            return Err(self.give_up(io::Error::other("it sent a message without a request")));
         }
         self.stream.set_write_timeout(patience)?;
         match send(&self.stream, &request, descriptors) {
@@ -292,7 +291,7 @@ impl Keeper {
         }
     }
 
-    /// Waits for the next reply to the present request. Those to earlier requests are dropped.
+    /// Waits for the next reply to the current request. Replies to earlier requests are dropped.
     fn answer(&mut self, deadline: Option<Instant>) -> io::Result<(Reply, Option<Pane>)> {
         loop {
             let (reply, descriptors) = match self.receive(deadline) {
@@ -334,10 +333,10 @@ impl Keeper {
     }
 
     fn unexpected(&mut self, reply: &Reply) -> io::Error {
-        self.give_up(io::Error::other(format!("it said {reply:?}")))
+        self.give_up(io::Error::other(format!("unexpected reply {reply:?}")))
     }
 
-    /// Gives the connection up: nothing is read from it any more.
+    /// Closes the connection: nothing more is read from it.
     fn give_up(&mut self, error: io::Error) -> io::Error {
         use io::ErrorKind::{TimedOut, UnexpectedEof, WouldBlock};
         let pid = self.life.pid;
@@ -346,14 +345,14 @@ impl Keeper {
                 let patience = self.waits.unwrap_or_default();
                 format!(
                     "the keeper (pid {pid}) did not answer within {patience:?}; if it is stopped, \
-                     `kill -CONT {pid}` lets it go on"
+                     continue it with `kill -CONT {pid}`"
                 )
             }
             UnexpectedEof => format!("the keeper (pid {pid}) closed the connection"),
-            _ => format!("the keeper (pid {pid}) cannot be understood: {error}"),
+            _ => format!("invalid reply from the keeper (pid {pid}): {error}"),
         };
         self.broken = Some(message.clone());
-        // Whoever watches a copy of it sees this too.
+        // A duplicate of the descriptor sees this, too.
         let _ = self.stream.shutdown(Shutdown::Both);
         io::Error::new(error.kind(), message)
     }
@@ -366,13 +365,13 @@ impl Drop for Keeper {
 }
 
 impl AsFd for Keeper {
-    /// Hung up when the keeper died, or let go of the connection.
+    /// Hung up when the keeper died or closed the connection.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
 }
 
-/// A program that is refused before it is sent is the caller's fault; all else is the keeper's.
+/// A request refused before it was sent is the caller's fault, anything else the keeper's.
 fn unanswered(error: io::Error) -> SpawnError {
     let fault = match error.kind() {
         io::ErrorKind::InvalidInput => SpawnFault::Request,
@@ -386,7 +385,7 @@ pub(crate) fn timespec(time: Duration) -> Timespec {
 }
 
 /// Starts a keeper in the background and connects to it. `program` is the patterm binary, `root`
-/// the project's folder, where the keeper starts the server again should it die.
+/// the project's folder, where the keeper restarts the server if it dies.
 pub fn launch(program: &Path, socket: &Path, root: &Path) -> io::Result<Keeper> {
     crate::descriptors::close_on_exec_above_stderr()?;
     #[expect(clippy::disallowed_methods, reason = "this is the crate that starts programs")]
@@ -396,14 +395,14 @@ pub fn launch(program: &Path, socket: &Path, root: &Path) -> io::Result<Keeper> 
     command.current_dir(root).stdin(Stdio::null()).stdout(Stdio::piped());
     crate::descriptors::tell_usual(&mut command);
     let mut child = command.spawn()?;
-    // It says one word when it listens, and closes its output when it cannot.
+    // It writes one byte when it listens, and closes its output if it cannot.
     let mut word = [0; 1];
     let listens = child.stdout.take().map(|mut output| output.read_exact(&mut word));
     match listens {
         Some(Ok(())) => Keeper::connect(socket),
         _ => {
             let status = child.wait()?;
-            Err(io::Error::other(format!("the keeper ended at once: {status}")))
+            Err(io::Error::other(format!("the keeper exited immediately: {status}")))
         }
     }
 }

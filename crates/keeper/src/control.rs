@@ -1,4 +1,4 @@
-//! What the server tells an init, as packets of a fixed size.
+//! Commands from the server to an init, as packets of a fixed size.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 /// A command to an init.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Command {
-    /// A signal to the program's process group, and no more.
+    /// Sends a signal to the program's process group only.
     Signal(i32),
-    /// The ladder: the signal, then after the grace time the end of everything.
+    /// Sends the signal, and ends everything after the grace period.
     Stop {
         /// The first signal.
         signal: i32,
         /// How long the program may take.
         grace: Duration,
     },
-    /// The end of everything now.
+    /// Ends everything now.
     Kill,
 }
 
@@ -64,15 +64,15 @@ impl Command {
     }
 }
 
-/// What an init found on its socket.
+/// What an init finds on its socket.
 pub(crate) enum Heard {
     Command(Command),
     Nothing,
-    /// Nobody holds the other end any more.
+    /// The other end is closed.
     End,
 }
 
-/// Takes the next command, if there is one.
+/// Receives the next command, if there is one.
 pub(crate) fn receive(socket: impl AsFd) -> Heard {
     let mut packet = [0; SIZE];
     match recv(socket, &mut packet, RecvFlags::DONTWAIT) {
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_arrive_as_they_were_sent() {
+    fn commands_are_decoded_as_they_were_encoded() {
         for command in [
             Command::Signal(15),
             Command::Stop { signal: 2, grace: Duration::from_millis(1_500) },

@@ -1,5 +1,5 @@
-//! Starting servers so that nobody keeps them: neither who asked for one, nor the keeper, which would
-//! take what a server leaves behind for a stray.
+//! Starts servers as nobody's children: neither of their client, nor of the keeper, which would
+//! kill what a server leaves behind as strays.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,20 +17,21 @@ use rustix::process::{
 
 use crate::client::timespec;
 
-/// Starts a program from this process, a keeper with a single thread, as nobody's child: what it
-/// leaves behind when it dies is not ours to end.
+/// Starts a program from this process, a single-threaded keeper, as nobody's child: what it leaves
+/// behind when it dies is not ours to kill.
 pub(crate) fn start_outside(command: &mut Command) -> io::Result<()> {
-    // A child whose parent ends goes to the nearest subreaper above, which is us but for this moment.
+    // An orphan goes to the nearest subreaper above it, which is this process except for this
+    // moment.
     set_child_subreaper(None)?;
     let started = start_by_a_child(command);
     set_child_subreaper(Some(getpid()))?;
     started
 }
 
-/// Starts a program from a child that ends at once.
+/// Starts a program from a child that exits immediately.
 fn start_by_a_child(command: &mut Command) -> io::Result<()> {
-    // SAFETY: this process has one thread, so that the child can do what we can. It ends without
-    // running what belongs to us.
+    // SAFETY: this process has one thread, so the child can do what we can. It exits without
+    // running our destructors.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => {
@@ -42,27 +43,27 @@ fn start_by_a_child(command: &mut Command) -> io::Result<()> {
             let ended = waitpid(Pid::from_raw(child), WaitOptions::empty())?;
             match ended.and_then(|(_, status)| status.exit_status()) {
                 Some(0) => Ok(()),
-                _ => Err(io::Error::other("the program cannot be started")),
+                _ => Err(io::Error::other("cannot start the program")),
             }
         }
     }
 }
 
-/// What the binary said when it started a server.
+/// The output of the binary when it started a server.
 #[derive(Debug)]
 pub struct Said {
-    /// On its standard output.
+    /// Its standard output.
     pub stdout: Vec<u8>,
-    /// On its standard error.
+    /// Its standard error.
     pub stderr: Vec<u8>,
 }
 
-/// The most bytes of each that are taken: an entry of the registry, or an error, has a few hundred.
+/// The most bytes of each that are read: a registry entry or an error takes a few hundred.
 const SAID_BYTES: usize = 64 << 10;
 
-/// Runs the patterm binary to start another project's server, with this environment and no other, and
-/// returns what it said. When the time is over, or it says too much, it and all that it started in
-/// its process group is killed; a server that serves by then leads a session of its own.
+/// Runs the patterm binary to start another project's server, with exactly this environment, and
+/// returns its output. If it takes or prints too much, it is killed with its process group; a
+/// server that is running by then leads a session of its own.
 pub fn start_server(
     program: &Path,
     arguments: &[OsString],
@@ -79,7 +80,7 @@ pub fn start_server(
     let mut child = command.spawn()?;
     let said = hear(&mut child, Instant::now() + patience);
     if said.is_err() {
-        // It is not waited for yet, so that its group's id is its own.
+        // It has not been reaped yet, so its group id is still its own.
         let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let _ = group.map(|group| kill_process_group(group, Signal::KILL));
     }
@@ -87,7 +88,7 @@ pub fn start_server(
     said
 }
 
-/// What a child says until it ends both its outputs.
+/// Reads both outputs of a child until it closes them.
 fn hear(child: &mut Child, deadline: Instant) -> io::Result<Said> {
     let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
         return Err(io::ErrorKind::BrokenPipe.into());
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_says_at_its_start_is_heard_on_both_outputs() {
+    fn both_outputs_of_a_start_are_returned() {
         let said = started("echo $WORD; echo bad >&2", Duration::from_secs(60)).unwrap();
         assert_eq!(
             (said.stdout.as_slice(), said.stderr.as_slice()),
@@ -143,13 +144,13 @@ mod tests {
     }
 
     #[test]
-    fn a_start_that_takes_too_long_is_given_up() {
+    fn a_start_that_takes_too_long_is_aborted() {
         let error = started("sleep 1000", Duration::ZERO).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 
     #[test]
-    fn a_start_that_prints_without_end_is_given_up_and_leaves_nothing() {
+    fn a_start_that_prints_without_end_is_killed_with_its_children() {
         let dir = tempfile::tempdir().unwrap();
         let pids = dir.path().join("pids");
         let script = format!(
@@ -160,16 +161,16 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
         for pid in std::fs::read_to_string(pids).unwrap().split_whitespace() {
             let pid = pid.parse().ok().and_then(Pid::from_raw).unwrap();
-            // It is signalled, and may take a moment to be gone.
+            // It was signalled, and may take a moment to exit.
             let since = Instant::now();
             while !is_over(pid) {
-                assert!(since.elapsed() < Duration::from_secs(60), "{pid:?} runs on");
+                assert!(since.elapsed() < Duration::from_secs(60), "{pid:?} is still running");
                 std::thread::yield_now();
             }
         }
     }
 
-    /// Whether a process is gone, or has ended and is only to be reaped.
+    /// Whether a process is gone or a zombie.
     fn is_over(pid: Pid) -> bool {
         matches!(crate::init::process_state(pid.as_raw_nonzero().get()), None | Some('Z' | 'X'))
     }

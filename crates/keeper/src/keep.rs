@@ -1,5 +1,5 @@
-//! The keeper's own loop: one thread that waits for the server, for inits that end, and for the
-//! time to start the server again.
+//! The keeper's event loop: one thread that waits for the server, for inits that exit, and for the
+//! time to restart the server.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -23,30 +23,30 @@ use crate::message::{MESSAGE_BYTES, Received, Reply, Request, Survivor, receive,
 use crate::pane::Pane;
 use crate::spawn::{Program, SpawnError, SpawnFault, spawn};
 
-/// A server that stops in the middle of a message is given up after this.
+/// A server that stops in the middle of a message is disconnected after this.
 const MESSAGE_PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long the last programs may take to die when the server ends on purpose.
+/// How long the last programs may take to exit when the server ends on purpose.
 const END_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The pause before the server is started again, doubled each time up to the longest.
+/// The pause before the server is restarted, doubled each time up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// A server that lived this long was no failure: the pauses begin anew.
+/// A server that ran this long did not fail to start: the pauses begin again.
 const GOOD_LIFE: Duration = Duration::from_secs(10);
 
-/// How soon killed strays are looked for again, at first and after that many rounds: what is left
-/// then cannot be killed.
+/// How soon killed strays are checked again, at first and after that many rounds: what is left then
+/// cannot be killed.
 const STRAYS_AGAIN: Duration = Duration::from_millis(20);
 const HASTY_ROUNDS: u32 = 100;
 const STRAYS_LATER: Duration = Duration::from_secs(1);
 
-/// While no server is connected, the keeper looks this often whether its socket is still its own.
+/// How often the keeper checks that its socket is still its own while no server is connected.
 const SOCKET_AGAIN: Duration = Duration::from_millis(250);
 
-/// The ending of the file beside the keeper's socket by which a client asks for a server at once: it
-/// must not connect, since whoever connects is taken for the server.
+/// The extension of the file beside the keeper's socket with which a client requests a server at
+/// once. A client must not connect: every connection is taken for the server's.
 pub const WANTED: &str = "wanted";
 
 /// How often that file is looked for while there is no server.
@@ -63,8 +63,8 @@ pub struct Options {
 
 struct Kept {
     pane: Pane,
-    /// The init's life; `None` for an adopted pane, whose init is nobody's child any more, and
-    /// once it ended.
+    /// The init and its pidfd; `None` once it exited, and for an adopted pane, whose init is not a
+    /// child of this keeper.
     init: Option<(Pid, OwnedFd)>,
     adopted: bool,
 }
@@ -76,18 +76,18 @@ struct Keep {
     bound: (u64, u64),
     server: Option<UnixStream>,
     panes: BTreeMap<String, Kept>,
-    /// What is watched of panes that another keeper started.
+    /// The inits of panes that another keeper started.
     adoptions: Adoptions,
-    /// Panes that the server let go of, until nothing is left in them.
+    /// Panes that the server dropped, until nothing is left in them.
     ending: Vec<Ending>,
-    /// Children that were nobody's were killed and are still to be reaped.
+    /// Stray children were killed and are still to be reaped.
     strays: bool,
-    /// How often in a row there were some.
+    /// Consecutive checks that found strays.
     stray_rounds: u32,
-    /// When the server was last seen to begin.
+    /// When the server last connected.
     server_since: Instant,
     pause: Duration,
-    /// When to start the server, if it is to be started.
+    /// When to start the server, if it must be started.
     start_at: Option<Instant>,
 }
 
@@ -95,15 +95,15 @@ struct Keep {
 enum Event {
     Server,
     Connection,
-    /// An init ended.
+    /// An init exited.
     Child,
 }
 
-/// Keeps panes until told to end. Must be called in a process with a single thread.
+/// Keeps panes until the server ends on purpose. Must be called in a single-threaded process.
 pub fn run(options: Options) -> io::Result<()> {
     let _ = rustix::process::setsid();
     crate::descriptors::raise_limit();
-    // Should an init be killed, what it watched over comes to us rather than run on unseen.
+    // If an init is killed, its processes are reparented to us instead of running on unnoticed.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     if is_listened_at(&options.socket) {
         let message = format!("another keeper listens at {}", options.socket.display());
@@ -155,8 +155,8 @@ impl Keep {
                 }
             }
             if self.start_at.is_some() && self.is_displaced() {
-                // Another keeper has its place. What that one or the server did not take over has
-                // nobody left who holds it, and its init ends it.
+                // Another keeper replaced this one. Panes that neither that keeper nor the server
+                // took over have no holder left, so their inits end them.
                 return Ok(());
             }
             if self.start_at.is_some_and(|at| Instant::now() >= at || self.is_wanted()) {
@@ -165,7 +165,7 @@ impl Keep {
         }
     }
 
-    /// Whether the socket's name belongs to somebody else. Where it is gone, it is made again.
+    /// Whether the socket's path belongs to another process. If it is gone, it is created again.
     fn is_displaced(&mut self) -> bool {
         match identity(&self.options.socket) {
             Ok(found) => found != self.bound,
@@ -182,7 +182,7 @@ impl Keep {
         }
     }
 
-    /// Sees to panes that are being ended.
+    /// Makes progress with panes that are being ended.
     fn push_on(&mut self) {
         self.ending.retain(|ending| !ending.is_done());
         self.ending.iter().for_each(Ending::insist);
@@ -229,7 +229,7 @@ impl Keep {
         let ready = stream.set_read_timeout(Some(MESSAGE_PATIENCE)).is_ok()
             && stream.set_write_timeout(Some(MESSAGE_PATIENCE)).is_ok();
         if ours && ready {
-            // The newest server is the one: a lock sees to it that there is only one.
+            // The newest server wins: a lock ensures that there is only one.
             self.server = Some(stream);
             self.server_since = Instant::now();
             self.start_at = None;
@@ -241,7 +241,7 @@ impl Keep {
         let Some(server) = self.server.take() else { return false };
         let answered = match receive::<Request>(&server) {
             Ok(Received::Message(request @ (Request::End | Request::EndAll { .. }), _)) => {
-                // Answered when it is done: whoever ended the server may count on it.
+                // Answered when it is done: the server's caller relies on it.
                 let left = self.end_all();
                 let reply = match request {
                     Request::EndAll { id } => Reply::Ended { id, left },
@@ -254,10 +254,10 @@ impl Keep {
                 self.answer(&server, request, descriptors)
             }
             Ok(Received::TooLong(bytes)) => {
-                // Only a server of 0.1.0 sends one, and only to start a program.
+                // Only a 0.1.0 server sends one, and only to start a program.
                 let message = format!(
-                    "the program's arguments and environment take {bytes} bytes in a message; \
-                     {MESSAGE_BYTES} are possible"
+                    "the program's arguments and environment take {bytes} bytes in a message, but the \
+                     limit is {MESSAGE_BYTES}"
                 );
                 send(&server, &Reply::Failed(SpawnError::new(SpawnFault::Request, message)), &[])
             }
@@ -312,7 +312,7 @@ impl Keep {
         send(server, &Reply::done(id), &[])
     }
 
-    /// Starts a program, with the streams that came along instead of a terminal.
+    /// Starts a program, with the streams that were sent instead of a terminal.
     fn spawn(
         &mut self,
         name: &str,
@@ -320,7 +320,7 @@ impl Keep {
         streams: Vec<OwnedFd>,
     ) -> Result<&Kept, SpawnError> {
         if self.panes.contains_key(name) {
-            let message = format!("there is a pane {name} already");
+            let message = format!("the pane {name} exists already");
             return Err(SpawnError::new(SpawnFault::System, message));
         }
         let (pane, init, life) = spawn(program, streams.try_into().ok())?;
@@ -328,7 +328,8 @@ impl Keep {
         Ok(self.panes.entry(name.to_owned()).or_insert(kept))
     }
 
-    /// The server is gone without a word: start another, with pauses that grow while none lives.
+    /// The server disconnected unexpectedly: start another, with growing pauses while none
+    /// survives.
     fn server_lost(&mut self) {
         self.server = None;
         if self.server_since.elapsed() >= GOOD_LIFE {
@@ -338,12 +339,12 @@ impl Keep {
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
     }
 
-    /// Whether a client asked for a server since the last one was started.
+    /// Whether a client requested a server since the last one was started.
     fn is_wanted(&self) -> bool {
         std::fs::remove_file(self.options.socket.with_extension(WANTED)).is_ok()
     }
 
-    /// Starts a server; if it does not connect before the next pause is over, another is tried.
+    /// Starts a server; if it does not connect before the next pause is over, another is started.
     fn start_server(&mut self) {
         self.start_at = Some(Instant::now() + self.pause.max(GOOD_LIFE));
         let Some((program, arguments)) = self.options.server.split_first() else { return };
@@ -354,14 +355,14 @@ impl Keep {
             crate::descriptors::tell_usual(&mut command);
             start_outside(&mut command)
         };
-        // It need not be told here: the next try comes by itself.
+        // An error needs no report: the next attempt follows by itself.
         if start(program).is_err() {
             // Its file was removed or moved; this process runs the same program.
             let _ = start(OsStr::new("/proc/self/exe"));
         }
     }
 
-    /// Takes every child that ended, and ends those that are nobody's: their init was killed.
+    /// Reaps every child that exited, and kills strays, whose init was killed.
     fn reap(&mut self) {
         let mut ended = Vec::new();
         while let Ok(Some((child, _))) = wait(WaitOptions::NOHANG) {
@@ -380,7 +381,7 @@ impl Keep {
         }
     }
 
-    /// Children that are no init.
+    /// Children that are not inits.
     fn stray_children(&self) -> Vec<Pid> {
         let kept = self.panes.values().filter_map(|kept| kept.init.as_ref());
         let ending = self.ending.iter().filter_map(|ending| ending.init.as_ref());
@@ -388,7 +389,7 @@ impl Keep {
         children().into_iter().filter(|child| !known.contains(child)).collect()
     }
 
-    /// When to look for strays again.
+    /// When to check for strays again.
     fn stray_pause(&self) -> Option<Duration> {
         let hasty = self.stray_rounds < HASTY_ROUNDS;
         self.strays.then_some(if hasty { STRAYS_AGAIN } else { STRAYS_LATER })
@@ -413,7 +414,7 @@ impl Keep {
             let pause = pauses.min().unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN).min(left);
             match poll(&mut watched, Some(&timespec(pause))) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                // It cannot be waited for; what lives at this moment is what is left.
+                // Waiting is impossible; what is running now is what is left.
                 Err(_) => break,
             }
             drop(watched);
@@ -426,7 +427,7 @@ impl Keep {
     }
 }
 
-/// Says one word to whoever started us, and then nothing more.
+/// Writes one byte to the process that started us, then closes standard output.
 fn say_ready() -> io::Result<()> {
     let _ = rustix::io::write(rustix::stdio::stdout(), b"!");
     let nowhere = std::fs::OpenOptions::new().write(true).open("/dev/null")?;
@@ -434,7 +435,7 @@ fn say_ready() -> io::Result<()> {
     Ok(())
 }
 
-/// Listens with mode 0600 where no file is. Returns what identifies the socket's file, too.
+/// Listens with mode 0600 at an unused path. Also returns the identity of the socket's file.
 fn bind(path: &Path) -> io::Result<(UnixListener, (u64, u64))> {
     let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o177));
     let listener = UnixListener::bind(path);
@@ -444,7 +445,7 @@ fn bind(path: &Path) -> io::Result<(UnixListener, (u64, u64))> {
     Ok((listener, identity(path)?))
 }
 
-/// What tells a file from any other that gets its name: its device and its inode.
+/// What distinguishes a file from any other at its path: its device and inode.
 fn identity(path: &Path) -> io::Result<(u64, u64)> {
     let found = std::fs::symlink_metadata(path)?;
     Ok((found.dev(), found.ino()))

@@ -1,10 +1,10 @@
-//! Where programs are started and kept. The *keeper* is a process of its own, one per project: it
-//! opens a PTY for each program, keeps a duplicate of every descriptor for the next server, and
-//! starts the server again when that dies. Each program has an *init* above it, a fork of the
-//! keeper, that gathers and ends everything the program ever starts. No output passes through
-//! either.
+//! Starts programs and keeps them running. The *keeper* is a separate process, one per project: it
+//! opens a PTY for each program, holds a duplicate of every descriptor for the next server, and
+//! restarts the server when it dies. Each program has an *init* above it, a fork of the keeper,
+//! that adopts and ends everything the program ever starts. No output passes through either.
 //!
-//! It is the only crate with `unsafe`. It knows nothing of MCP or screens.
+//! It is the only crate with `unsafe`. It does not know MCP, screens, the project file or what the
+//! programs are.
 
 mod adopted;
 mod bounds;

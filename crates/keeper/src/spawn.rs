@@ -1,4 +1,4 @@
-//! Starting a program: a PTY, an init, and below it the program in a session of its own.
+//! Starts a program: a PTY, an init, and below it the program in a session of its own.
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, NulError};
@@ -24,17 +24,17 @@ use crate::pane::Pane;
 use crate::size::Size;
 
 /// How long a program may take from fork to exec before it counts as started: only a dead network
-/// file system takes longer than this.
+/// file system takes longer.
 const EXEC_PATIENCE: Duration = Duration::from_secs(10);
 
-/// What to start.
+/// A program to start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
     /// The program and its arguments. A name without a slash is looked up in `PATH` of `env`.
     pub argv: Vec<String>,
     /// The whole environment.
     pub env: BTreeMap<String, String>,
-    /// Where it starts.
+    /// Its working directory.
     pub working_dir: PathBuf,
     /// The size of its terminal.
     pub size: Size,
@@ -44,18 +44,18 @@ pub struct Program {
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[error("{message}")]
 pub struct SpawnError {
-    /// Whose fault it is.
+    /// The cause.
     pub fault: SpawnFault,
-    /// What went wrong, with which value.
+    /// What went wrong, and with which value.
     pub message: String,
 }
 
-/// Whose fault a failed start is.
+/// The cause of a failed start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SpawnFault {
-    /// What was asked for does not exist or cannot be run.
+    /// The program does not exist or cannot be run.
     Request,
-    /// The machine has no more of something: processes, descriptors, terminals.
+    /// The machine has run out of processes, descriptors or terminals.
     Exhausted,
     /// Anything else.
     System,
@@ -80,7 +80,7 @@ fn failed(what: &'static str) -> impl Fn(Errno) -> SpawnError {
     move |errno| SpawnError::system(what, errno)
 }
 
-/// Where a start failed between fork and exec.
+/// The step between fork and exec that failed.
 #[derive(Clone, Copy)]
 enum Stage {
     Fork = 1,
@@ -89,21 +89,21 @@ enum Stage {
     Exec = 4,
 }
 
-/// The program in the form that exec takes; made before the fork, where allocating is free.
+/// The program in the form that exec takes; built before the fork, where allocating is safe.
 struct Image {
     path: CString,
     argv: Vec<CString>,
     env: Vec<CString>,
     working_dir: CString,
-    /// `sh path …`, for a script without its first line.
+    /// `sh path …`, for a script without an interpreter line.
     as_script: Vec<CString>,
 }
 
-/// A program's standard input, output and error, where it has no terminal.
+/// A program's standard input, output and error, if it has no terminal.
 pub(crate) type Streams = [OwnedFd; 3];
 
-/// Starts a program, in a terminal unless it has streams. Returns its pane, and a descriptor of its
-/// init's life.
+/// Starts a program, in a terminal unless it has streams. Returns its pane, and the id and pidfd of
+/// its init.
 pub(crate) fn spawn(
     program: &Program,
     streams: Option<Streams>,
@@ -119,7 +119,7 @@ pub(crate) fn spawn(
     start(&image, master, stdio)
 }
 
-/// A new terminal: its master, and the program's side.
+/// Opens a terminal: its master, and the program's side.
 fn terminal(size: Size) -> Result<(OwnedFd, OwnedFd), SpawnError> {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
         .map_err(failed("open a terminal"))?;
@@ -130,7 +130,7 @@ fn terminal(size: Size) -> Result<(OwnedFd, OwnedFd), SpawnError> {
     Ok((master, slave))
 }
 
-/// What a pane without a terminal has in its place: nothing is read there, nothing arrives.
+/// Takes the place of the terminal in a pane without one.
 fn nowhere() -> Result<OwnedFd, SpawnError> {
     let file = File::options().read(true).write(true).open("/dev/null");
     file.map(OwnedFd::from).map_err(|e| io_failed("open /dev/null", &e))
@@ -146,8 +146,8 @@ fn start(image: &Image, master: OwnedFd, stdio: Stdio) -> Result<(Pane, Pid, Own
     let (report, init_report) = std::io::pipe().map_err(|e| io_failed("make a pipe", &e))?;
     let ends =
         InitEnds { control: init_control, status: init_status, report: init_report.into(), stdio };
-    // SAFETY: this process has a single thread, so that no lock of the allocator or of the
-    // library can be held by a thread that does not exist in the child.
+    // SAFETY: this process has a single thread, so no lock of the allocator or the C library can be
+    // held by a thread that does not exist in the child.
     let init = match unsafe { libc::fork() } {
         -1 => return Err(SpawnError::system("start a process", last_errno())),
         0 => {
@@ -163,14 +163,14 @@ fn start(image: &Image, master: OwnedFd, stdio: Stdio) -> Result<(Pane, Pid, Own
             Ok((Pane { master, control, status }, init, life))
         }
         Err(error) => {
-            // The init has nothing to watch over and ends by itself.
+            // The init has no program and exits by itself.
             let _ = rustix::process::waitpid(Some(init), rustix::process::WaitOptions::empty());
             Err(error)
         }
     }
 }
 
-/// The ends that belong to the init.
+/// The descriptors that belong to the init.
 struct InitEnds {
     control: OwnedFd,
     status: OwnedFd,
@@ -178,14 +178,14 @@ struct InitEnds {
     stdio: Stdio,
 }
 
-/// What a program reads and prints to.
+/// What a program reads from and prints to.
 enum Stdio {
     Terminal(OwnedFd),
     Streams(Streams),
 }
 
 impl Stdio {
-    /// Makes it the standard streams of this process, which leads a session.
+    /// Makes it the standard streams of this process, a session leader.
     fn take(&self) -> Result<(), Errno> {
         let [input, output, error] = match self {
             Self::Terminal(slave) => {
@@ -233,13 +233,13 @@ impl Image {
         image.map_err(|_: NulError| {
             SpawnError::new(
                 SpawnFault::Request,
-                "a zero byte in the program's arguments or environment",
+                "the program's arguments or environment contain a zero byte",
             )
         })
     }
 }
 
-/// The file to run: as given where there is a slash, else the first in `PATH`.
+/// The file to run: as given if it contains a slash, otherwise the first in `PATH`.
 fn find_program(name: &str, program: &Program) -> Result<PathBuf, SpawnError> {
     let runnable = |path: &Path| path.is_file() && access(path, Access::EXEC_OK).is_ok();
     let request = |message: String| Err(SpawnError::new(SpawnFault::Request, message));
@@ -262,7 +262,7 @@ fn find_program(name: &str, program: &Program) -> Result<PathBuf, SpawnError> {
     }
 }
 
-/// Waits until the program runs, or hears why it does not.
+/// Waits until the program runs, or returns why it does not.
 fn started(report: OwnedFd, image: &Image) -> Result<(), SpawnError> {
     let patience = Timespec { tv_sec: EXEC_PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
     let mut watched = [PollFd::new(&report, PollFlags::IN)];
@@ -280,7 +280,7 @@ fn started(report: OwnedFd, image: &Image) -> Result<(), SpawnError> {
             SpawnError::new(SpawnFault::Request, format!("cannot enter {folder}: {errno}"))
         }
         stage if stage == Stage::Exec as i32 => {
-            // The file was found before; if it is missing now, its interpreter is.
+            // The file existed before; if it is missing now, its interpreter is missing.
             let why = match errno {
                 Errno::NOENT => "its interpreter does not exist".to_owned(),
                 errno => errno.to_string(),
@@ -292,13 +292,13 @@ fn started(report: OwnedFd, image: &Image) -> Result<(), SpawnError> {
     })
 }
 
-/// The child of the keeper: becomes the init, starts the program, watches over it, ends.
+/// The child of the keeper: becomes the init, starts the program, watches it, and exits.
 fn init_main(image: &Image, ends: InitEnds) -> ! {
     let _ = rustix::process::setsid();
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     set_name(c"patterm-init");
     let child_signal = block_child_signal();
-    // SAFETY: as in `spawn`, one thread only.
+    // SAFETY: single-threaded, as in `spawn`.
     let program = match unsafe { libc::fork() } {
         -1 => {
             tell(&ends.report, Stage::Fork, last_errno());
@@ -327,7 +327,7 @@ fn exec(image: &Image, ends: &InitEnds) -> ! {
         fail(Stage::Terminal, errno);
     }
     reset_signals();
-    // All of ours are marked already; this is for what the keeper itself may have inherited.
+    // Ours are marked already; this is for descriptors that the keeper itself inherited.
     let _ = crate::descriptors::close_on_exec_above_stderr();
     crate::descriptors::lower_limit();
     if let Err(errno) = rustix::process::chdir(image.working_dir.as_c_str()) {
@@ -348,24 +348,24 @@ fn execve(path: &std::ffi::CStr, argv: &[CString], env: &[CString]) -> Errno {
         pointers
     };
     let (argv, env) = (pointers(argv), pointers(env));
-    // SAFETY: path is a C string, and both lists hold pointers to C strings that outlive the
+    // SAFETY: path is a C string, and both lists contain pointers to C strings that outlive the
     // call and end with a null pointer.
     unsafe { libc::execve(path.as_ptr(), argv.as_ptr(), env.as_ptr()) };
     last_errno()
 }
 
-/// Blocks SIGCHLD and makes it readable; ignores what a terminal or a person may send to the
-/// keeper's kin.
+/// Makes SIGCHLD readable, and ignores the signals that a terminal or a person may send to the
+/// keeper's process group.
 fn block_child_signal() -> OwnedFd {
     for signal in
         [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGPIPE, libc::SIGTSTP]
     {
-        // SAFETY: SIG_IGN is a valid disposition, and no handler of ours is replaced that
-        // anything in this process still relies on.
+        // SAFETY: SIG_IGN is a valid disposition, and nothing in this process relies on the
+        // handlers that it replaces.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
     // SAFETY: the set is initialised by sigemptyset before it is used, and lives on the stack
-    // through all three calls; signalfd returns a new descriptor that nobody else owns.
+    // through all three calls; signalfd returns a new descriptor that nothing else owns.
     let descriptor = unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
@@ -376,18 +376,18 @@ fn block_child_signal() -> OwnedFd {
     if descriptor < 0 {
         exit_now(1);
     }
-    // SAFETY: a fresh descriptor, see above.
+    // SAFETY: a new descriptor, see above.
     unsafe { OwnedFd::from_raw_fd(descriptor) }
 }
 
-/// Gives the program the signals as a shell would: none blocked, none ignored.
+/// Resets signals as a shell does: none blocked, none ignored.
 fn reset_signals() {
     for signal in 1..=31 {
         // SAFETY: SIG_DFL is valid for every signal; for SIGKILL and SIGSTOP the call fails and
         // changes nothing.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
-    // SAFETY: the set is initialised before it is used and lives through the call.
+    // SAFETY: the set is initialised before it is used and outlives the call.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
@@ -395,8 +395,8 @@ fn reset_signals() {
     }
 }
 
-/// Closes every descriptor above standard error but these: the keeper's other panes must not be
-/// held open by this one.
+/// Closes every descriptor above standard error except these: this process must not hold the
+/// keeper's other panes open.
 fn close_all_but(keep: &[RawFd]) {
     let mut keep: Vec<libc::c_uint> = keep.iter().map(|fd| fd.cast_unsigned()).collect();
     keep.sort_unstable();
@@ -411,8 +411,8 @@ fn close_all_but(keep: &[RawFd]) {
 }
 
 fn close_range(first: libc::c_uint, last: libc::c_uint) {
-    // SAFETY: called only in the freshly forked init, where every owner of a descriptor in the
-    // range is a copy that is never used again: the process ends without running destructors.
+    // SAFETY: called only in the newly forked init, where every owner of a descriptor in the range
+    // is a copy that is never used again: the process exits without running destructors.
     unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
 }
 
@@ -428,7 +428,7 @@ fn tell(report: &OwnedFd, stage: Stage, errno: Errno) {
     let _ = rustix::io::write(report, &words);
 }
 
-/// Ends a forked process without running what belongs to its parent.
+/// Exits a forked process without running its parent's destructors.
 fn exit_now(code: i32) -> ! {
     // SAFETY: _exit runs no destructors and no exit handlers.
     unsafe { libc::_exit(code) }

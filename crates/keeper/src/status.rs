@@ -1,4 +1,4 @@
-//! How a pane's program stands, as its init writes it down. The record is a small file in memory
+//! The status of a pane's program, as its init records it. The record is a small file in memory
 //! that the init, the keeper and the server share, so that it outlives any of them.
 
 use std::os::fd::AsFd;
@@ -12,7 +12,7 @@ pub enum Exit {
     Signal(i32),
 }
 
-/// What is known of a pane's program.
+/// What is known about a pane's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status {
     /// The process id of the init above it.
@@ -21,7 +21,7 @@ pub struct Status {
     pub program: i32,
     /// How it ended, once it has.
     pub exit: Option<Exit>,
-    /// Nothing that it ever started is left.
+    /// No process that it ever started is left.
     pub empty: bool,
 }
 
@@ -50,7 +50,7 @@ impl Status {
         rustix::io::pwrite(file, &bytes, 0).map(drop)
     }
 
-    /// Reads the record; `None` before the first was written.
+    /// Reads the record; `None` before it was first written.
     pub fn read(file: impl AsFd) -> rustix::io::Result<Option<Self>> {
         let mut bytes = [0; SIZE];
         if rustix::io::pread(file, &mut bytes, 0)? < SIZE {
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_status_is_read_back() {
         let file = tempfile::tempfile().unwrap();
         assert_eq!(Status::read(&file).unwrap(), None);
         for (exit, empty) in [
