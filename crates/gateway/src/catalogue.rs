@@ -1,5 +1,5 @@
-//! The tools of all shared servers, as agents see them: descriptors as the servers wrote them, under
-//! names of ours. They are fetched once and again when a server says that they changed.
+//! The tools of all shared servers as agents see them: the servers' own descriptors under unique
+//! names. Each list is fetched once, and again when its server reports a change.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,31 +18,31 @@ use crate::{Told, names, raw};
 /// Pages of one server's list: more is a list without an end.
 const PAGES: usize = 100;
 
-/// A server that could not say its tools is asked again after this, and after twice as long each
-/// time, up to the longest.
+/// A server that failed to list its tools is asked again after this pause, doubled each time up to
+/// the longest.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-/// The longest list that is kept for a server's later lives: forty tools are 40 kB.
+/// The longest list that is stored for later runs: forty tools take 40 kB.
 const KEPT_BYTES: usize = 1 << 20;
 
 /// A tool of a shared server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedTool {
-    /// Its name as callers use it.
+    /// Its name for callers.
     pub name: String,
     /// The server it belongs to.
     pub server: String,
-    /// Its name there.
+    /// Its name on the server.
     pub tool: String,
-    /// It says of itself that it changes nothing.
+    /// Its server marks it as read-only.
     pub read_only: bool,
-    /// Its descriptor under our name.
+    /// Its descriptor under the name for callers.
     pub descriptor: String,
 }
 
 impl SharedTool {
-    /// Its descriptor under the name that its server knows it by.
+    /// Its descriptor under the server's own name.
     fn as_its_own(&self) -> String {
         match raw::at_path(&self.descriptor, &["name"]) {
             Some(span) => raw::edited(&self.descriptor, vec![(span, raw::quoted(&self.tool))]),
@@ -51,7 +51,7 @@ impl SharedTool {
     }
 }
 
-/// What is known of all servers' tools.
+/// The known tools of all servers.
 #[derive(Clone)]
 pub struct Catalogue(Arc<Inner>);
 
@@ -59,8 +59,8 @@ pub struct Catalogue(Arc<Inner>);
 #[derive(Debug, Clone)]
 struct Listed {
     tools: Arc<Vec<SharedTool>>,
-    /// The server said so itself, in this life of patterm's server; otherwise it is what it last said
-    /// in an earlier one.
+    /// The list was fetched during this run of patterm's server; otherwise it is the last list of
+    /// an earlier run.
     is_fresh: bool,
 }
 
@@ -68,14 +68,14 @@ struct Inner {
     gateway: Gateway,
     known: Mutex<BTreeMap<String, Listed>>,
     fetching: Mutex<HashSet<String>>,
-    /// Why servers could not say their tools.
+    /// Why listing failed, by server.
     faults: Mutex<BTreeMap<String, String>>,
-    /// Counts changes.
+    /// The number of changes.
     changes: watch::Sender<u64>,
 }
 
 impl Catalogue {
-    /// An empty one.
+    /// An empty catalogue.
     pub fn new(gateway: Gateway) -> Self {
         let inner = Inner {
             gateway,
@@ -87,26 +87,26 @@ impl Catalogue {
         Self(Arc::new(inner))
     }
 
-    /// Told whenever a list changed.
+    /// Changes whenever a list changed.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.changes.subscribe()
     }
 
-    /// Forgets what is known of servers that are not there any more, or are others now.
+    /// Drops what is known about servers that were removed or changed.
     pub fn forget(&self, of: impl Fn(&str) -> bool) {
         self.known().retain(|server, _| !of(server));
         self.faults().retain(|server, _| !of(server));
         self.0.changes.send_modify(|changes| *changes += 1);
     }
 
-    /// Whether anybody would be told of a change.
+    /// Whether anybody watches for changes.
     pub fn has_listeners(&self) -> bool {
         self.0.changes.receiver_count() > 0
     }
 
-    /// All tools that are known, in the order of their names. Servers that were not asked in this life
-    /// are asked now, and waited for, for so long, unless their list is known from an earlier one. Who
-    /// answers later, and otherwise, is told of as a change.
+    /// All known tools, sorted by name. Servers that were not asked during this run are asked now
+    /// and waited for, up to `limit`, unless their list is known from an earlier run. A list that
+    /// arrives later, and differs, is reported as a change.
     pub async fn tools(&self, caller: &Caller, patience: Duration) -> Vec<SharedTool> {
         let mut asked = JoinSet::new();
         self.recall();
@@ -115,7 +115,7 @@ impl Catalogue {
                 asked.spawn(self.clone().follow(server, caller.clone()));
             }
         }
-        // Others may be asking already.
+        // Another caller may be fetching already.
         let mut changes = self.changes();
         let complete = async {
             loop {
@@ -135,7 +135,7 @@ impl Catalogue {
         self.known_tools()
     }
 
-    /// All tools that are known now, in the order of their names; nobody is asked.
+    /// All known tools, sorted by name, without asking any server.
     pub fn known_tools(&self) -> Vec<SharedTool> {
         self.recall();
         let names = self.0.gateway.names();
@@ -147,17 +147,17 @@ impl Catalogue {
             .collect()
     }
 
-    /// How many tools a server has, once it was asked.
+    /// How many tools a server has, once its list is known.
     pub fn count(&self, server: &str) -> Option<usize> {
         self.known().get(server).map(|listed| listed.tools.len())
     }
 
-    /// Why a server could not say its tools when it was last asked.
+    /// Why a server failed to list its tools when it was last asked.
     pub fn fault(&self, server: &str) -> Option<String> {
         self.faults().get(server).cloned()
     }
 
-    /// A tool by its name, if its server was ever asked for its tools.
+    /// A tool by name, if its server's list is known.
     pub fn find(&self, name: &str) -> Option<SharedTool> {
         self.recall();
         let known = self.known();
@@ -165,7 +165,7 @@ impl Catalogue {
         tools.find(|tool| tool.name == name).cloned()
     }
 
-    /// Takes the lists of an earlier life for servers whose own are not known.
+    /// Uses the lists of an earlier run for servers whose lists are unknown.
     fn recall(&self) {
         for server in self.0.gateway.names() {
             if self.known().contains_key(&server) {
@@ -184,7 +184,7 @@ impl Catalogue {
         self.known().get(server).is_some_and(|listed| listed.is_fresh)
     }
 
-    /// Asks a server for its tools, and again each time it says that they changed.
+    /// Fetches a server's tools, and again each time it reports a change.
     async fn follow(self, server: String, caller: Caller) {
         let line = self.0.gateway.line(&server, &caller);
         let (line, mut told) = match line {
@@ -197,7 +197,7 @@ impl Catalogue {
             let failed = tools.is_err();
             self.fetched(&server, tools);
             if failed {
-                // Whoever asked has gone on without them; it is told once they are there.
+                // The caller did not wait; it is informed once the list is there.
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
                 let others = self.is_fresh(&server) || !self.fetching().insert(server.clone());
@@ -224,7 +224,7 @@ impl Catalogue {
                 self.known().insert(server.to_owned(), listed);
             }
             Err(why) => {
-                tracing::warn!(server, why, "a shared server's tools are not known");
+                tracing::warn!(server, why, "failed to list a shared server's tools");
                 self.faults().insert(server.to_owned(), why);
             }
         }
@@ -244,7 +244,7 @@ impl Catalogue {
     }
 }
 
-/// Waits until a server says that its tools changed; `false` when its session is over.
+/// Waits until a server reports that its tools changed; `false` when its session ended.
 async fn changed(told: &mut mpsc::Receiver<Told>) -> bool {
     while let Some(told) = told.recv().await {
         if raw::member(&told.text, "method") == Some("\"notifications/tools/list_changed\"") {
@@ -254,7 +254,7 @@ async fn changed(told: &mut mpsc::Receiver<Told>) -> bool {
     false
 }
 
-/// All pages of a server's list, or why it has none to give now.
+/// All pages of a server's list, or why there is none.
 async fn fetch(server: &str, line: &Line) -> Result<Vec<SharedTool>, String> {
     let mut tools = Vec::new();
     let mut cursor: Option<String> = None;
@@ -271,7 +271,7 @@ async fn fetch(server: &str, line: &Line) -> Result<Vec<SharedTool>, String> {
         };
         let list = raw::member(result, "tools").unwrap_or("null");
         let list: Vec<&RawValue> = serde_json::from_str(list)
-            .map_err(|e| format!("its answer to tools/list has no list of tools: {e}"))?;
+            .map_err(|e| format!("its tools/list result contains no list of tools: {e}"))?;
         tools.extend(list.iter().filter_map(|tool| shared(server, tool.get())));
         match raw::member(result, "nextCursor").filter(|next| *next != "null") {
             Some(next) => cursor = Some(next.to_owned()),
@@ -281,7 +281,7 @@ async fn fetch(server: &str, line: &Line) -> Result<Vec<SharedTool>, String> {
     Ok(tools)
 }
 
-/// Whether an error says that a server has no tools at all, or what else it says.
+/// `Ok` if an error says that the server has no tools at all, otherwise its message.
 fn without_tools(answer: &str) -> Result<(), String> {
     let part = |name| raw::at_path(answer, &["error", name]).map(|span| &answer[span]);
     if part("code").and_then(|code| code.parse().ok()) == Some(METHOD_NOT_FOUND) {
@@ -306,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn descriptors_stay_but_for_their_name() {
+    fn only_the_name_of_a_descriptor_changes() {
         let text = r#"{"x-vendor": {"n": 12345678901234567890}, "name":"find","annotations":{"readOnlyHint":true},"execution":{"taskSupport":"optional"}}"#;
         let tool = shared("search", text).unwrap();
         assert_eq!((tool.name.as_str(), tool.read_only), ("search__find", true));
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_without_tools_is_told_from_one_that_cannot_say_them() {
+    fn a_server_without_tools_differs_from_one_that_fails_to_list_them() {
         let answer = |error: &str| format!(r#"{{"jsonrpc":"2.0","id":0,"error":{error}}}"#);
         assert_eq!(without_tools(&answer(r#"{"code":-32601,"message":"no such method"}"#)), Ok(()));
         let down = answer(r#"{"code":-32000,"message":"far.example cannot be reached"}"#);

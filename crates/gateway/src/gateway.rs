@@ -1,4 +1,4 @@
-//! All shared servers of a project, by name, and callers' lines to them.
+//! All shared servers of a project by name, and the handles that clients use to call them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -17,38 +17,39 @@ use crate::server::{Plan, ServerStatus, Slot};
 use crate::session::{Session, Told};
 use crate::settings::{Bounds, Share};
 
-/// What a caller may be behind with what it is told beside answers; more is lost to it alone.
+/// Notifications queued for one client; further ones are dropped for that client only.
 const TOLD: usize = 256;
 
-/// How long somebody may listen to changes: nobody waits for the end of that.
+/// The timeout of `subscriptions/listen`, which has no natural end.
 const LISTENING: Duration = Duration::from_secs(365 * 24 * 3_600);
 
-/// How often a request is put to a server that never saw it: once more, for one that the probe ended.
+/// Attempts per request. A second attempt is made only if the probe ended the server before it saw
+/// the request.
 const TRIES: usize = 2;
 
-/// A server as the project wants it.
+/// How a server is configured.
 #[derive(Debug, Clone)]
 pub struct Wanted {
     /// Where it runs.
     pub backend: Arc<dyn Backend>,
-    /// All that makes it another server when it changes, as text.
+    /// Everything that makes this a different server when it changes, as text.
     pub fingerprint: String,
-    /// Who shares it.
+    /// Who shares an instance.
     pub share: Share,
-    /// Its bounds.
+    /// Its limits.
     pub bounds: Bounds,
-    /// What it hears of the project's folders, as a JSON list.
+    /// The answer to `roots/list`, as a JSON list.
     pub roots: String,
-    /// Which of its tools are shown.
+    /// Which of its tools are visible.
     pub tools: Tools,
 }
 
-/// Who calls: whom it is for servers that each caller has to itself.
+/// Who calls. It selects the instance where a server is not shared by everybody.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Caller {
     /// The agent or the token.
     pub caller: String,
-    /// The client's session, where it has one.
+    /// The client's session, if it has one.
     pub session: String,
 }
 
@@ -65,7 +66,7 @@ struct Inner {
 
 struct Entry {
     wanted: Wanted,
-    /// Running copies, by whose they are; one without an owner where all share it.
+    /// Instances by owner; the owner is empty if everybody shares the instance.
     slots: HashMap<String, Arc<Slot>>,
 }
 
@@ -76,18 +77,18 @@ impl Entry {
 }
 
 impl Gateway {
-    /// One that knows its servers from earlier lives.
+    /// A gateway that uses what is known about its servers from earlier runs.
     pub fn remembering(memory: Arc<dyn Memory>) -> Self {
         Self(Arc::new(Inner { memory: Some(memory), ..Inner::default() }))
     }
 
-    /// What is known of a server from earlier lives.
+    /// What is known about a server from earlier runs.
     pub(crate) fn recall(&self, server: &str) -> Option<Remembered> {
         let fingerprint = self.fingerprint(server)?;
         self.0.memory.as_ref()?.recall(server, &fingerprint)
     }
 
-    /// Keeps something of a server for its later lives.
+    /// Updates what is known about a server.
     pub(crate) fn remember(&self, server: &str, mut change: impl FnMut(&mut Remembered)) {
         if let (Some(memory), Some(fingerprint)) = (&self.0.memory, self.fingerprint(server)) {
             memory.remember(server, &fingerprint, &mut change);
@@ -98,8 +99,8 @@ impl Gateway {
         self.servers().get(server).map(|entry| entry.wanted.fingerprint.clone())
     }
 
-    /// Makes the servers those that are wanted now. One that is gone or changed takes no new calls,
-    /// and ends when those in flight are done.
+    /// Replaces the set of servers. A server that was removed or changed takes no new calls and
+    /// ends once its calls in flight are done.
     pub fn configure(&self, wanted: BTreeMap<String, Wanted>) {
         let mut servers = self.servers();
         let mut old = std::mem::take(&mut *servers);
@@ -118,7 +119,8 @@ impl Gateway {
         }
     }
 
-    /// Adds a server unless it is there. With so many, one that sleeps makes room.
+    /// Adds a server unless it exists. If the limit is reached, a server that is asleep is removed
+    /// to make room.
     pub(crate) fn add(
         &self,
         name: &str,
@@ -132,7 +134,7 @@ impl Gateway {
         if most != 0 && servers.len() >= most {
             let asleep = servers.iter().find(|(_, entry)| !entry.is_awake());
             let Some(asleep) = asleep.map(|(name, _)| name.clone()) else {
-                let message = format!("{most} servers run already, which is the bound");
+                let message = format!("the limit of {most} running servers is reached");
                 return Err(Refusal::new(RefusalKind::Limit, message));
             };
             servers.remove(&asleep);
@@ -141,7 +143,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Whether a server runs, or is being started.
+    /// Whether a server is running or starting.
     pub(crate) fn is_awake(&self, name: &str) -> bool {
         self.servers().get(name).is_some_and(Entry::is_awake)
     }
@@ -151,12 +153,12 @@ impl Gateway {
         self.servers().keys().cloned().collect()
     }
 
-    /// Which tools of a server are shown.
+    /// Which tools of a server are visible.
     pub fn tools_of(&self, server: &str) -> Tools {
         self.servers().get(server).map(|entry| entry.wanted.tools.clone()).unwrap_or_default()
     }
 
-    /// How they stand: by name, and by whose copy it is where they are not shared by all.
+    /// The status of every instance: the server's name, the instance's owner, and its state.
     pub fn status(&self) -> Vec<(String, String, ServerStatus)> {
         let servers = self.servers();
         let mut all = Vec::new();
@@ -171,8 +173,8 @@ impl Gateway {
         all
     }
 
-    /// A line to a server, for one caller, and what it is told beside answers. The server is started
-    /// by the first call.
+    /// Connects a client to a server. The receiver gets the server's messages other than responses.
+    /// The first call starts the server.
     pub fn line(
         &self,
         server: &str,
@@ -198,7 +200,7 @@ impl Gateway {
         let mut servers = self.servers();
         let Some(entry) = servers.get_mut(server) else {
             let there: Vec<_> = servers.keys().map(String::as_str).collect();
-            let message = format!("there is no server `{server}`; there are: {}", there.join(", "));
+            let message = format!("no server `{server}`; the servers are: {}", there.join(", "));
             return Err(Refusal::new(RefusalKind::Unknown, message));
         };
         let owner = match entry.wanted.share {
@@ -213,7 +215,7 @@ impl Gateway {
         if most != 0 && entry.slots.len() >= most {
             let asleep = entry.slots.iter().find(|(_, slot)| slot.is_asleep());
             let Some(asleep) = asleep.map(|(owner, _)| owner.clone()) else {
-                let message = format!("`{server}` runs {most} times already, which is its bound");
+                let message = format!("`{server}` has reached its limit of {most} instances");
                 return Err(Refusal::new(RefusalKind::Limit, message));
             };
             if let Some(asleep) = entry.slots.remove(&asleep) {
@@ -237,7 +239,7 @@ impl Gateway {
         Ok(slot)
     }
 
-    /// Ends the copies that a client's session had to itself.
+    /// Ends the instances that a client's session had for itself.
     pub fn end_session(&self, caller: &Caller) {
         let owner = format!("{} {}", caller.caller, caller.session);
         let mut servers = self.servers();
@@ -248,8 +250,8 @@ impl Gateway {
         }
     }
 
-    /// Ends the running copies of a server, once their calls are answered; the next call starts it
-    /// anew. `false` where there is no such server.
+    /// Ends a server's instances once their calls are answered; the next call starts the server
+    /// again. Returns `false` if there is no such server.
     pub fn restart(&self, server: &str) -> bool {
         let mut servers = self.servers();
         let Some(entry) = servers.get_mut(server) else { return false };
@@ -259,13 +261,13 @@ impl Gateway {
         true
     }
 
-    /// Ends all of them.
+    /// Ends all servers.
     pub async fn end(&self) {
         let all = std::mem::take(&mut *self.servers());
         let slots: Vec<_> = all.into_values().flat_map(|entry| entry.slots.into_values()).collect();
         let ends: Vec<_> = slots
             .into_iter()
-            .map(|slot| tokio::spawn(async move { slot.end("patterm ends").await }))
+            .map(|slot| tokio::spawn(async move { slot.end("patterm is shutting down").await }))
             .collect();
         for end in ends {
             let _ = end.await;
@@ -277,45 +279,45 @@ impl Gateway {
     }
 }
 
-/// A caller's line to a server. Dropped, it takes back what its caller still waited for.
+/// A client's connection to a server. Dropping it cancels its pending requests.
 pub struct Line {
     id: LineId,
     name: String,
     gateway: Gateway,
     caller: Caller,
-    /// The copy of the server it is for; another one after the server became another.
+    /// The instance it uses; replaced when the server is reconfigured.
     slot: Mutex<Place>,
     teller: mpsc::Sender<Told>,
-    /// The session it takes part in; another one after the server was started again.
+    /// The session it joined; replaced when the server is restarted.
     joined: Mutex<Option<Session>>,
 }
 
-/// A copy of a server, and where calls of one caller to it are counted.
+/// An instance, and the counter of the caller's calls to it.
 type Place = (Arc<Slot>, Arc<AtomicUsize>);
 
 impl Line {
-    /// Asks the server; the answer is whole, under the caller's id. `text` is the message as it came.
-    /// A future that is dropped is a call that is cancelled.
+    /// Sends a request and returns the whole response, under the client's id. `text` is the message
+    /// as received. Dropping the future cancels the call.
     pub async fn ask(&self, id: &Id, method: &str, mut text: String) -> Result<Vec<u8>, Refusal> {
         let (slot, count) = self.place()?;
         let _counted = slot.count(&count)?;
-        // Who listens does so for as long as he likes.
         let listens = method == "subscriptions/listen";
         let patience = if listens { LISTENING } else { slot.bounds().call };
         for _ in 0..TRIES {
             let session = slot.session().await?;
             self.join(&session);
             let answer = session.ask(self.id, id.clone(), method, text)?;
-            let mut call = Call { session, line: self.id, id, why: Some("the caller is gone") };
+            let mut call =
+                Call { session, line: self.id, id, why: Some("the client disconnected") };
             let Some(answered) = slot.timers().timeout(patience, answer).await else {
-                call.why = Some("it took too long");
+                call.why = Some("it timed out");
                 let message = format!("`{}` did not answer within {patience:?}", self.name);
                 return Err(Refusal::new(RefusalKind::Timeout, message));
             };
             call.why = None;
             match answered {
                 Ok(Ok(answer)) => return Ok(answer),
-                // It died of the probe, and never saw the request; another one is not probed.
+                // The probe ended it before it saw the request; its successor is not probed.
                 Ok(Err(unseen)) => text = unseen,
                 Err(_) => break,
             }
@@ -324,7 +326,7 @@ impl Line {
         Err(Refusal::new(RefusalKind::Ended, message))
     }
 
-    /// Passes on a notification, or an answer to what the server asked this caller.
+    /// Forwards a notification, or a response to a request that the server sent to this client.
     pub fn tell(&self, message: &Message<'_>, text: &str) {
         let joined = self.joined().clone();
         if let Some(session) = joined.filter(Session::is_running) {
@@ -368,7 +370,7 @@ struct Call<'a> {
     session: Session,
     line: LineId,
     id: &'a Id,
-    /// Why it is given up, unless it is answered.
+    /// The reason for cancelling it, until it is answered.
     why: Option<&'static str>,
 }
 

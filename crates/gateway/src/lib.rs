@@ -1,4 +1,8 @@
-//! Shared MCP servers: each runs once, wherever it runs, and serves all callers at the same time.
+//! Shared MCP servers: each server runs once, on any backend, and serves all clients at the same
+//! time, over the agents' own connections and over HTTP.
+//!
+//! The crate knows the MCP messages it relays, container engines and HTTP. It does not know panes,
+//! the project file, presets or patterm's own tools: the host passes those in through traits.
 
 mod ambiguous;
 pub mod backend;

@@ -1,9 +1,9 @@
-//! What is known of shared servers from earlier lives of theirs, and of patterm's own server: how they
-//! are greeted, and which tools they had.
+//! What is known about shared servers from earlier runs of them and of patterm's server: how their
+//! handshake works, and their tools. The host stores it.
 
 use serde::{Deserialize, Serialize};
 
-/// What is known of one server.
+/// What is known about one server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remembered {
     /// Whether it answers `server/discover`.
@@ -12,22 +12,22 @@ pub struct Remembered {
     /// Whether it answers `initialize`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub legacy: Option<bool>,
-    /// The version that it says it has.
+    /// The version that it reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The tools that it had when it was last asked, as it described them.
+    /// Its tools as it last described them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
 }
 
-/// Where it is kept. A server is known by its name and by everything that makes it another one.
+/// Stores what is known about servers. An entry is valid for a name and a fingerprint.
 pub trait Memory: Send + Sync + std::fmt::Debug {
-    /// What is known of a server.
+    /// What is known about a server.
     fn recall(&self, server: &str, fingerprint: &str) -> Option<Remembered>;
 
-    /// Changes what is known of a server; whoever calls does not wait for a disk.
+    /// Changes what is known about a server, without waiting for the disk.
     fn remember(&self, server: &str, fingerprint: &str, change: &mut dyn FnMut(&mut Remembered));
 
-    /// Forgets all servers but these.
+    /// Drops all other servers.
     fn keep_only(&self, servers: &[&str]);
 }

@@ -1,12 +1,12 @@
-//! Names of shared tools as models see them: `server__tool`, in the letters and the length that all
-//! model APIs take, always the same for the same tool.
+//! Names of shared tools as models see them: `server__tool`, with characters and a length that all
+//! model APIs accept, stable for each tool.
 
 use sha2::{Digest, Sha256};
 
-/// The longest name: model APIs take 64 letters, and clients put up to 14 in front.
+/// The longest name: model APIs take 64 characters, and clients add prefixes of up to 14.
 const NAME_LETTERS: usize = 48;
 
-/// Letters of the hash that tells shortened names apart.
+/// Characters of the hash that distinguishes shortened names.
 const HASH_LETTERS: usize = 8;
 
 /// The name of a server's tool.
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_names_stay_and_others_are_told_apart() {
+    fn short_names_are_kept_and_long_ones_stay_distinct() {
         assert_eq!(of_tool("search", "find_all"), "search__find_all");
         let long = "x".repeat(60);
         let (a, b) = (of_tool("search", &long), of_tool("search", &format!("{long}y")));
@@ -41,7 +41,7 @@ mod tests {
         let dotted = of_tool("files", "read.file");
         assert!(dotted.starts_with("files__read_file_"), "{dotted}");
         assert_ne!(dotted, of_tool("files", "read_file"));
-        // A name that looks like another's start.
+        // A name that starts like another one.
         assert_ne!(of_tool("a", "b__c.d"), of_tool("a__b", "c.d"));
     }
 }

@@ -1,25 +1,25 @@
-//! What waits to be written to a server: bounded, so that one that does not read holds up nobody's
-//! memory.
+//! The bytes to be written to a server. The queue is bounded by its users, so that a server that
+//! does not read cannot exhaust memory.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use patterm_wire::Framing;
 use tokio::sync::Notify;
 
-/// Lines that are to be written together.
+/// Lines to be written together.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Batch {
-    /// The lines, each with its end.
+    /// The lines with their line ends.
     pub(crate) bytes: Vec<u8>,
-    /// One of them must be told that it is written.
+    /// One of the lines must be reported once it is written.
     pub(crate) is_told: bool,
 }
 
-/// What a batch may keep of its room for the next.
+/// Capacity that a batch keeps for reuse.
 const KEPT_BYTES: usize = 64 << 10;
 
 impl Batch {
-    /// Makes it ready for the next.
+    /// Empties it for reuse.
     pub(crate) fn clear(&mut self) {
         self.is_told = false;
         self.bytes.clear();
@@ -30,7 +30,7 @@ impl Batch {
 #[derive(Debug, Default)]
 struct Held {
     next: Batch,
-    /// Bytes that were taken and are not written yet.
+    /// Bytes taken but not written yet.
     taken: usize,
     closed: bool,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Queue {
 }
 
 impl Queue {
-    /// Adds a message, which becomes one line.
+    /// Adds a message as one line.
     pub(crate) fn push(&self, json: &str, is_told: bool) {
         let mut held = self.lock();
         if held.closed {
@@ -53,26 +53,26 @@ impl Queue {
         Framing::Newline.encode(json.as_bytes(), &mut held.next.bytes);
         held.next.is_told |= is_told;
         drop(held);
-        // The reader takes all at once, and was called by the first.
+        // The reader takes everything at once and was woken by the first message.
         if first {
             self.bell.notify_one();
         }
     }
 
-    /// Bytes that wait.
+    /// Bytes that are waiting to be written.
     pub(crate) fn bytes(&self) -> usize {
         let held = self.lock();
         held.next.bytes.len() + held.taken
     }
 
-    /// Nothing more is written.
+    /// Drops everything; nothing more is written.
     pub(crate) fn close(&self) {
         *self.lock() = Held { closed: true, ..Held::default() };
         self.bell.notify_one();
     }
 
-    /// Takes all that waits into an empty batch, once something does; `false` when it is closed. What
-    /// was taken counts as waiting until it is [`Self::written`].
+    /// Swaps everything that waits into an empty batch, waiting for the first message; `false` when
+    /// closed. What was taken counts as waiting until [`Self::written`] is called.
     pub(crate) async fn take(&self, batch: &mut Batch) -> bool {
         loop {
             {
@@ -90,7 +90,7 @@ impl Queue {
         }
     }
 
-    /// What was taken is written.
+    /// The last batch was written.
     pub(crate) fn written(&self) {
         self.lock().taken = 0;
     }

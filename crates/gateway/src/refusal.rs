@@ -1,38 +1,38 @@
-//! Why a call did not reach a server, or was not answered by it.
+//! Why a call did not reach a server, or was not answered.
 
 use patterm_wire::{ErrorObject, Id, reply};
 use serde_json::json;
 
-/// The code of errors that are the gateway's own.
+/// The JSON-RPC code of the gateway's own errors.
 const GATEWAY_ERROR: i64 = -32000;
 
-/// Why, for a person or a model, and as a word for programs.
+/// An error: a message for people and models, and a kind for programs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// What kind.
+    /// Its kind.
     pub kind: RefusalKind,
     /// What happened, and what to do.
     pub message: String,
 }
 
-/// Kinds of refusals.
+/// Kinds of errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusalKind {
     /// The server could not be started, or its handshake failed.
     Unavailable,
-    /// The server ended while the call was on its way.
+    /// The server exited during the call.
     Ended,
-    /// The call took longer than it may.
+    /// The call took too long.
     Timeout,
-    /// A ceiling is reached.
+    /// A limit was reached.
     Limit,
     /// There is no server of this name.
     Unknown,
 }
 
 impl RefusalKind {
-    /// The word that programs see.
+    /// The word on the wire.
     pub fn word(self) -> &'static str {
         match self {
             Self::Unavailable => "unavailable",
@@ -45,17 +45,17 @@ impl RefusalKind {
 }
 
 impl Refusal {
-    /// A refusal.
+    /// An error.
     pub fn new(kind: RefusalKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
 
-    /// As an answer.
+    /// As a response.
     pub fn to_answer(&self, id: &Id) -> Vec<u8> {
         reply::error(Some(id), &self.to_error())
     }
 
-    /// As the `error` of an answer.
+    /// As the `error` of a response.
     pub fn to_error(&self) -> ErrorObject {
         ErrorObject::new(GATEWAY_ERROR, self.message.clone())
             .with_data(json!({"kind": self.kind.word()}))

@@ -1,5 +1,5 @@
-//! A server by its name: started by the first call that needs it, once for all who come at the same
-//! time; started again when it ended, with growing pauses while it keeps ending.
+//! One instance of a server. The first call starts it, once for all clients that call at the same
+//! time. If it exits, the next call restarts it, with growing pauses while it keeps failing.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,53 +17,53 @@ use crate::session::{Reply, Session, Standing};
 use crate::settings::Bounds;
 use crate::timers::Timers;
 
-/// The pause after a first failure, doubled each time up to the longest.
+/// The pause after the second failure in a row, doubled each time up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// Callers whose calls are counted before those that are gone are forgotten.
+/// Callers with counters before the counters of disconnected callers are dropped.
 const CALLERS: usize = 64;
 
-/// A server that lived this long was no failure.
+/// A server that ran this long did not fail to start.
 const GOOD_LIFE: Duration = Duration::from_secs(10);
 
-/// What is started, and how.
+/// What an instance runs, and how.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) name: String,
-    /// All that makes it another server when it changes.
+    /// Everything that makes this a different server when it changes.
     pub(crate) fingerprint: String,
-    /// What is known of it from earlier lives.
+    /// What is known about the server from earlier runs.
     pub(crate) memory: Option<Arc<dyn Memory>>,
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) terms: Terms,
     pub(crate) bounds: Bounds,
 }
 
-/// How far a start is.
+/// The state of an instance.
 #[derive(Clone)]
 enum Start {
     Asleep,
     Starting,
     Running(Session),
-    /// It could not be started, or ended too soon; not again before this.
+    /// It could not be started, or exited too soon. It is not started again before this time.
     Failed(Refusal, Instant),
 }
 
-/// One running copy of a server, or the place of one.
+/// An instance of a server, running or not.
 pub(crate) struct Slot {
     plan: Plan,
     start: watch::Sender<Start>,
     past: Mutex<Past>,
-    /// Nobody finds it any more: it ends, and is not started again.
+    /// It was removed: it ends, and is not started again.
     retired: AtomicBool,
-    /// Of calls.
+    /// Timers for calls.
     timers: Timers,
-    /// How many calls each caller has in flight, by whichever of its lines.
+    /// Calls in flight per caller, over all of its connections.
     callers: Mutex<HashMap<String, Weak<AtomicUsize>>>,
 }
 
-/// A call that counts for its caller as long as it is in flight.
+/// Counts a call in flight for its caller until it is dropped.
 pub(crate) struct Counted(Arc<AtomicUsize>);
 
 impl Drop for Counted {
@@ -72,39 +72,39 @@ impl Drop for Counted {
     }
 }
 
-/// What happened before.
+/// What happened so far.
 #[derive(Debug, Default)]
 struct Past {
     eras: Eras,
-    /// The probe ended it: the next one is not probed.
+    /// The probe ended the server: the next start skips it.
     died_of_probe: bool,
-    /// Failures in a row.
+    /// Consecutive failures.
     failures: u32,
     starts: u64,
     last_error: Option<String>,
 }
 
-/// How a server stands, for those who look.
+/// The status of an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerStatus {
-    /// `asleep`, `starting`, `running` or `failed`.
+    /// Its state.
     pub state: &'static str,
-    /// Its process on this machine.
+    /// The process on this machine, if there is one.
     pub pid: Option<i32>,
-    /// How long it runs.
+    /// How long it has been running.
     pub uptime: Option<Duration>,
-    /// Calls that are not answered.
+    /// Calls in flight.
     pub in_flight: usize,
-    /// How often it was started after its first start.
+    /// How often it was restarted.
     pub restarts: u64,
-    /// Lines on its output that were no protocol.
+    /// Lines of output that were not messages.
     pub noise: u64,
-    /// Why it last ended or could not be started.
+    /// Why it last exited or could not be started.
     pub last_error: Option<String>,
 }
 
 impl ServerStatus {
-    /// Of one that nobody needed yet.
+    /// The status of a server that was not needed yet.
     #[must_use]
     pub fn asleep() -> Self {
         Self {
@@ -134,8 +134,8 @@ impl Slot {
         &self.timers
     }
 
-    /// The session, started if there is none. Who comes while it is being started waits for the same
-    /// start, which goes on though all of them leave.
+    /// The running session; starts one if there is none. Callers that arrive during a start wait
+    /// for that start, which continues even if all of them leave.
     pub(crate) async fn session(self: &Arc<Self>) -> Result<Session, Refusal> {
         if let Start::Running(session) = &*self.start.borrow()
             && session.is_running()
@@ -146,7 +146,7 @@ impl Slot {
         let mut waited = false;
         loop {
             if self.is_retired() {
-                return Err(Refusal::new(RefusalKind::Unavailable, "it was taken away"));
+                return Err(Refusal::new(RefusalKind::Unavailable, "the server was removed"));
             }
             let mut begins = false;
             self.start.send_if_modified(|start| {
@@ -166,13 +166,13 @@ impl Slot {
             let now = start.borrow_and_update().clone();
             match now {
                 Start::Running(session) if session.is_running() => return Ok(session),
-                // Whoever waited for a start that failed hears why; the next one tries again.
+                // Callers that waited for a failed start get its error; the next call tries again.
                 Start::Failed(refusal, _) => return Err(refusal),
-                // One that ended is followed by another state at once.
+                // A session that ended is followed by another state immediately.
                 Start::Running(_) | Start::Starting | Start::Asleep => {}
             }
             if start.changed().await.is_err() {
-                return Err(Refusal::new(RefusalKind::Unavailable, "it was taken away"));
+                return Err(Refusal::new(RefusalKind::Unavailable, "the server was removed"));
             }
             waited = true;
         }
@@ -192,12 +192,12 @@ impl Slot {
         let session = Session::start(name, channel, bounds.message_bytes, self.relay(ids));
         self.start.send_replace(Start::Running(session.clone()));
         if self.is_retired() {
-            session.end("it is not wanted any more").await;
+            session.end("the server was removed").await;
         }
         self.watch_over(session).await;
     }
 
-    /// Follows a session to its end, and puts it to sleep if nobody needs it.
+    /// Follows a session until it ends, and ends it when it has been idle for too long.
     async fn watch_over(self: Arc<Self>, session: Session) {
         let mut standing = session.standing();
         let ended = loop {
@@ -207,7 +207,7 @@ impl Slot {
                 () = session.until_greeted() => self.remember(&session),
                 () = nap_for(nap) => {
                     if self.plan.bounds.idle.is_some_and(|idle| session.idle() >= idle) {
-                        session.end("it was put to sleep; the next call wakes it").await;
+                        session.end("it was stopped while idle; the next call starts it again").await;
                     }
                 }
             }
@@ -215,13 +215,14 @@ impl Slot {
         self.past().eras = session.eras();
         self.remember(&session);
         match ended {
-            // Whoever waited for the handshake has another one started, which is not probed.
+            // Requests that waited for the handshake are repeated on the next session, which skips
+            // the probe.
             Some(Standing::Over { of_probe: true, refusal, .. }) => {
                 let name = &self.plan.name;
                 tracing::info!(
                     server = name,
                     why = refusal.message,
-                    "started again without a probe"
+                    "the server ended during the probe; it is restarted without one"
                 );
                 self.past().died_of_probe = true;
                 self.start.send_replace(Start::Asleep);
@@ -239,7 +240,7 @@ impl Slot {
         }
     }
 
-    /// For the next session, by what is known from earlier ones.
+    /// The relay of the next session, with what is known from earlier ones.
     fn relay(&self, ids: Ids) -> Relay<Reply> {
         let mut past = self.past();
         if past.starts == 0 {
@@ -260,8 +261,8 @@ impl Slot {
             .map_or_else(Eras::default, |known| Eras { modern: known.modern, legacy: known.legacy })
     }
 
-    /// Keeps how a server is greeted, for its later lives. What was only assumed of one that says it
-    /// has another version now is asked again next time.
+    /// Stores how the server did its handshake. If the server reports a different version,
+    /// assumptions that were not verified in this session are dropped.
     fn remember(&self, session: &Session) {
         let Plan { name, fingerprint, memory, .. } = &self.plan;
         let (Some(memory), Some((version, probed))) = (memory, session.learned()) else { return };
@@ -282,19 +283,19 @@ impl Slot {
         let mut past = self.past();
         past.last_error = Some(refusal.message.clone());
         let pause = FIRST_PAUSE.saturating_mul(1 << past.failures.min(16)).min(LONGEST_PAUSE);
-        // One end may be bad luck: the next call tries at once.
+        // A single failure may be bad luck: the next call retries immediately.
         let pause = if past.failures == 0 { Duration::ZERO } else { pause };
         past.failures += 1;
         drop(past);
         let message = match pause.is_zero() {
             true => refusal.message,
-            false => format!("{}; it is not started again for {pause:?}", refusal.message),
+            false => format!("{}; it is not restarted for {pause:?}", refusal.message),
         };
         let refusal = Refusal::new(RefusalKind::Unavailable, message);
         self.start.send_replace(Start::Failed(refusal, Instant::now() + pause));
     }
 
-    /// Ends what runs, for good.
+    /// Ends the session for good.
     pub(crate) async fn end(&self, why: &str) {
         self.let_go();
         let running = match &*self.start.borrow() {
@@ -306,7 +307,7 @@ impl Slot {
         }
     }
 
-    /// Ends it once its calls are answered, or have had the time that calls may take.
+    /// Ends the session once its calls are answered, or after the call timeout.
     pub(crate) async fn retire(&self) {
         self.let_go();
         let session = match &*self.start.borrow() {
@@ -314,10 +315,10 @@ impl Slot {
             _ => return,
         };
         let _ = tokio::time::timeout(self.plan.bounds.call, session.until_unused()).await;
-        session.end("it is not wanted any more").await;
+        session.end("the server was removed").await;
     }
 
-    /// Where the calls of a caller are counted.
+    /// The counter of a caller's calls in flight.
     pub(crate) fn count_of(&self, caller: &str) -> Arc<AtomicUsize> {
         let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = callers.get(caller).and_then(Weak::upgrade) {
@@ -331,22 +332,22 @@ impl Slot {
         count
     }
 
-    /// Counts a call, unless its caller has as many in flight as it may.
+    /// Counts a call, unless its caller has reached the limit.
     pub(crate) fn count(&self, of: &Arc<AtomicUsize>) -> Result<Counted, Refusal> {
         let most = self.plan.bounds.in_flight_of_one;
         let before = of.fetch_add(1, Ordering::AcqRel);
         let counted = Counted(of.clone());
         if most != 0 && before >= most {
             let message = format!(
-                "too many calls are in flight: {before} of this caller, at most {most}; try again \
-                 when some are answered"
+                "too many calls in flight: {before} of this caller, at most {most}; try again when \
+                 some are answered"
             );
             return Err(Refusal::new(RefusalKind::Limit, message));
         }
         Ok(counted)
     }
 
-    /// It is found no more; who has it looks for another.
+    /// Marks it as removed; its clients look up another instance.
     pub(crate) fn let_go(&self) {
         self.retired.store(true, Ordering::Release);
     }
@@ -392,13 +393,13 @@ impl Slot {
 fn random_ids() -> Result<Ids, Refusal> {
     let mut secret = [0; 32];
     getrandom::fill(&mut secret).map_err(|e| {
-        let message = format!("the system gives no random bytes for request ids: {e}");
+        let message = format!("cannot generate request ids: {e}");
         Refusal::new(RefusalKind::Unavailable, message)
     })?;
     Ok(Ids::of_secret(secret))
 }
 
-/// Waits until a session is over.
+/// Waits until a session has ended.
 async fn over(standing: &mut watch::Receiver<Standing>) -> Option<Standing> {
     let ended = standing.wait_for(|standing| *standing != Standing::Running).await;
     ended.map(|standing| standing.clone()).ok()
@@ -406,7 +407,7 @@ async fn over(standing: &mut watch::Receiver<Standing>) -> Option<Standing> {
 
 async fn nap_for(nap: Option<Duration>) {
     match nap {
-        // A moment more, so that it is over when it is looked at.
+        // Slightly longer, so that the idle time has passed when it is checked.
         Some(nap) => tokio::time::sleep(nap + Duration::from_millis(10)).await,
         None => std::future::pending().await,
     }

@@ -1,5 +1,5 @@
-//! A running server and the session with it: the streams around the relay. It belongs to no caller
-//! and outlives every one of them.
+//! The session with a running server: moves bytes between its streams and the relay. A session
+//! outlives its clients.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,52 +17,52 @@ use crate::queue::{Batch, Queue};
 use crate::refusal::{Refusal, RefusalKind};
 use crate::relay::{Ask, Era, Eras, LineId, Output, Relay};
 
-/// A server that knows nothing of the stateless era answers the probe at once, or not at all. Shorter
-/// than a list of tools is waited for, so that the first one has its tools.
+/// A server that does not know `server/discover` answers the probe immediately or never. This is
+/// shorter than the wait for a list of tools, so that the first list is complete.
 pub const PROBE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long a server may take to say who it is: some fetch packages before their first word.
+/// How long the handshake may take: some servers download packages first.
 const GREETING_PATIENCE: Duration = Duration::from_secs(60);
 
-/// What may wait to be written to a server: beyond it, callers hear that it does not read.
+/// Bytes queued for a server; requests beyond that are refused.
 const QUEUE_BYTES: usize = 16 << 20;
 
-/// A server that reads nothing for this long while something waits is taken for hung.
+/// A server that reads nothing for this long while bytes are queued is considered hung.
 const WRITE_PATIENCE: Duration = Duration::from_secs(30);
 
-/// Last lines of its standard error that an end is explained with.
+/// The last lines of standard error that are quoted when a server exits.
 const LAST_WORDS: usize = 10;
 
-/// Bytes of one of them.
+/// Characters of each of those lines.
 const LAST_WORD_BYTES: usize = 2 << 10;
 
 /// The longest line of standard error that is logged as one.
 const ERROR_LINE_BYTES: usize = 1 << 20;
 
-/// Bytes at the beginning of an answer that is too long, in which its id is looked for.
+/// Bytes at the start of an oversized line that are searched for its id.
 const HEAD_BYTES: usize = 1 << 10;
 
-/// Bytes read in one go.
+/// Bytes per read.
 const READ_BYTES: usize = 64 << 10;
 
-/// After the end of its output, a server has this long to end.
+/// How long a server may take to exit after it closes its output.
 const END_PATIENCE: Duration = Duration::from_secs(2);
 
-/// What a caller is told beside answers: about which of its requests, and what.
+/// A message for a client other than a response.
 #[derive(Debug)]
 pub struct Told {
-    /// The caller's own id of the request it belongs to, where that is known.
+    /// The client's own id of the request it belongs to, if known.
     pub about: Option<Id>,
-    /// The message.
+    /// The message, whole.
     pub text: String,
 }
 
-/// How a session stands.
+/// The state of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Standing {
     Running,
-    /// It is over, and why; `asked` if we wanted it.
-    /// The server may have died of the probe (`of_probe`).
+    /// It ended. `on_purpose` if patterm ended it, `by_probe` if the probe may have ended the
+    /// server.
     Over {
         refusal: Refusal,
         asked: bool,
@@ -82,23 +82,23 @@ struct Inner {
     pid: Option<i32>,
     standing: watch::Sender<Standing>,
     last_words: Mutex<VecDeque<String>>,
-    /// When somebody last wanted something, in milliseconds since `began`.
+    /// When it was last used, in milliseconds since `began`.
     used: AtomicU64,
     ending: AtomicBool,
-    /// Rung when calls were answered.
+    /// Signalled when a call was answered.
     answered: Notify,
-    /// Rung when a question of the handshake was answered.
+    /// Signalled when a handshake request was answered.
     greeted: Notify,
     began: Instant,
 }
 
-/// To whom an answer goes; a request that no server saw comes back.
+/// Receives the response, or the request itself if no server saw it.
 pub(crate) type Reply = oneshot::Sender<Result<Vec<u8>, String>>;
 
 struct State {
     relay: Relay<Reply>,
     tellers: HashMap<LineId, mpsc::Sender<Told>>,
-    /// Room for what must be done, empty in between.
+    /// A reused buffer, empty between calls.
     outputs: Vec<Output<Reply>>,
 }
 
@@ -131,7 +131,7 @@ impl Session {
         session
     }
 
-    /// How it stands, and changes of it.
+    /// The state, and its changes.
     pub(crate) fn standing(&self) -> watch::Receiver<Standing> {
         self.0.standing.subscribe()
     }
@@ -140,7 +140,6 @@ impl Session {
         *self.0.standing.borrow() == Standing::Running
     }
 
-    /// Whether it is this one.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -168,12 +167,12 @@ impl Session {
         self.lock().relay.eras()
     }
 
-    /// Waits until a question of the handshake was answered.
+    /// Waits until a handshake request was answered.
     pub(crate) async fn until_greeted(&self) {
         self.0.greeted.notified().await;
     }
 
-    /// The version that the server says it has, and whether it was probed, once it was greeted.
+    /// The version that the server reports and whether it was probed, once the handshake is done.
     pub(crate) fn learned(&self) -> Option<(Option<String>, bool)> {
         let state = self.lock();
         let relay = &state.relay;
@@ -184,7 +183,7 @@ impl Session {
         self.0.began.elapsed()
     }
 
-    /// How long nobody wanted anything of it; nothing while a call is in flight.
+    /// How long it has been unused; zero while a call is in flight.
     pub(crate) fn idle(&self) -> Duration {
         if self.in_flight() > 0 {
             return Duration::ZERO;
@@ -193,21 +192,21 @@ impl Session {
         self.0.began.elapsed().saturating_sub(used)
     }
 
-    /// A caller comes; what it is told beside answers goes to `teller`, as long as that takes it.
+    /// Adds a client. `notifier` receives messages for it other than responses.
     pub(crate) fn join(&self, line: LineId, caller: &str, teller: mpsc::Sender<Told>) {
         let mut state = self.lock();
         state.tellers.insert(line, teller);
         state.relay.join(line, caller);
     }
 
-    /// A caller leaves.
+    /// Removes a client.
     pub(crate) fn leave(&self, line: LineId) {
         self.with(|relay| relay.leave(line));
         self.lock().tellers.remove(&line);
     }
 
-    /// A caller asks; the answer comes by the receiver, under the caller's id, or the request as it
-    /// was, if the server ended before it saw it.
+    /// Sends a client's request. The receiver gets the response under the client's id, or the
+    /// request itself if the server ended before it saw it.
     pub(crate) fn ask(
         &self,
         line: LineId,
@@ -218,7 +217,7 @@ impl Session {
         self.note_use();
         if self.0.queue.bytes() + text.len() > QUEUE_BYTES {
             let message = format!(
-                "`{}` does not read what it is sent: {} bytes wait already",
+                "`{}` does not read its input: {} bytes are queued already",
                 self.0.name,
                 self.0.queue.bytes()
             );
@@ -231,7 +230,7 @@ impl Session {
         Ok(answer)
     }
 
-    /// A caller tells something, or answers what it was asked.
+    /// Forwards a client's notification, or its response to a request of the server.
     pub(crate) fn tell(&self, line: LineId, message: &Message<'_>, text: &str) {
         self.note_use();
         self.with(|relay| match message {
@@ -241,12 +240,12 @@ impl Session {
         });
     }
 
-    /// A caller does not wait any more.
+    /// Cancels a client's request.
     pub(crate) fn cancel(&self, line: LineId, id: &Id, why: &str) {
         self.with(|relay| relay.cancel(line, id, why));
     }
 
-    /// Ends it, because we want it.
+    /// Ends it on purpose.
     pub(crate) async fn end(&self, why: &str) {
         self.0.ending.store(true, Ordering::Release);
         self.over(Refusal::new(RefusalKind::Ended, why));
@@ -258,7 +257,7 @@ impl Session {
         self.0.used.store(now, Ordering::Relaxed);
     }
 
-    /// Does something with the relay, and what follows from it, before anybody else does.
+    /// Runs `work` on the relay and carries out what follows from it, under one lock.
     fn with(&self, work: impl FnOnce(&mut Relay<Reply>)) {
         let mut state = self.lock();
         let before = state.relay.greeting();
@@ -278,7 +277,7 @@ impl Session {
             match output {
                 Output::Write(line) => self.0.queue.push(&line, false),
                 Output::WriteInitialized(line) => self.0.queue.push(&line, true),
-                // Whoever does not wait any more left in this moment.
+                // If the receiver is gone, its client has just left.
                 Output::Answer(to, body) => {
                     let _ = to.send(Ok(body));
                     self.0.answered.notify_waiters();
@@ -287,7 +286,11 @@ impl Session {
                 Output::Tell { line, about, text } => {
                     let teller = state.tellers.get(&line);
                     if teller.is_some_and(|to| to.try_send(Told { about, text }).is_err()) {
-                        tracing::debug!(server = self.0.name, line, "a caller does not listen");
+                        tracing::debug!(
+                            server = self.0.name,
+                            line,
+                            "dropped a notification: the client does not read"
+                        );
                     }
                 }
             }
@@ -306,7 +309,7 @@ impl Session {
         });
     }
 
-    /// A question of the handshake is not waited for for ever.
+    /// Limits the time for a handshake request.
     fn watch_greeting(&self, (own, is_probe): (u64, bool)) {
         match is_probe {
             true => self.after(PROBE_PATIENCE, move |session| session.probe_is_over(own)),
@@ -335,7 +338,7 @@ impl Session {
             while !rest.is_empty() {
                 match timeout(WRITE_PATIENCE, input.write(rest)).await {
                     Ok(Ok(written)) if written > 0 => rest = &rest[written..],
-                    // Its output says what became of it.
+                    // What its output says explains the end.
                     Ok(_) => return self.0.queue.close(),
                     Err(_) => {
                         let why = format!("read nothing for {WRITE_PATIENCE:?}");
@@ -349,7 +352,7 @@ impl Session {
             }
             batch.clear();
         }
-        // Its input ends here: most servers take that as their own end.
+        // Dropping the input tells most servers to exit.
     }
 
     async fn listen(
@@ -366,7 +369,11 @@ impl Session {
                 Ok(read) => lines.take(&bytes[..read], |line| self.with(|relay| relay.hear(line))),
             }
             for long in lines.take_long() {
-                tracing::warn!(server = self.0.name, limit, "a line longer than it may be");
+                tracing::warn!(
+                    server = self.0.name,
+                    limit,
+                    "the server printed a line over the limit"
+                );
                 self.with(|relay| relay.hear_too_long(&long, limit));
             }
         }
@@ -374,7 +381,7 @@ impl Session {
         self.with(|relay| relay.hear(&last));
         let ended = timeout(END_PATIENCE, self.0.life.ended()).await;
         let how = ended.unwrap_or_else(|_| "closed its output".to_owned());
-        // What it said last is worth a moment; whoever holds its standard error is not.
+        // Its last words are worth a short wait, even if another process holds its standard error.
         let _ = timeout(END_PATIENCE, errors).await;
         self.ended(&how).await;
     }
@@ -383,13 +390,13 @@ impl Session {
     async fn ended(&self, how: &str) {
         let message = format!("`{}` {how}{}", self.0.name, self.last_words());
         if !self.0.ending.load(Ordering::Acquire) {
-            tracing::warn!(server = self.0.name, how, "a shared server ended");
+            tracing::warn!(server = self.0.name, how, "a shared server exited");
         }
         self.over(Refusal::new(RefusalKind::Ended, message));
         self.0.life.end().await;
     }
 
-    /// Tells everybody, once.
+    /// Ends the session, once, and informs all clients.
     fn over(&self, refusal: Refusal) {
         let asked = self.0.ending.load(Ordering::Acquire);
         let of_probe = !asked && self.lock().relay.dies_of_probe();
@@ -403,7 +410,7 @@ impl Session {
         if first {
             self.with(|relay| relay.close(&refusal, of_probe));
             self.0.queue.close();
-            // Who listens hears the end.
+            // Clients see the end of their notifications.
             self.lock().tellers.clear();
         }
     }
@@ -441,14 +448,14 @@ impl Session {
         words.push_back(line.chars().take(LAST_WORD_BYTES).collect());
     }
 
-    /// What it said last, as the end of a sentence.
+    /// The last lines of standard error, as the end of a sentence.
     fn last_words(&self) -> String {
         let words = self.0.last_words.lock().unwrap_or_else(PoisonError::into_inner);
         match words.is_empty() {
             true => String::new(),
             false => {
                 let lines: Vec<&str> = words.iter().map(String::as_str).collect();
-                format!("; it last said: {}", lines.join(" / "))
+                format!("; its last output: {}", lines.join(" / "))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Servers, sessions and lines together, with a server that a test plays in memory.
+//! Servers, sessions and client handles together, with a scripted server in memory.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use crate::{
     Bounds, Caller, Gateway, Line, Memory, Refusal, RefusalKind, Remembered, Share, Tools, Wanted,
 };
 
-/// What the played servers were sent, and how often one was started.
+/// What the scripted servers received, and how often one was started.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     starts: AtomicU64,
@@ -38,7 +38,7 @@ impl Seen {
 #[derive(Debug, Clone)]
 struct Played {
     seen: Arc<Seen>,
-    /// It cannot be started.
+    /// It fails to start.
     absent: bool,
 }
 
@@ -85,7 +85,7 @@ impl Life for PlayedLife {
     }
 }
 
-/// Serves until its input ends, or until it is told to die.
+/// Serves until its input ends, or until it is told to exit.
 async fn play(
     input: DuplexStream,
     mut output: DuplexStream,
@@ -186,7 +186,7 @@ async fn ask(line: &Line, id: u64, name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn callers_who_come_at_once_start_one_server_and_one_handshake() {
+async fn simultaneous_callers_share_one_start_and_one_handshake() {
     let stage = Stage::new(Share::All, Bounds::default());
     let mut calls = Vec::new();
     for caller in 0..20 {
@@ -196,14 +196,18 @@ async fn callers_who_come_at_once_start_one_server_and_one_handshake() {
     for (caller, call) in calls.into_iter().enumerate() {
         let answer = call.await.unwrap();
         assert_eq!(answer["id"], 1);
-        assert_eq!(answer["result"]["name"], format!("n{caller}"), "each has its own");
+        assert_eq!(
+            answer["result"]["name"],
+            format!("n{caller}"),
+            "each caller gets its own response"
+        );
     }
     assert_eq!((stage.starts(), stage.seen.count("initialize")), (1, 1));
     assert_eq!(stage.seen.count("notifications/initialized"), 1);
 }
 
 #[tokio::test]
-async fn a_server_that_died_is_told_of_and_started_again() {
+async fn a_server_that_exited_is_reported_and_restarted() {
     let stage = Stage::new(Share::All, Bounds::default());
     let line = stage.line("a");
     let waiting = stage.line("b");
@@ -212,7 +216,7 @@ async fn a_server_that_died_is_told_of_and_started_again() {
     stage.seen.until(|seen| seen.count("tools/call") == 2).await;
     for answer in [ask(&line, 2, "die").await, other.await.unwrap()] {
         let said = answer["error"]["message"].as_str().unwrap();
-        assert!(said.contains("exited with code 7; it last said: cannot go on"), "{answer}");
+        assert!(said.contains("exited with code 7; its last output: cannot go on"), "{answer}");
         assert_eq!(answer["error"]["data"]["kind"], "server_ended");
     }
     assert_eq!(ask(&line, 3, "x").await["result"]["of"], 3);
@@ -222,21 +226,21 @@ async fn a_server_that_died_is_told_of_and_started_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_keeps_dying_is_started_with_growing_pauses() {
+async fn a_server_that_keeps_exiting_is_restarted_with_growing_pauses() {
     let stage = Stage::new(Share::All, Bounds::default());
     let line = stage.line("a");
     ask(&line, 1, "die").await;
     ask(&line, 2, "die").await;
     let answer = ask(&line, 3, "die").await;
     let said = answer["error"]["message"].as_str().unwrap();
-    assert!(said.contains("not started again for"), "{answer}");
-    assert_eq!(stage.starts(), 2, "nobody waits, and nothing is started");
+    assert!(said.contains("not restarted for"), "{answer}");
+    assert_eq!(stage.starts(), 2, "the call fails without a start");
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(ask(&line, 4, "x").await["result"]["of"], 4);
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_cannot_be_started_says_so_to_each_and_is_tried_again() {
+async fn a_server_that_fails_to_start_is_reported_and_retried() {
     let stage = Stage::new(Share::All, Bounds::default());
     stage.want("absent", Share::All, Bounds::default(), true);
     let line = stage.line("a");
@@ -255,7 +259,7 @@ async fn a_call_that_is_dropped_is_cancelled_at_the_server() {
     stage.seen.until(|seen| seen.count("tools/call") == 1).await;
     task.abort();
     stage.seen.until(|seen| seen.count("notifications/cancelled") == 1).await;
-    // And so is everything of a caller that is gone.
+    // The same holds for all calls of a client that disconnects.
     let gone = line.clone();
     let task = tokio::spawn(async move { ask(&gone, 2, "hang").await });
     stage.seen.until(|seen| seen.count("tools/call") == 2).await;
@@ -273,11 +277,11 @@ async fn a_call_that_takes_too_long_is_cancelled_and_says_timeout() {
     let answer = ask(&line, 1, "hang").await;
     assert_eq!(answer["error"]["data"]["kind"], "timeout", "{answer}");
     stage.seen.until(|seen| seen.count("notifications/cancelled") == 1).await;
-    assert_eq!(ask(&line, 2, "x").await["result"]["of"], 2, "the server serves on");
+    assert_eq!(ask(&line, 2, "x").await["result"]["of"], 2, "the server keeps running");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_nobody_needs_sleeps_and_is_woken() {
+async fn an_idle_server_is_stopped_and_restarted_by_the_next_call() {
     let bounds = Bounds { idle: Some(Duration::from_secs(60)), ..Bounds::default() };
     let stage = Stage::new(Share::All, bounds);
     let line = stage.line("a");
@@ -288,13 +292,13 @@ async fn a_server_that_nobody_needs_sleeps_and_is_woken() {
     assert_eq!(stage.gateway.status()[0].2.state, "running");
     tokio::time::sleep(Duration::from_secs(40)).await;
     let status = stage.gateway.status().remove(0).2;
-    assert_eq!((status.state, status.last_error), ("asleep", None), "that is no error");
+    assert_eq!((status.state, status.last_error), ("asleep", None), "this is not an error");
     assert_eq!(ask(&line, 3, "x").await["result"]["of"], 3);
     assert_eq!(stage.starts(), 2);
 }
 
 #[tokio::test]
-async fn each_caller_has_its_own_where_it_is_not_shared() {
+async fn each_caller_has_its_own_instance_of_an_unshared_server() {
     let stage = Stage::new(Share::Caller, Bounds { sessions: 2, ..Bounds::default() });
     for caller in ["a", "b", "a"] {
         ask(&stage.line(caller), 1, "x").await;
@@ -307,7 +311,7 @@ async fn each_caller_has_its_own_where_it_is_not_shared() {
 }
 
 #[tokio::test]
-async fn a_changed_server_finishes_its_calls_and_the_next_goes_to_the_new_one() {
+async fn a_reconfigured_server_finishes_its_calls_and_new_calls_go_to_its_successor() {
     let stage = Stage::new(Share::All, Bounds::default());
     let line = stage.line("a");
     let hanging = line.clone();
@@ -316,13 +320,13 @@ async fn a_changed_server_finishes_its_calls_and_the_next_goes_to_the_new_one() 
     stage.want("second", Share::All, Bounds::default(), false);
     assert_eq!(ask(&stage.line("a"), 2, "x").await["result"]["of"], 2);
     assert_eq!(stage.starts(), 2);
-    assert!(!old.is_finished(), "its call is still served");
+    assert!(!old.is_finished(), "its call is still running");
     stage.gateway.configure(BTreeMap::new());
     assert_eq!(stage.gateway.names(), Vec::<String>::new());
     old.abort();
 }
 
-/// What an earlier life of patterm's server knew of the played one.
+/// What an earlier run of patterm's server knew about the scripted server.
 #[derive(Debug, Default)]
 struct Known(Mutex<Remembered>);
 
@@ -341,7 +345,7 @@ impl Memory for Known {
     }
 }
 
-/// One life: how often the server was probed in it, and what is known after it.
+/// One run: how often the server was probed in it, and what is known afterwards.
 async fn life_with(known: &Arc<Known>) -> (usize, Option<bool>, Option<String>) {
     let gateway = Gateway::remembering(known.clone());
     let stage = Stage { gateway, seen: Arc::default() };
@@ -362,14 +366,14 @@ async fn a_server_is_probed_once_for_each_version_of_it() {
     let version = || Some("1".to_owned());
     assert_eq!(life_with(&known).await, (1, Some(false), version()));
     assert_eq!(life_with(&known).await, (0, Some(false), version()));
-    // What was known of an older one is not so of this one.
+    // What is known about an older version does not apply to this one.
     known.0.lock().unwrap().version = Some("0".to_owned());
     assert_eq!(life_with(&known).await, (0, None, version()));
     assert_eq!(life_with(&known).await, (1, Some(false), version()));
 }
 
 #[tokio::test]
-async fn noise_on_its_output_harms_nobody() {
+async fn output_that_is_not_protocol_is_counted_and_ignored() {
     let stage = Stage::new(Share::All, Bounds::default());
     let line = stage.line("a");
     assert_eq!(ask(&line, 1, "babble").await["result"], json!({}));

@@ -1,6 +1,6 @@
-//! Deadlines that are nearly never reached. Setting a timer takes a lock and a place in the clock's
-//! wheel, and taking it back does so again; one that is kept and put off costs next to nothing. So
-//! those who are done leave theirs to the next.
+//! Timeouts that almost never fire. Creating a timer takes a lock and an entry in the clock's
+//! wheel, and so does dropping it; resetting one costs next to nothing. So finished calls leave
+//! their timer to the next call.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -10,15 +10,15 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Timers that are kept for the next: as many as calls are usually in flight.
+/// Timers kept for reuse: as many as there are usually calls in flight.
 const KEPT: usize = 256;
 
-/// Timers of one patience. They belong to the runtime that they were first used on.
+/// Timers for one purpose. They belong to the runtime that they were first used on.
 #[derive(Debug, Default)]
 pub(crate) struct Timers(Mutex<Vec<Pin<Box<Sleep>>>>);
 
 impl Timers {
-    /// What comes of `future`, or `None` if that takes longer.
+    /// The output of `future`, or `None` if it takes longer than `limit`.
     pub(crate) async fn timeout<F: Future>(
         &self,
         patience: Duration,
@@ -53,7 +53,7 @@ impl Timers {
     }
 }
 
-/// A timer that is set.
+/// A running timer, returned for reuse when dropped.
 struct Timer<'a> {
     timers: &'a Timers,
     sleep: Option<Pin<Box<Sleep>>>,
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_timer_that_others_used_is_neither_early_nor_late() {
+    async fn a_reused_timer_fires_on_time() {
         let timers = Timers::default();
         let patience = Duration::from_secs(10);
         for _ in 0..3 {

@@ -1,13 +1,13 @@
-//! Runs in front of a server inside a container, so that nothing of it stays behind: it hands its
-//! input on, gathers whatever the server starts, and ends all of it when its own input ends or, where
-//! that is never seen, when no heartbeat came for a while.
+//! Runs in front of a server inside a container, so that nothing of it stays behind: forwards its
+//! input, adopts everything that the server starts, and ends all of it when its own input ends or,
+//! if that is never seen, when heartbeats are missing.
 //!
 //!     patterm-wrapper [--heartbeat] [--env N] -- COMMAND …
 //!
-//! A heartbeat is a NUL byte among the input; none of them reaches the server. With `--env N` the
-//! input begins with N variables, a NUL after each: what stands in argv is for everybody to read.
+//! A heartbeat is a NUL byte in the input; none reaches the server. With `--env N` the input begins
+//! with N variables, each followed by a NUL: argv is visible to everybody.
 //!
-//! A file of its own, compiled by `build.rs` without any crate: it must run in an empty container.
+//! A separate program, compiled by `build.rs` without any crate: it must run in an empty container.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -25,26 +25,26 @@ use system::{
     set_nonblocking, wait, write,
 };
 
-/// Heartbeats come every two seconds; three may be lost.
+/// Heartbeats arrive every two seconds; three may be lost.
 const SILENCE: Duration = Duration::from_secs(8);
 
-/// A server that takes nothing for so long is given up by whoever writes to it, too.
+/// A server that reads nothing for this long is given up by its writer, too.
 const STALL: Duration = Duration::from_secs(60);
 
-/// After the end of its input a server has this long to end by itself.
+/// How long a server may take to exit after its input was closed.
 const CLOSE_GRACE: Duration = Duration::from_millis(1_000);
 
-/// After SIGTERM it has this long, and then no more.
+/// How long it may take after SIGTERM before it is killed.
 const TERM_GRACE: Duration = Duration::from_millis(1_000);
 
-/// How often it looks while it ends things.
+/// How often processes are checked while they are being ended.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What a shell says of a command that cannot be run, and of one that is not there.
+/// Exit codes of a shell for a command that cannot be run, and for one that does not exist.
 const NOT_RUN: i32 = 126;
 const NOT_FOUND: i32 = 127;
 
-/// Bytes held for a server that does not read.
+/// Bytes buffered for a server that does not read.
 const HELD: usize = 64 << 10;
 
 struct Asked {
@@ -61,7 +61,7 @@ fn asked() -> Option<Asked> {
         match word.to_str() {
             Some("--heartbeat") => asked.heartbeat = true,
             Some("--env") => asked.variables = words.next()?.to_str()?.parse().ok()?,
-            // Whether it can be run where it was put.
+            // Tests whether it can be run where it was put.
             Some("--check") => std::process::exit(0),
             Some("--") => break,
             _ => return None,
@@ -73,7 +73,7 @@ fn asked() -> Option<Asked> {
 
 fn main() {
     let Some(asked) = asked() else {
-        say("use: patterm-wrapper [--heartbeat] [--env N] -- COMMAND …");
+        say("usage: patterm-wrapper [--heartbeat] [--env N] -- COMMAND …");
         std::process::exit(NOT_RUN);
     };
     adopt_orphans();
@@ -85,7 +85,7 @@ fn main() {
     let mut server = match command.spawn() {
         Ok(server) => server,
         Err(error) => {
-            say(&format!("`{}` cannot be started: {error}", asked.command[0].to_string_lossy()));
+            say(&format!("cannot start `{}`: {error}", asked.command[0].to_string_lossy()));
             let missing = error.kind() == std::io::ErrorKind::NotFound;
             std::process::exit(if missing { NOT_FOUND } else { NOT_RUN });
         }
@@ -113,17 +113,17 @@ fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "patterm-wrapper: {text}");
 }
 
-/// What comes in.
+/// The input.
 struct Input {
-    /// Not yet taken by the server.
+    /// Not yet read by the server.
     buffer: Vec<u8>,
     heartbeat: bool,
-    /// When a byte last came.
+    /// When the last byte arrived.
     last: Instant,
 }
 
 impl Input {
-    /// Reads what is there; `false` at the end.
+    /// Reads what is available; `false` at the end.
     fn read(&mut self) -> bool {
         let mut bytes = [0; 16 << 10];
         let count = read(std::io::stdin().as_raw_fd(), &mut bytes);
@@ -134,7 +134,7 @@ impl Input {
         count > 0
     }
 
-    /// The variables that stand first.
+    /// The variables at the beginning.
     fn variables(&mut self, count: usize) -> Option<Vec<(OsString, OsString)>> {
         let mut variables = Vec::new();
         while variables.len() < count {
@@ -156,7 +156,7 @@ impl Input {
         Some(variables)
     }
 
-    /// How long may pass before something must have happened.
+    /// How long until something must have happened.
     fn patience(&self) -> Option<Duration> {
         let limit = match (self.buffer.is_empty(), self.heartbeat) {
             (false, _) => STALL,
@@ -167,7 +167,7 @@ impl Input {
     }
 }
 
-/// Hands input on. Returns how the server ended, or nothing if it is to be ended.
+/// Forwards input. Returns how the server ended, or `None` if it must be ended.
 fn serve(input: &mut Input, to: i32, signals: &Signals, pid: i32) -> Option<Ended> {
     let mut open = true;
     loop {
@@ -176,7 +176,7 @@ fn serve(input: &mut Input, to: i32, signals: &Signals, pid: i32) -> Option<Ende
         let mut watched = [stdin, signals.watched(), Watched::new(out, system::OUT)];
         let patience = input.patience();
         if patience.is_some_and(|patience| patience.is_zero()) {
-            say("nobody is there any more");
+            say("the connection is lost; ending the server");
             return None;
         }
         system::poll(&mut watched, patience);
@@ -203,7 +203,7 @@ fn serve(input: &mut Input, to: i32, signals: &Signals, pid: i32) -> Option<Ende
                     }
                     input.buffer.drain(..count);
                 }
-                // It does not read any more: what comes is dropped, its end is still waited for.
+                // It no longer reads: input is dropped, and its end is awaited.
                 _ => {
                     open = false;
                     input.buffer.clear();
@@ -216,11 +216,11 @@ fn serve(input: &mut Input, to: i32, signals: &Signals, pid: i32) -> Option<Ende
 struct Reaped {
     /// How the server ended, if it did.
     server: Option<Ended>,
-    /// No child is left, not even one that ended.
+    /// No child is left, not even a zombie.
     is_all: bool,
 }
 
-/// Reaps whatever ended.
+/// Reaps all children that ended.
 fn reap(pid: i32) -> Reaped {
     let mut server = None;
     loop {
@@ -249,8 +249,8 @@ fn end_by_itself(pid: i32, signals: &Signals) -> Option<Ended> {
     }
 }
 
-/// Ends everything that was started here. What ended is reaped to the last: the first process of the
-/// container, which would inherit it, may never reap.
+/// Ends everything that was started here, and reaps all of it: the first process of the container,
+/// which would inherit zombies, may never reap.
 fn end_all(pid: i32, mut ended: Option<Ended>, signals: &Signals) -> Option<Ended> {
     let until = Instant::now() + TERM_GRACE;
     let last = until + TERM_GRACE;
@@ -260,12 +260,13 @@ fn end_all(pid: i32, mut ended: Option<Ended>, signals: &Signals) -> Option<Ende
         let reaped = reap(pid);
         ended = reaped.server.or(ended);
         let left = descendants();
-        // Without `/proc` nobody can be found and told.
+        // Without `/proc` no process can be found.
         if reaped.is_all || (left.is_empty() && Instant::now() >= last) {
             return ended;
         }
         for process in left {
-            // Asked once, forced as often as it takes: what was being started comes later.
+            // SIGTERM is sent once, SIGKILL repeatedly: a process that was just being started
+            // appears later.
             if signal == SIGKILL || !told.contains(&process) {
                 kill(process, signal);
                 told.push(process);
@@ -279,7 +280,7 @@ fn end_all(pid: i32, mut ended: Option<Ended>, signals: &Signals) -> Option<Ende
     }
 }
 
-/// All processes below this one that are not dead already, by `/proc`.
+/// All living descendants of this process, from `/proc`.
 fn descendants() -> Vec<i32> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
@@ -288,7 +289,7 @@ fn descendants() -> Vec<i32> {
             continue;
         };
         let Ok(stat) = std::fs::read(entry.path().join("stat")) else { continue };
-        // The name in parentheses may hold anything.
+        // The name in parentheses may contain anything.
         let Some(end) = stat.iter().rposition(|byte| *byte == b')') else { continue };
         let rest = String::from_utf8_lossy(&stat[end + 1..]).into_owned();
         let mut words = rest.split_whitespace();

@@ -1,5 +1,5 @@
-//! Servers on this machine: programs of the keeper's, with pipes instead of a terminal. Whatever
-//! becomes of this server, the keeper knows them and ends them.
+//! Servers on this machine: programs started by the keeper, with pipes instead of a terminal.
+//! Whatever happens to patterm's server, the keeper knows them and ends them.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -15,21 +15,21 @@ use tokio::time::timeout;
 use super::{Backend, Channel, Later, Life};
 use crate::refusal::{Refusal, RefusalKind};
 
-/// A server whose input was closed has this long to end by itself.
+/// How long a server may take to exit after its input was closed.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// After SIGTERM it has this long, and then no more.
+/// How long it may take after SIGTERM before it is killed.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 
-/// How long until nothing of it is left: the kernel needs a moment after SIGKILL.
+/// How long its last process may take to disappear: the kernel needs a moment after SIGKILL.
 const EMPTY_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Who starts programs.
+/// Starts programs.
 pub trait Spawner: Send + Sync + std::fmt::Debug {
     /// Starts a program with these as its standard input, output and error.
     fn spawn(&self, program: Program, streams: [OwnedFd; 3]) -> Later<Result<Spawned, SpawnError>>;
 
-    /// Lets go of a pane, with everything in it.
+    /// Drops a pane, with everything in it.
     fn forget(&self, name: String) -> Later<()>;
 }
 
@@ -42,12 +42,12 @@ pub struct Spawned {
     pub pane: Arc<Pane>,
 }
 
-/// A server that is a program here.
+/// A server that is a program on this machine.
 #[derive(Debug, Clone)]
 pub struct Local {
-    /// What to start.
+    /// The program.
     pub program: Program,
-    /// Who starts it.
+    /// Starts it.
     pub spawner: Arc<dyn Spawner>,
 }
 
@@ -82,7 +82,7 @@ impl Backend for Local {
     }
 }
 
-/// How far a program is.
+/// The state of a program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Stood {
     exit: Option<Exit>,
@@ -99,7 +99,7 @@ impl LocalLife {
     fn begin(spawned: Spawned, spawner: Arc<dyn Spawner>) -> std::io::Result<Self> {
         let spawned = Arc::new(spawned);
         let events = spawned.pane.events().as_fd().try_clone_to_owned()?;
-        // A socket of packets, as datagrams are: only its readiness is of interest.
+        // A socket of packets, used as a datagram socket: only its readiness matters.
         let events = std::os::unix::net::UnixDatagram::from(events);
         events.set_nonblocking(true)?;
         let events = UnixDatagram::from_std(events)?;
@@ -109,7 +109,7 @@ impl LocalLife {
     }
 }
 
-/// Follows a program to the end of everything it started.
+/// Follows a program until nothing that it started is left.
 async fn follow(spawned: Arc<Spawned>, events: UnixDatagram, tell: watch::Sender<Stood>) {
     loop {
         let event = spawned.pane.next_event();
@@ -122,7 +122,7 @@ async fn follow(spawned: Arc<Spawned>, events: UnixDatagram, tell: watch::Sender
             return;
         }
         if event == PaneEvent::Quiet {
-            // Readiness that turns out to be none is forgotten by a read that finds nothing.
+            // A read that finds nothing clears spurious readiness.
             let heard = events.async_io(Interest::READABLE, || match spawned.pane.next_event() {
                 PaneEvent::Quiet => Err(std::io::ErrorKind::WouldBlock.into()),
                 event => Ok(event),
@@ -152,7 +152,7 @@ impl Life for LocalLife {
             let exited = stood.wait_for(|stood| stood.exit.is_some() || stood.empty);
             let by_itself = timeout(GRACE, exited).await.is_ok();
             let grace = if by_itself { Duration::ZERO } else { STOP_GRACE };
-            // What it left behind is ended as well.
+            // Processes that it left behind are ended as well.
             let _ = spawned.pane.stop(SIGTERM, grace);
             let _ = timeout(EMPTY_PATIENCE, stood.wait_for(|stood| stood.empty)).await;
             spawner.forget(spawned.name.clone()).await;

@@ -1,4 +1,4 @@
-//! Where servers run: each kind of place opens a server and gives its three streams and its end.
+//! Where servers run: each backend starts a server and returns its streams and a handle to end it.
 
 pub mod container;
 pub mod local;
@@ -10,10 +10,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::refusal::Refusal;
 
-/// A future that another thread may finish.
+/// A boxed future that can move between threads.
 pub type Later<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// A place where a server can be started.
+/// Starts a server in one kind of place.
 pub trait Backend: Send + Sync + std::fmt::Debug {
     /// Starts the server.
     fn open(&self) -> Later<Result<Channel, Refusal>>;
@@ -21,21 +21,21 @@ pub trait Backend: Send + Sync + std::fmt::Debug {
 
 /// A server that was started.
 pub struct Channel {
-    /// What it reads.
+    /// Its standard input.
     pub input: Box<dyn AsyncWrite + Send + Unpin>,
-    /// What it prints: protocol.
+    /// Its standard output: protocol.
     pub output: Box<dyn AsyncRead + Send + Unpin>,
-    /// What it prints beside it, for people.
+    /// Its standard error, for people.
     pub errors: Box<dyn AsyncRead + Send + Unpin>,
     /// Its process on this machine, if it has one here.
     pub pid: Option<i32>,
-    /// Its life.
+    /// Waits for its end, and ends it.
     pub life: Box<dyn Life>,
 }
 
-/// The life of a server.
+/// Waits for the end of a server, or ends it.
 pub trait Life: Send + Sync {
-    /// Waits for its end, and says how it ended: "exited with code 3".
+    /// Waits until it has ended.
     fn ended(&self) -> Later<String>;
 
     /// Ends it with everything it started; its input is closed already.

@@ -1,11 +1,11 @@
-//! Answers: JSON, refusals with their reason, and the headers that go with them.
+//! Responses: JSON, errors, and their headers.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use patterm_wire::{ErrorObject, Id, reply};
 
-/// A request that is not served.
+/// A request that is refused.
 #[derive(Debug)]
 pub(super) struct Refused {
     status: StatusCode,
@@ -13,7 +13,7 @@ pub(super) struct Refused {
     id: Option<Id>,
 }
 
-/// The code of refusals that JSON-RPC has no code for.
+/// The code of errors that JSON-RPC has no code for.
 const REFUSED: i64 = -32000;
 
 impl Refused {
@@ -41,7 +41,7 @@ impl IntoResponse for Refused {
     }
 }
 
-/// A body that is JSON.
+/// A JSON body.
 pub(super) fn json(status: StatusCode, body: impl Into<Body>) -> Response {
     let mut response = Response::new(body.into());
     *response.status_mut() = status;
@@ -50,7 +50,7 @@ pub(super) fn json(status: StatusCode, body: impl Into<Body>) -> Response {
     response
 }
 
-/// No body at all.
+/// No body.
 pub(super) fn empty(status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;

@@ -1,5 +1,5 @@
-//! Under which name a request asks for this server, and from which site it comes. Both are read
-//! strictly: what two readers could take for two hosts is no host.
+//! Checks the `Host` and `Origin` of a request. Both are parsed strictly: a value that two parsers
+//! could read as different hosts is refused.
 
 use std::net::Ipv6Addr;
 
@@ -7,20 +7,20 @@ use axum::http::{HeaderMap, HeaderName, StatusCode, Uri, header};
 
 use super::answer::Refused;
 
-/// Names of the loopback.
+/// Host names of loopback.
 const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// Where a request may come from.
+/// Which hosts and origins are allowed.
 #[derive(Debug)]
 pub(super) struct Bounds {
     hosts: Vec<String>,
     origins: Vec<String>,
 }
 
-/// A host, and its port where one is named.
+/// A host, and its port if given.
 #[derive(Debug, PartialEq, Eq)]
 struct Authority {
-    /// In small letters; an IPv6 address in brackets, in its shortest form.
+    /// In lower case; an IPv6 address in brackets, in its shortest form.
     host: String,
     port: Option<u16>,
 }
@@ -55,15 +55,15 @@ impl Authority {
 }
 
 impl Bounds {
-    /// Names beside those of the loopback, and sites beside those on it.
+    /// Host names and origins besides those of loopback.
     pub(super) fn new(hosts: &[String], origins: &[String]) -> Self {
         let hosts = hosts.iter().filter_map(|host| Authority::parse(host));
         let hosts = hosts.filter(|host| host.port.is_none()).map(|host| host.host).collect();
         Self { hosts, origins: origins.to_vec() }
     }
 
-    /// Refuses what asks for another host, or comes from a foreign site: a page in a browser can
-    /// reach the loopback, and a name that it made up.
+    /// Refuses requests for another host or from a foreign site: a page in a browser can reach
+    /// loopback, also under a name of its own.
     pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refused> {
         let forbidden = |why: String| Refused::new(StatusCode::FORBIDDEN, why);
         let host = only(headers, &header::HOST)?.unwrap_or_default();
@@ -71,11 +71,11 @@ impl Bounds {
         let Some(asked) = asked else {
             return Err(forbidden(format!("`Host: {host}` is not a name of this server")));
         };
-        // A target with a host in it counts for more than the header, to those who look at it.
+        // Some intermediaries prefer a host in the request target to the header.
         if let Some(target) = uri.authority()
             && Authority::parse(target.as_str()).as_ref() != Some(&asked)
         {
-            return Err(forbidden(format!("the request is for {target}, and `Host` says {host}")));
+            return Err(forbidden(format!("the request is for {target}, but `Host` says {host}")));
         }
         match only(headers, &header::ORIGIN)? {
             Some(origin) if !self.is_origin(origin) => {
@@ -97,12 +97,12 @@ impl Bounds {
     }
 }
 
-/// The value of a header that may stand once.
+/// The value of a header that may appear once.
 fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Refused> {
     let mut all = headers.get_all(name).iter();
     let Some(value) = all.next() else { return Ok(None) };
     if all.next().is_some() {
-        let why = format!("the header `{name}` stands twice");
+        let why = format!("the header `{name}` appears twice");
         return Err(Refused::new(StatusCode::BAD_REQUEST, why));
     }
     let text = value.to_str().ok();
@@ -123,17 +123,17 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(target: &str, headers: &[(&'static str, &str)], well: bool) {
+    fn check(target: &str, headers: &[(&'static str, &str)], allowed: bool) {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, HeaderValue::from_str(value).unwrap());
         }
         let checked = bounds().check(&target.parse().unwrap(), &map);
-        assert_eq!(checked.is_ok(), well, "{target} {headers:?}");
+        assert_eq!(checked.is_ok(), allowed, "{target} {headers:?}");
     }
 
     #[test]
-    fn names_of_this_server() {
+    fn only_names_of_this_server_are_accepted() {
         for host in [
             "localhost",
             "LocalHost",
@@ -181,7 +181,7 @@ mod tests {
             "2130706433",
             "ſ",
         ] {
-            // A header cannot hold every byte.
+            // A header cannot contain every byte.
             if HeaderValue::from_str(host).is_ok() {
                 check("/mcp", &[("host", host)], false);
             }
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_with_a_host_agrees_with_the_header() {
+    fn a_host_in_the_target_must_match_the_header() {
         check("http://localhost:80/mcp", &[("host", "localhost:80")], true);
         check("http://LOCALHOST/mcp", &[("host", "localhost")], true);
         check("http://evil.com/mcp", &[("host", "localhost")], false);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn sites_that_may_call() {
+    fn only_allowed_origins_are_accepted() {
         for origin in ["http://localhost:3000", "https://127.0.0.1", "https://app.example"] {
             check("/mcp", &[("host", "localhost"), ("origin", origin)], true);
         }

@@ -1,5 +1,6 @@
-//! The servers inside bots' containers: one for each container, shared by all who call, ended when
-//! nobody does. Whose a container is, is asked of its engine again and again: names and labels change.
+//! The servers inside bots' containers: one per container, shared by all callers, stopped when
+//! idle. The owner of a container is checked with its engine again and again: names and labels
+//! change.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex as Quick, MutexGuard, PoisonError};
@@ -13,17 +14,17 @@ use crate::backend::container::{Exec, Reach, Target, Trouble, open_in};
 use crate::backend::{Backend, Channel, Later};
 use crate::{Caller, Gateway, Line, Refusal, ServerStatus, Share, Tools, Wanted};
 
-/// So long what an engine said holds, while the server runs that was started by it: a container that
-/// is gone takes it along.
+/// How long an engine's answer is valid while the server that was started with it runs: that server
+/// ends with its container.
 const HOLDS: Duration = Duration::from_secs(2);
 
-/// And so long until it must have begun to run: many come with the first call.
+/// How long it is valid before the server runs: many calls arrive with the first.
 const BEGINS: Duration = Duration::from_millis(200);
 
-/// Letters of a container's id that tell it from another of the same name.
+/// Characters of a container's id that distinguish it from another one of the same name.
 const ID_LETTERS: usize = 16;
 
-/// Names that are remembered; they come from requests.
+/// Container names that are remembered; they come from requests.
 const NAMES: usize = 1_024;
 
 /// A container that was looked up.
@@ -33,31 +34,31 @@ struct Found {
     asked: Instant,
 }
 
-/// How the servers in bots' containers stand, for those who look after the project.
+/// The status of the servers in bots' containers, for the host.
 #[derive(Clone, Default)]
 pub struct BotSessions(Arc<Quick<Vec<Serving>>>);
 
-/// The servers behind one door.
+/// The servers of one endpoint.
 #[derive(Clone)]
 struct Serving {
     gateway: Gateway,
-    /// Whose each of them is, by its name.
+    /// The bot of each server, by the server's name.
     bots: Arc<Quick<HashMap<String, String>>>,
 }
 
-/// One of them.
+/// A server in a bot's container.
 #[derive(Debug, Clone)]
 pub struct BotSession {
     /// `bots/BOT/CONTAINER (ID)`.
     pub name: String,
-    /// Whose it is.
+    /// The bot it belongs to.
     pub bot: String,
-    /// How it stands.
+    /// Its status.
     pub status: ServerStatus,
 }
 
 impl BotSessions {
-    /// Those that were started and did not fall asleep, sorted by name.
+    /// The running and failed servers, sorted by name.
     #[must_use]
     pub fn status(&self) -> Vec<BotSession> {
         let mut all: Vec<_> = lock(&self.0).iter().flat_map(Serving::status).collect();
@@ -65,7 +66,7 @@ impl BotSessions {
         all
     }
 
-    /// Ends one; the next call starts it again. Returns `false` if there is none of that name.
+    /// Ends a server; the next call starts it again. Returns `false` if there is no such server.
     #[must_use]
     pub fn restart(&self, name: &str) -> bool {
         let all = lock(&self.0).clone();
@@ -90,10 +91,10 @@ impl Serving {
     }
 }
 
-/// Who asks the engine for one name; the others wait for its answer.
+/// The lookup of one container; only one request asks the engine at a time.
 type Asker = Arc<Mutex<Option<Found>>>;
 
-/// All servers of bots.
+/// All servers in bots' containers.
 pub(super) struct BotServers {
     bots: Bots,
     engine: Arc<dyn Reach>,
@@ -109,13 +110,13 @@ impl BotServers {
         Self { bots, engine, names: Quick::default(), serving }
     }
 
-    /// How they stand.
+    /// The status of its servers.
     pub(super) fn status(&self) -> Vec<BotSession> {
         self.serving.status()
     }
 
-    /// The server in a container, if that is the bot's and runs. Who wants to know why a call failed
-    /// asks `anew`.
+    /// The server in a container, if the container belongs to the bot and runs. `refresh` asks the
+    /// engine even if its last answer is still valid, to explain a failed call.
     pub(super) async fn of(
         &self,
         bot: &str,
@@ -146,13 +147,13 @@ impl BotServers {
         self.server(bot, container, &target)
     }
 
-    /// Whose it is comes first: who may not use it need not know how it is.
+    /// The owner is checked first: others must not learn the state of the container.
     fn check(&self, bot: &str, container: &str, target: &Target) -> Result<(), Denied> {
         let label = &self.bots.owner_label;
         match target.labels.get(label) {
             Some(owner) if owner == bot => {}
-            // Not one whose label counts for nothing: its image may carry that to choose a bot, and
-            // one whose image is gone may be another bot's.
+            // Not if its label is not trusted: an image may carry the label to choose a bot, and a
+            // container whose image is gone may belong to another bot.
             None if self.bots.allow_unlabelled && !target.named.contains(label) => {}
             None if self.bots.allow_unlabelled => {
                 let (container, label) = (container.to_owned(), label.clone());
@@ -169,13 +170,13 @@ impl BotServers {
         }
     }
 
-    /// A caller's line to a server.
+    /// A client's connection to a server.
     pub(super) fn line(&self, server: &str, caller: &str) -> Result<Line, Refusal> {
         let caller = Caller { caller: caller.to_owned(), session: String::new() };
         self.serving.gateway.line(server, &caller).map(|(line, _)| line)
     }
 
-    /// Ends all of them.
+    /// Ends all servers.
     pub(super) async fn end(&self) {
         self.serving.gateway.end().await;
         let own = &self.serving.bots;
@@ -185,14 +186,14 @@ impl BotServers {
     fn asker(&self, container: &str) -> Asker {
         let mut names = lock(&self.names);
         if names.len() >= NAMES {
-            // Whoever asks in this moment holds its own.
+            // Lookups in progress are kept.
             names.retain(|_, asker| Arc::strong_count(asker) > 1);
         }
         names.entry(container.to_owned()).or_default().clone()
     }
 
-    /// The server in a container, under a name that another container never has. Bots that use the
-    /// same container, which has no label, have a server in it each.
+    /// The server in a container, under a name that no other container has. Bots that share a
+    /// container without a label have one server each.
     fn server(&self, bot: &str, container: &str, target: &Target) -> Result<String, Denied> {
         let name = name_of(bot, container, target);
         let made = || Wanted {
@@ -234,7 +235,7 @@ fn lock<T>(quick: &Quick<T>) -> MutexGuard<'_, T> {
     quick.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A server in a container that was looked up, by its id: a name may be another's by now.
+/// A server in a container that was looked up, by the container's id: its name may be reused.
 #[derive(Debug)]
 struct InFound {
     engine: Arc<dyn Reach>,

@@ -1,5 +1,5 @@
-//! `POST /bots/{bot}/containers/{container}/mcp`: the server inside a given container, for the bot that
-//! the container belongs to. One message a request, its answer as JSON.
+//! `POST /bots/{bot}/containers/{container}/mcp`: the server inside a container, for the bot that
+//! the container belongs to. One message per request, answered as JSON.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use super::state::{Shared, status_of};
 use crate::backend::container::{Containers, Place, Trouble};
 use crate::{Bounds, Refusal, RefusalKind};
 
-/// The name of this door among the servers that a token is good for; `bots/NAME` is for one bot.
+/// The name of this endpoint in token scopes; `bots/NAME` is for one bot.
 pub(super) const DOOR: &str = "bots";
 
-/// Who may use the servers in which containers.
+/// Which bots may use the servers in which containers.
 #[derive(Debug, Clone)]
 pub struct Bots {
     /// The engines.
@@ -34,15 +34,15 @@ pub struct Bots {
     pub command: Vec<String>,
     /// The label that names the bot a container belongs to.
     pub owner_label: String,
-    /// Whether every bot may use containers that do not have that label.
+    /// Whether every bot may use containers without that label.
     pub allow_unlabelled: bool,
-    /// Who wants to know how these servers stand.
+    /// Reports the status of these servers to the host.
     pub sessions: BotSessions,
-    /// Bounds of each server; `sessions` is how many containers are served at the same time.
+    /// Limits of each server; `sessions` is the number of containers served at the same time.
     pub bounds: Bounds,
 }
 
-/// The door.
+/// Handles all requests below `/bots`.
 pub(super) async fn door(State(shared): State<Shared>, request: Request<Body>) -> Response {
     let mut note = Note::begin(&shared, DOOR);
     serve(&shared, request, &mut note).await.unwrap_or_else(|refused| {
@@ -71,13 +71,16 @@ async fn serve(
     let message = match Incoming::parse(&bounded) {
         Ok(Incoming::One(message)) => message,
         Ok(Incoming::Batch(_)) => {
-            let error = ErrorObject::new(INVALID_REQUEST, "one message a request, no batches");
+            let error = ErrorObject::new(
+                INVALID_REQUEST,
+                "batches are not supported; send one message per request",
+            );
             return Err(bad(None, error));
         }
         Err(malformed) => return Err(bad(malformed.id, malformed.error)),
     };
     let servers = shared.bot_servers().ok_or_else(|| {
-        Refused::new(StatusCode::NOT_FOUND, "there is no `[bots]` in the configuration")
+        Refused::new(StatusCode::NOT_FOUND, "the configuration has no `[bots]` section")
     })?;
     let server = servers.of(&bot, &container, false).await.map_err(refused)?;
     let text = String::from_utf8_lossy(&bounded).into_owned();
@@ -85,7 +88,8 @@ async fn serve(
         note.asks(method, &text);
     }
     let Message::Request { id, method, .. } = &message else {
-        // The handshake was made for all callers; what one says of itself is not so for the others.
+        // The handshake was done for all clients; what one says about itself does not apply to
+        // others.
         note.answered(Outcome::Ok, StatusCode::ACCEPTED, 0);
         return Ok(empty(StatusCode::ACCEPTED));
     };
@@ -103,7 +107,7 @@ async fn serve(
         Err(refusal) => refusal,
     };
     if matches!(refusal.kind, RefusalKind::Unavailable | RefusalKind::Ended) {
-        // The reason may be the container's, or its engine's.
+        // The cause may be the container or its engine.
         servers.of(&bot, &container, true).await.map_err(|denied| denied.with(id, &refusal))?;
     }
     note.answered(Outcome::of_refusal(&refusal), status_of(&refusal), 0);
@@ -114,15 +118,15 @@ fn refused(denied: Denied) -> Refused {
     Refused::new(denied.status(), denied.to_string())
 }
 
-/// A token that is for some servers must be for this door, or for this bot.
+/// A token for some servers must permit this endpoint, or this bot.
 fn admit(principal: &Principal, bot: &str) -> Result<(), Refused> {
     if is_for(&principal.scope, bot) {
         return Ok(());
     }
-    Err(Refused::new(StatusCode::FORBIDDEN, format!("this token is not for the bot `{bot}`")))
+    Err(Refused::new(StatusCode::FORBIDDEN, format!("this token does not permit the bot `{bot}`")))
 }
 
-/// Whether a token is for a bot.
+/// Whether a scope includes a bot.
 pub(super) fn is_for(scope: &Scope, bot: &str) -> bool {
     scope.has_server(DOOR) || scope.has_server(&format!("{DOOR}/{bot}"))
 }
@@ -130,19 +134,21 @@ pub(super) fn is_for(scope: &Scope, bot: &str) -> bool {
 /// Why a container is not served.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Denied {
-    /// It belongs to somebody else, or to nobody.
-    #[error("the container `{container}` does not belong to `{bot}`: {label} does not say so")]
+    /// It belongs to another bot, or to none.
+    #[error(
+        "the container `{container}` does not belong to `{bot}` according to its label {label}"
+    )]
     Foreign { bot: String, container: String, label: String },
-    /// It has the label, and that counts for nothing: it is its image's, or its image is gone.
+    /// Its label is not trusted: it comes from the image, or the image is gone.
     #[error(
         "the container `{container}` is not admitted as one without the label {label}: it has that \
-         label, and it was not set for the container itself"
+         label, but the label was not set for the container itself"
     )]
     Claiming { container: String, label: String },
-    /// Its engine says no.
+    /// The engine reported an error.
     #[error("{0}")]
     Engine(#[from] Trouble),
-    /// There are too many.
+    /// A limit is reached.
     #[error("{0}")]
     Limit(String),
 }
@@ -158,7 +164,7 @@ impl Denied {
         }
     }
 
-    /// The reason behind a call that failed.
+    /// The reason for a failed call.
     fn with(self, id: &Id, refusal: &Refusal) -> Refused {
         let mut error = refusal.to_error();
         error.message = format!("{self}; {}", refusal.message);
@@ -172,7 +178,7 @@ fn address(path: &str) -> Result<(String, String), Refused> {
     let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
     let (bot, container) = match parts.as_slice() {
         ["bots", bot, "containers", container, "mcp"] => (*bot, *container),
-        // Some clients take an empty part out.
+        // Some clients remove an empty segment.
         ["bots"] | ["bots", ""] | ["bots", "containers", _, "mcp"] => ("", ""),
         _ => {
             let why = "the address is /bots/{bot}/containers/{container}/mcp";
@@ -187,7 +193,7 @@ fn address(path: &str) -> Result<(String, String), Refused> {
     Ok((bot, container))
 }
 
-/// A part of a path without its percent signs.
+/// Percent-decodes a segment of a path.
 fn decoded(part: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = part.bytes();
@@ -217,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses() {
+    fn paths_are_parsed_strictly() {
         check("/bots/a/containers/b/mcp", Ok(("a", "b")));
         check("/bots/a%2Fb/containers/c/mcp", Ok(("a/b", "c")));
         check("/bots/%C3%A4/containers/c/mcp", Ok(("ä", "c")));
@@ -234,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_may_be_for_one_bot() {
+    fn a_token_may_permit_a_single_bot() {
         let token = |servers: &[&str]| Principal {
             name: "t".into(),
             scope: Scope {

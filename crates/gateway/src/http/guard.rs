@@ -1,5 +1,5 @@
-//! Who is let in: connections are counted, headers must come in time, and every request but a look
-//! at the health shows a token, comes from no foreign site, and asks for this machine by its name.
+//! Accepts connections: limits their number and the time for headers, and reads the token of a
+//! request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use super::head_timer::HeadTimer;
 use super::mcp;
 use super::state::Shared;
 
-/// A connection that is being closed has this long to finish its answer.
+/// How long a connection that is being closed may take to finish its response.
 const END_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Who calls, as its token says.
+/// A caller, identified by its token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
     /// The token's name.
@@ -31,42 +31,42 @@ pub struct Principal {
     pub scope: Scope,
 }
 
-/// What a token is good for.
+/// What a token permits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// The servers, patterm's own tools as `patterm`; `None` for all of them.
+    /// The servers, `patterm` for patterm's own tools; `None` for all.
     pub servers: Option<Vec<String>>,
-    /// The tools of them; `None` for all.
+    /// The tools of those servers; `None` for all.
     pub tools: Option<Vec<String>>,
-    /// Only tools that say of themselves that they change nothing.
+    /// Only tools that are marked as read-only.
     pub read_only: bool,
 }
 
 impl Scope {
-    /// Whether a server may be used.
+    /// Whether it includes a server.
     pub fn has_server(&self, name: &str) -> bool {
         self.servers.as_ref().is_none_or(|servers| servers.iter().any(|server| server == name))
     }
 }
 
-/// Who knows the tokens.
+/// Knows the tokens.
 pub trait Gatekeeper: Send + Sync {
-    /// Whose token this is; compared without telling how much of it was right.
+    /// The owner of a token; compared in constant time.
     fn admit(&self, token: &str) -> Option<Principal>;
 
-    /// Whether the token of this name is good still.
+    /// Whether the token of this name is still valid.
     fn is_good(&self, name: &str) -> bool {
         let _ = name;
         true
     }
 
-    /// Names of tokens that are revoked from now on.
+    /// The names of tokens that are revoked from now on.
     fn revoked(&self) -> broadcast::Receiver<String> {
         broadcast::channel(1).1
     }
 }
 
-/// Takes connections, bounded in number, until told to end; then lets answers finish.
+/// Accepts connections, limited in number, until `end` is cancelled; then lets responses finish.
 pub(super) async fn accept(
     listener: TcpListener,
     shared: Shared,
@@ -83,7 +83,7 @@ pub(super) async fn accept(
             () = end.cancelled() => break,
         };
         let Ok((stream, _)) = accepted else {
-            // Out of descriptors: others must end before there are more.
+            // Out of descriptors: other connections must end first.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
@@ -116,7 +116,7 @@ pub(super) async fn accept(
     let _ = tokio::time::timeout(END_PATIENCE, room.acquire_many(all.saturating_sub(1))).await;
 }
 
-/// The token of a request; none where there are two to choose from.
+/// The token of a request; none if there are two.
 pub(super) fn token(headers: &HeaderMap) -> Option<&str> {
     let mut all = headers.get_all(header::AUTHORIZATION).iter();
     let value = all.next().filter(|_| all.next().is_none())?.to_str().ok()?;

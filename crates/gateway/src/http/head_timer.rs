@@ -1,5 +1,5 @@
-//! The deadline for the head of a request, for hyper: one timer a connection, put off for each
-//! request instead of being set anew.
+//! The timeout for a request's headers, for hyper: one timer per connection, reset for each request
+//! instead of created again.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use hyper::rt::{Sleep, Timer};
 
 type Kept = Option<Pin<Box<tokio::time::Sleep>>>;
 
-/// The timer of a connection, while nobody needs it.
+/// The timer of a connection, while it is not used.
 #[derive(Debug, Clone, Default)]
 pub(super) struct HeadTimer(Arc<Mutex<Kept>>);
 
@@ -42,7 +42,7 @@ impl Timer for HeadTimer {
     }
 }
 
-/// The timer while a head is read.
+/// The timer while headers are read.
 struct Lent {
     of: HeadTimer,
     sleep: Kept,

@@ -1,5 +1,5 @@
-//! What the headers of a request say, and whether the body says the same: who stands between looks
-//! at headers, and whoever serves it at the body.
+//! Checks that a request's headers agree with its body: intermediaries read the headers, the server
+//! reads the body.
 
 use axum::http::{HeaderMap, StatusCode};
 use patterm_wire::ErrorObject;
@@ -14,7 +14,7 @@ const UNSUPPORTED_VERSION: i64 = -32022;
 
 const VERSION: &str = "mcp-protocol-version";
 
-/// Whether a request's headers are as they must be.
+/// Checks a request's headers.
 pub(super) fn check(
     headers: &HeaderMap,
     era: Era,
@@ -36,7 +36,7 @@ pub(super) fn check(
     let said: String = serde_json::from_str(&text[said]).unwrap_or_default();
     if version != Some(said.as_str()) {
         return Err(mismatch(format!(
-            "`MCP-Protocol-Version` is {}, and the body says {said}",
+            "`MCP-Protocol-Version` is {}, but the body says {said}",
             version.unwrap_or("missing")
         )));
     }
@@ -47,7 +47,7 @@ pub(super) fn check(
     let named = text_of(headers, "mcp-method")?;
     if named != Some(method) {
         let named = named.unwrap_or("missing");
-        return Err(mismatch(format!("`Mcp-Method` is {named}, and the body says {method}")));
+        return Err(mismatch(format!("`Mcp-Method` is {named}, but the body says {method}")));
     }
     let member = match method {
         "tools/call" | "prompts/get" => "name",
@@ -62,7 +62,7 @@ pub(super) fn check(
         (None, _) => Ok(()),
         (Some(wanted), named) => {
             let named = named.unwrap_or_else(|| "missing".into());
-            Err(mismatch(format!("`Mcp-Name` is {named}, and the body says {wanted}")))
+            Err(mismatch(format!("`Mcp-Name` is {named}, but the body says {wanted}")))
         }
     }
 }
@@ -74,13 +74,13 @@ pub(super) fn text_of<'a>(
     let mut all = headers.get_all(name).iter();
     let Some(value) = all.next() else { return Ok(None) };
     if all.next().is_some() {
-        return Err(mismatch(format!("`{name}` stands twice")));
+        return Err(mismatch(format!("`{name}` appears twice")));
     }
     let text = value.to_str().map_err(|_| mismatch(format!("`{name}` is not plain text")))?;
     Ok(Some(text.trim()))
 }
 
-/// A value that no header can say as it is comes as `=?base64?…?=`.
+/// A value that a header cannot contain is encoded as `=?base64?…?=`.
 pub(super) fn decoded(value: &str) -> Result<String, ErrorObject> {
     let wrapped = value.strip_prefix("=?base64?").and_then(|value| value.strip_suffix("?="));
     let Some(wrapped) = wrapped else { return Ok(value.to_owned()) };
@@ -92,7 +92,7 @@ pub(super) fn decoded(value: &str) -> Result<String, ErrorObject> {
 
 fn base64(text: &str) -> Option<Vec<u8>> {
     let letters = text.trim_end_matches('=');
-    // Filled up to groups of four, and no further.
+    // Padded to groups of four, and no further.
     if !text.len().is_multiple_of(4) || text.len() - letters.len() > 2 {
         return None;
     }
@@ -123,12 +123,12 @@ pub(super) fn mismatch(why: impl Into<String>) -> ErrorObject {
 }
 
 fn unsupported(version: &str, supported: &[&str]) -> ErrorObject {
-    let why = format!("revision {version} is not served");
+    let why = format!("revision {version} is not supported");
     ErrorObject::new(UNSUPPORTED_VERSION, why)
         .with_data(json!({"supported": supported, "requested": version}))
 }
 
-/// The status of an answer: the stateless era tells some errors by it.
+/// The HTTP status of a response: the stateless era maps some errors to it.
 pub(super) fn status(era: Era, body: &[u8]) -> StatusCode {
     if era == Era::Legacy {
         return StatusCode::OK;

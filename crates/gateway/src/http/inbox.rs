@@ -1,5 +1,5 @@
-//! What is told of one request while it is answered. Most requests hear nothing, so that an inbox
-//! costs nothing until something is put into it.
+//! The messages about one request while it is pending. Most requests get none, so an empty queue
+//! allocates nothing.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -10,10 +10,10 @@ use tokio::sync::mpsc;
 
 use crate::Told;
 
-/// What a request may be behind with what is told of it.
+/// Messages queued per request.
 const TOLD: usize = 64;
 
-/// Where what is told of a request is put.
+/// The queue of messages about one request.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Inbox(Arc<Mutex<Held>>);
 
@@ -24,7 +24,7 @@ struct Held {
 }
 
 impl Inbox {
-    /// Puts something in; gives it back where there is no room.
+    /// Adds a message; returns it if the queue is full.
     pub(super) fn put(&self, told: Told) -> Result<(), Told> {
         let mut held = self.lock();
         if held.told.len() >= TOLD {
@@ -59,17 +59,17 @@ impl Inbox {
     }
 }
 
-/// What a client is told before its answer.
+/// The messages that a client gets before the response.
 #[derive(Debug)]
 pub(super) enum Heard {
-    /// Of a request of a session.
+    /// About one request of a session.
     OfRequest(Inbox),
-    /// On a line that only this request has.
+    /// On a connection that only this request uses.
     OfLine(mpsc::Receiver<Told>),
 }
 
 impl Heard {
-    /// The next of it; `None` where nothing more can come.
+    /// The next message; `None` if no more can follow.
     pub(super) async fn next(&mut self) -> Option<Told> {
         match self {
             Self::OfRequest(inbox) => Some(inbox.next().await),

@@ -1,6 +1,6 @@
-//! Arguments that stand in headers, too: a tool's schema marks them by `x-mcp-header`, and who stands
-//! between reads `Mcp-Param-…`. Which ones is learnt from the lists of tools that pass; nobody can know
-//! of them before.
+//! Arguments that are repeated in headers: a tool's schema marks them with `x-mcp-header`, and
+//! intermediaries read `Mcp-Param-…`. The marks are learnt from the lists of tools that pass;
+//! before that they are unknown.
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
@@ -15,25 +15,25 @@ use crate::raw;
 /// The mark in a schema.
 const MARK: &str = "x-mcp-header";
 
-/// Tools with marks that are known of one server: a list may have no end.
+/// Tools with marks kept per server: a list may have no end.
 const TOOLS: usize = 1_024;
 
-/// How deep arguments may stand within arguments.
+/// The depth of nested arguments.
 const DEPTH: usize = 8;
 
-/// A marked argument: where it stands, and the name of its header.
+/// A marked argument: its path, and the name of its header.
 #[derive(Debug, PartialEq, Eq)]
 struct Argument {
     path: Vec<String>,
     header: String,
 }
 
-/// What is known, by server and tool.
+/// The marked arguments, by server and tool.
 #[derive(Debug, Default)]
 pub(super) struct Marked(RwLock<HashMap<String, HashMap<String, Vec<Argument>>>>);
 
 impl Marked {
-    /// Takes note of a server's list of tools, as it was answered.
+    /// Learns the marks from a server's list of tools.
     pub(super) fn learn(&self, server: &str, body: &[u8]) {
         if memchr::memmem::find(body, MARK.as_bytes()).is_none() {
             return;
@@ -53,7 +53,7 @@ impl Marked {
         }
     }
 
-    /// Whether a call's headers say what its body says.
+    /// Checks that a call's headers agree with its body.
     pub(super) fn check(
         &self,
         server: &str,
@@ -71,7 +71,7 @@ impl Marked {
             let mut path = vec!["params", "arguments"];
             path.extend(argument.path.iter().map(String::as_str));
             if raw::is_ambiguous(text, &path) {
-                let why = format!("`{}` stands twice in the body", path.join("."));
+                let why = format!("`{}` appears twice in the body", path.join("."));
                 return Err(mismatch(why));
             }
             let body = raw::at_path(text, &path).map(|span| &text[span]);
@@ -79,7 +79,7 @@ impl Marked {
             let header = text_of(headers, &argument.header)?.map(decoded).transpose()?;
             if !same(body, header.as_deref()) {
                 return Err(mismatch(format!(
-                    "`{}` is {}, and the body says {}",
+                    "`{}` is {}, but the body says {}",
                     argument.header,
                     header.as_deref().unwrap_or("missing"),
                     body.unwrap_or("nothing")
@@ -106,7 +106,7 @@ fn marks(schema: &Value, path: &mut Vec<String>, found: &mut Vec<Argument>) {
     }
 }
 
-/// Whether a value, as JSON, is what a header says.
+/// Whether a JSON value equals a header's value.
 fn same(body: Option<&str>, header: Option<&str>) -> bool {
     let (Some(body), Some(header)) = (body, header) else {
         return body.is_none() == header.is_none();
@@ -114,7 +114,7 @@ fn same(body: Option<&str>, header: Option<&str>) -> bool {
     match serde_json::from_str(body) {
         Ok(Value::String(text)) => text == header,
         Ok(Value::Number(number)) => {
-            // One number has several spellings.
+            // A number can be written in several ways.
             body == header || number.as_f64().is_some_and(|n| header.parse() == Ok(n))
         }
         _ => body == header,
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(arguments: &str, headers: &[(&'static str, &str)], well: bool) {
+    fn check(arguments: &str, headers: &[(&'static str, &str)], accepted: bool) {
         let marked = Marked::default();
         let list = br#"{"result":{"tools":[{"name":"t","inputSchema":{"properties":{
             "a":{"type":"string","x-mcp-header":"Region"},
@@ -139,12 +139,12 @@ mod tests {
             map.insert(*name, HeaderValue::from_str(value).unwrap());
         }
         let text = format!(r#"{{"params":{{"name":"t","arguments":{arguments}}}}}"#);
-        assert_eq!(marked.check("s", &map, &text).is_ok(), well, "{arguments} {headers:?}");
+        assert_eq!(marked.check("s", &map, &text).is_ok(), accepted, "{arguments} {headers:?}");
         assert!(marked.check("another", &map, &text).is_ok());
     }
 
     #[test]
-    fn marked_arguments_say_the_same_in_headers() {
+    fn marked_arguments_must_agree_with_headers() {
         check("{}", &[], true);
         check(r#"{"a":null}"#, &[], true);
         check(r#"{"a":"x"}"#, &[("mcp-param-region", "x")], true);

@@ -1,5 +1,5 @@
-//! Streamable HTTP: one message a POST, answered as JSON, or as a stream of events where something is
-//! told before the answer.
+//! Streamable HTTP: one message per POST, answered as JSON, or as a stream of events if there are
+//! messages before the response.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -24,16 +24,16 @@ use super::{headers as standard, sse};
 use crate::relay::Era;
 use crate::{Refusal, RefusalKind};
 
-/// How long a client that broke off may take to come back for its answer.
+/// How long a client that disconnected may take to resume its response.
 const RESUME_PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long a body may take to come: the longest over a slow line, and no connection for ever.
+/// How long a body may take to arrive: enough for the longest over a slow connection.
 const BODY_PATIENCE: Duration = Duration::from_secs(120);
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
-/// A call that is on its way.
+/// A call in progress.
 type Call = std::pin::Pin<Box<dyn Future<Output = Result<Vec<u8>, Refusal>> + Send>>;
 
 /// `/mcp`.
@@ -50,8 +50,6 @@ pub(super) async fn server(
     serve(shared, &name, request).await
 }
 
-/// Either of them, past the routes: most requests are for these, and a route costs as much as all
-/// that is done for a call here.
 pub(super) async fn direct<B: Readable>(
     shared: Shared,
     server: String,
@@ -60,7 +58,7 @@ pub(super) async fn direct<B: Readable>(
     Ok(serve(shared, &server, request).await)
 }
 
-/// The server that a path names, where no route is needed to tell.
+/// The server that a path names, if that can be told without a route.
 pub(super) fn named(path: &str) -> Option<&str> {
     if path == "/mcp" {
         return Some(OWN);
@@ -70,7 +68,7 @@ pub(super) fn named(path: &str) -> Option<&str> {
     (!name.is_empty() && name.bytes().all(plain)).then_some(name)
 }
 
-/// A body as it comes from a connection, or through a route.
+/// A request body.
 pub(super) trait Readable:
     hyper::body::Body<Data = Bytes, Error: Into<axum::BoxError>> + Send
 {
@@ -102,8 +100,8 @@ async fn serve_noted<B: Readable>(
         Method::POST => {
             let body = read(shared, body, &parts.headers).await?;
             let next = post(shared, server, &principal, &parts.headers, &body, note)?;
-            // What was read is let go before the answer is waited for: the connection reads the next
-            // request into the same place.
+            // Dropped before the response is awaited: the connection reads the next request into
+            // the same buffer.
             drop((parts, body));
             return next.finish(shared, server, &principal, note).await;
         }
@@ -123,7 +121,7 @@ async fn serve_noted<B: Readable>(
     Ok(response)
 }
 
-/// Reads a body of JSON, bounded.
+/// Reads a JSON body of limited size.
 pub(super) async fn read<B: Readable>(
     shared: &Shared,
     body: B,
@@ -136,7 +134,7 @@ pub(super) async fn read<B: Readable>(
         return Err(Refused::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
     }
     let too_large = || {
-        let why = format!("the body is longer than {limit} bytes");
+        let why = format!("the body exceeds {limit} bytes");
         Refused::new(StatusCode::PAYLOAD_TOO_LARGE, why)
     };
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|l| l.to_str().ok()?.parse().ok());
@@ -147,9 +145,9 @@ pub(super) async fn read<B: Readable>(
     match shared.body_timers().timeout(BODY_PATIENCE, collected).await {
         Some(Ok(collected)) => Ok(collected.to_bytes()),
         Some(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),
-        Some(Err(_)) => Err(Refused::new(StatusCode::BAD_REQUEST, "the body broke off")),
+        Some(Err(_)) => Err(Refused::new(StatusCode::BAD_REQUEST, "the body is incomplete")),
         None => {
-            let why = format!("the body did not come within {BODY_PATIENCE:?}");
+            let why = format!("the body did not arrive within {BODY_PATIENCE:?}");
             Err(Refused::new(StatusCode::REQUEST_TIMEOUT, why))
         }
     }
@@ -167,10 +165,13 @@ fn named_session(
 }
 
 fn no_session() -> Refused {
-    Refused::new(StatusCode::BAD_REQUEST, "`Mcp-Session-Id` is missing; initialize names it")
+    Refused::new(
+        StatusCode::BAD_REQUEST,
+        "`Mcp-Session-Id` is missing; the response to initialize contains it",
+    )
 }
 
-/// What is left to do when a request has been read.
+/// What remains to be done after a request was read.
 enum Next {
     /// Nothing.
     Respond(Response),
@@ -212,7 +213,7 @@ fn post(
     let message = match Incoming::parse(body) {
         Ok(Incoming::One(message)) => message,
         Ok(Incoming::Batch(_)) => {
-            let error = ErrorObject::new(INVALID_REQUEST, "batches are not served over HTTP");
+            let error = ErrorObject::new(INVALID_REQUEST, "batches are not supported over HTTP");
             return Err(bad(None, error));
         }
         Err(malformed) => return Err(bad(malformed.id, malformed.error)),
@@ -261,7 +262,7 @@ fn post(
     Ok(Next::Answer(exchange, call, Heard::OfLine(told)))
 }
 
-/// A call whose answer says what the headers of others must have.
+/// A call whose response tells which headers later calls must have.
 fn learning(shared: Shared, server: String, call: Call) -> Call {
     Box::pin(async move {
         let answered = call.await;
@@ -272,7 +273,7 @@ fn learning(shared: Shared, server: String, call: Call) -> Call {
     })
 }
 
-/// A client of the older era begins.
+/// Begins a session for a client of the older era.
 async fn begin_session(
     shared: &Shared,
     server: &str,
@@ -282,7 +283,7 @@ async fn begin_session(
     note: &mut Note,
 ) -> Result<Response, Refused> {
     let broken = |e: std::io::Error| {
-        Refused::new(StatusCode::INTERNAL_SERVER_ERROR, format!("no session can begin: {e}"))
+        Refused::new(StatusCode::INTERNAL_SERVER_ERROR, format!("cannot begin a session: {e}"))
     };
     let session_id = Session::new_id().map_err(broken)?;
     let (talk, told) = shared.talk(server, principal, &session_id)?;
@@ -301,7 +302,7 @@ async fn begin_session(
     Ok(response)
 }
 
-/// A request on its way to its answer.
+/// A request that waits for its response.
 struct Exchange {
     id: Id,
     era: Era,
@@ -326,8 +327,8 @@ impl Exchange {
         Next::Answer(self, call, Heard::OfRequest(inbox))
     }
 
-    /// Answers: as JSON, or as events where something is told before the answer. Dropped before that,
-    /// it is cancelled.
+    /// Responds with JSON, or with events if there are messages before the response. Dropping the
+    /// future cancels the call.
     async fn answer(
         mut self,
         shared: &Shared,
@@ -342,7 +343,6 @@ impl Exchange {
                 return answer(answered, &self.id, self.era, &mut self.note);
             }
             () = shared.until_revoked(who) => {
-                // What it asked for is taken back with it.
                 drop(call);
                 return answer(Err(by_revocation()), &self.id, self.era, &mut self.note);
             }
@@ -378,7 +378,7 @@ impl Exchange {
     }
 }
 
-/// A request whose client is told what belongs to it.
+/// A request that receives the messages about it.
 struct Listening {
     session: Arc<Session>,
     id: Id,
@@ -390,7 +390,8 @@ impl Drop for Listening {
     }
 }
 
-/// Somebody reads an answer that comes as events. Who goes away may come back, in the older era.
+/// Somebody reads a response that is sent as events. In the older era a client may disconnect and
+/// resume.
 struct Reader {
     stream: Arc<sse::Stream>,
     task: AbortHandle,
@@ -415,7 +416,7 @@ impl Drop for Reader {
 }
 
 fn by_revocation() -> Refusal {
-    Refusal::new(RefusalKind::Ended, "the token is revoked")
+    Refusal::new(RefusalKind::Ended, "the token was revoked")
 }
 
 fn outcome(answered: &Result<Vec<u8>, Refusal>) -> Outcome {
@@ -435,7 +436,7 @@ fn answer(answered: Result<Vec<u8>, Refusal>, id: &Id, era: Era, note: &mut Note
     json(status, body)
 }
 
-/// The stream on which a server tells what belongs to no request, or one that broke off.
+/// The stream of messages that belong to no request, or a stream to be resumed.
 fn get(
     shared: &Shared,
     server: &str,
@@ -444,11 +445,11 @@ fn get(
 ) -> Result<Response, Refused> {
     let accepts = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     if !accepts.is_some_and(|accept| accept.contains("text/event-stream")) {
-        let why = "a GET is answered with text/event-stream, which it must accept";
+        let why = "a GET is answered with text/event-stream, which `Accept` must include";
         return Err(Refused::new(StatusCode::NOT_ACCEPTABLE, why));
     }
     let Some(session) = named_session(shared, server, principal, headers)? else {
-        // A client without a session has nothing to hear here.
+        // Without a session there is nothing to receive here.
         return Ok(empty(StatusCode::METHOD_NOT_ALLOWED));
     };
     let last = headers.get(LAST_EVENT).and_then(|last| last.to_str().ok());
@@ -458,6 +459,6 @@ fn get(
     };
     let stream = number.and_then(|number| session.stream(number));
     let stream = stream
-        .ok_or_else(|| Refused::new(StatusCode::NOT_FOUND, "there is no such stream any more"))?;
+        .ok_or_else(|| Refused::new(StatusCode::NOT_FOUND, "this stream no longer exists"))?;
     Ok(sse::response(stream, after, session))
 }

@@ -1,5 +1,6 @@
-//! The doors over HTTP: every shared server, and patterm's own tools, as Streamable HTTP of both
-//! eras. Nobody is served without a token, from another site, or under another host's name.
+//! The HTTP endpoints: every shared server, and patterm's own tools, as Streamable HTTP of both
+//! eras. A request is served only with a token, from an allowed origin and under one of this
+//! server's host names.
 
 mod answer;
 mod authority;
@@ -39,9 +40,10 @@ pub use bots::Bots;
 pub use guard::{Gatekeeper, Principal, Scope};
 pub use note::{Auditor, Outcome, Record};
 
-/// Something that speaks MCP for one caller.
+/// An MCP connection for one client.
 pub trait Talk: Send + Sync {
-    /// Asks; the answer is whole, under the caller's id. Dropped, it is cancelled.
+    /// Sends a request and returns the whole response, under the client's id. Dropping the future
+    /// cancels it.
     fn ask<'a>(&'a self, id: &'a Id, method: &'a str, text: String) -> Asked<'a>;
 
     /// Whether a method is the name of a tool, and calls it.
@@ -49,11 +51,11 @@ pub trait Talk: Send + Sync {
         false
     }
 
-    /// Passes on a notification, or an answer to what the caller was asked.
+    /// Forwards a notification, or a response to a request that was sent to the client.
     fn tell(&self, message: &Message<'_>, text: &str);
 }
 
-/// An answer that is on its way.
+/// A pending response.
 pub type Asked<'a> = std::pin::Pin<Box<dyn Future<Output = Result<Vec<u8>, Refusal>> + Send + 'a>>;
 
 impl Talk for Line {
@@ -66,56 +68,56 @@ impl Talk for Line {
     }
 }
 
-/// Patterm's own tools, as the host serves them.
+/// Patterm's own tools, which the host serves.
 pub trait Own: Send + Sync {
-    /// Begins to serve a caller.
+    /// Connects a client.
     fn talk(&self, principal: &Principal)
     -> Result<(Arc<dyn Talk>, mpsc::Receiver<Told>), Refusal>;
 }
 
-/// What the doors need.
+/// The configuration of the endpoints.
 pub struct Doors {
     /// The shared servers.
     pub gateway: Gateway,
     /// Patterm's own tools.
     pub own: Arc<dyn Own>,
-    /// Who may come in.
+    /// Who may connect.
     pub gatekeeper: Arc<dyn Gatekeeper>,
-    /// Who keeps the audit log.
+    /// The audit log.
     pub audit: Option<Arc<dyn Auditor>>,
     /// Bounds.
     pub limits: Limits,
-    /// Names under which it may be reached beside the loopback's, and sites that may call it.
+    /// Host names besides those of loopback.
     pub hosts: Vec<String>,
-    /// The same for the `Origin` of browsers.
+    /// Allowed `Origin`s of browsers besides loopback.
     pub origins: Vec<String>,
-    /// Servers in bots' containers, where there are any.
+    /// Servers in bots' containers, if configured.
     pub bots: Option<Bots>,
 }
 
-/// Bounds of the doors.
+/// Limits of the endpoints.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Bytes of one request.
     pub body_bytes: usize,
-    /// Sessions of all clients together.
+    /// Sessions of all clients.
     pub sessions: usize,
-    /// Sessions of one token, so that no token takes what others need. One more takes the place of
-    /// the one of them that was not used for the longest time.
+    /// Sessions per token, so that no token takes what others need. Another one replaces the
+    /// token's least recently used session.
     pub sessions_per_token: usize,
     /// Connections at the same time.
     pub connections: usize,
-    /// How long headers may take to come.
+    /// How long headers may take to arrive.
     pub header_patience: std::time::Duration,
-    /// After so long without a request a session is forgotten.
+    /// How long a session may be unused before it ends.
     pub session_idle: std::time::Duration,
 }
 
 /// A hundred agents with ten servers each.
 const DEFAULT_SESSIONS: usize = 1_024;
 
-/// The sessions that one token has of so many, unless settings say otherwise: an eighth, so that eight
-/// tokens that take all they can leave nobody out.
+/// The default for sessions per token: an eighth of all, so that eight tokens at their limit leave
+/// room for others.
 #[must_use]
 pub fn per_token(sessions: usize) -> usize {
     (sessions / 8).max(1)
@@ -134,7 +136,7 @@ impl Default for Limits {
     }
 }
 
-/// Serves until it is told to end.
+/// Serves requests until `end` is cancelled.
 pub fn serve(listener: TcpListener, doors: Doors, end: CancellationToken) -> Later<()> {
     let connections = doors.limits.connections;
     let patience = doors.limits.header_patience;

@@ -1,5 +1,4 @@
-//! What is noted of every request: counts for `/metrics`, and who called what and how it ended for
-//! whoever keeps the audit log.
+//! Records every request: counts for `/metrics`, and entries for the audit log.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,35 +10,35 @@ use super::state::Shared;
 use crate::raw;
 use crate::refusal::{Refusal, RefusalKind};
 
-/// Who keeps the audit log.
+/// The audit log.
 pub trait Auditor: Send + Sync {
-    /// Whether arguments are to be kept as well.
+    /// Whether arguments are recorded as well.
     fn wants_arguments(&self) -> bool;
 
-    /// Keeps a record; whoever calls does not wait for it.
+    /// Records a call, without waiting for the disk.
     fn note(&self, record: &Record<'_>);
 }
 
-/// A call, as the audit log knows it.
+/// A call in the audit log.
 #[derive(Debug, Clone)]
 pub struct Record<'a> {
-    /// The token or the agent; `None` for those who were not let in.
+    /// The token or the agent; `None` for requests without a valid token.
     pub who: Option<&'a str>,
     /// The server, or `patterm`.
     pub server: &'a str,
-    /// The method of JSON-RPC, or of HTTP where there is no other.
+    /// The method of JSON-RPC, or of HTTP if there is no other.
     pub method: Option<&'a str>,
     /// The tool that was called.
     pub tool: Option<&'a str>,
-    /// The call's parameters, where they are wanted.
+    /// The call's parameters, if they are recorded.
     pub arguments: Option<&'a str>,
     /// How it ended.
     pub outcome: Outcome,
-    /// The status of the answer, where there was one over HTTP.
+    /// The HTTP status, if there was one.
     pub status: Option<u16>,
     /// How long it took.
     pub duration: Duration,
-    /// Bytes of the request and of the answer.
+    /// Bytes of the request and of the response.
     pub bytes: (usize, usize),
 }
 
@@ -48,20 +47,20 @@ pub struct Record<'a> {
 pub enum Outcome {
     /// With a result.
     Ok,
-    /// With a result in which the tool says that it failed.
+    /// With a result in which the tool reports an error.
     ToolError,
     /// With an error of this code.
     Error(i64),
-    /// Nobody waited for it any more.
+    /// It was cancelled.
     Cancelled,
-    /// It took too long.
+    /// It timed out.
     Timeout,
     /// It reached no server.
     Refused,
 }
 
 impl Outcome {
-    /// What an answer says.
+    /// The outcome of a response.
     pub fn of(answer: &[u8]) -> Self {
         if !raw::has(answer, b"\"error\"") && !raw::has(answer, b"\"isError\"") {
             return Self::Ok;
@@ -78,7 +77,7 @@ impl Outcome {
         }
     }
 
-    /// What a refusal says.
+    /// The outcome of an error.
     pub fn of_refusal(refusal: &Refusal) -> Self {
         match refusal.kind {
             RefusalKind::Timeout => Self::Timeout,
@@ -87,7 +86,7 @@ impl Outcome {
         }
     }
 
-    /// The word for it.
+    /// The word on the wire.
     pub fn word(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -100,10 +99,10 @@ impl Outcome {
     }
 }
 
-/// Refusals that are counted by themselves.
+/// Status codes that are counted separately.
 const REFUSALS: [u16; 6] = [401, 403, 404, 413, 415, 429];
 
-/// Counts of all requests since the door was opened.
+/// Counts of all requests since the endpoint was opened.
 #[derive(Default)]
 pub(super) struct Counts {
     classes: [AtomicU64; 6],
@@ -127,7 +126,7 @@ impl Counts {
         self.micros.fetch_add(micros, Ordering::Relaxed);
     }
 
-    /// As Prometheus reads it.
+    /// Writes them in Prometheus format.
     pub(super) fn write(&self, text: &mut String) {
         let now = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let mut all = now(&self.cancelled);
@@ -152,7 +151,7 @@ impl Counts {
     }
 }
 
-/// A request that is being noted. Dropped before it ended, it was cancelled.
+/// The record of a request in progress. If it is dropped before the end, the request was cancelled.
 pub(super) struct Note(Option<Box<Noted>>);
 
 struct Noted {
@@ -168,7 +167,7 @@ struct Noted {
 }
 
 impl Note {
-    /// A request begins.
+    /// Begins a record.
     pub(super) fn begin(shared: &Shared, server: &str) -> Self {
         Self(Some(Box::new(Noted {
             shared: shared.clone(),
@@ -183,26 +182,26 @@ impl Note {
         })))
     }
 
-    /// Hands the rest of it to somebody else.
+    /// Moves the rest of the record to another owner.
     pub(super) fn take(&mut self) -> Self {
         Self(self.0.take())
     }
 
-    /// Where it goes, if that is seen later.
+    /// Sets the server, if it is known later.
     pub(super) fn at(&mut self, server: String) {
         if let Some(noted) = &mut self.0 {
             noted.server = server;
         }
     }
 
-    /// Whose it is.
+    /// Sets the caller.
     pub(super) fn by(&mut self, who: &str) {
         if let Some(noted) = &mut self.0 {
             noted.who = Some(who.to_owned());
         }
     }
 
-    /// What it asks.
+    /// Sets the method and what the audit log wants of the message.
     pub(super) fn asks(&mut self, method: &str, text: &str) {
         let Some(noted) = &mut self.0 else { return };
         noted.taken = text.len();
@@ -217,7 +216,7 @@ impl Note {
         }
     }
 
-    /// It was answered.
+    /// Sets the outcome.
     pub(super) fn answered(&mut self, outcome: Outcome, status: StatusCode, bytes: usize) {
         if let Some(noted) = &mut self.0 {
             noted.ended = Some((outcome, status, bytes));
@@ -253,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_answer_says() {
+    fn outcomes_of_responses() {
         for (answer, outcome) in [
             (r#"{"id":1,"result":{"content":[]}}"#, Outcome::Ok),
             (r#"{"id":1,"result":{"error":"a word","isError":false}}"#, Outcome::Ok),

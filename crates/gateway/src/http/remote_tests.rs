@@ -1,4 +1,4 @@
-//! Servers elsewhere: our own door as one of the newer era, and one of the older era by hand.
+//! Remote servers: our own endpoint as a stateless one, and a hand-written one of the older era.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use super::tests::{Http, call};
 use crate::backend::remote::Remote;
 use crate::{Bounds, Caller, Gateway, Line, Share, Told, Tools, Wanted};
 
-/// A gateway whose one server is elsewhere, and a line to it.
+/// A gateway with one remote server, and a client of it.
 fn remote(url: String, token: &str) -> (Gateway, Line, tokio::sync::mpsc::Receiver<Told>) {
     let headers = BTreeMap::from([("Authorization".to_owned(), format!("Bearer {token}"))]);
     let backend = Remote { url, headers };
@@ -40,14 +40,14 @@ async fn ask(line: &Line, name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_server_elsewhere_is_used_like_one_here() {
+async fn a_remote_server_is_used_like_a_local_one() {
     let http = Http::new(Share::All).await;
     let url = format!("http://{}/servers/played/mcp", http.address);
     let (gateway, line, mut told) = remote(url, "good");
     assert_eq!(ask(&line, "x").await["result"]["of"], 7);
     assert_eq!(ask(&line, "progress").await["result"]["done"], true);
     assert!(told.try_recv().unwrap().text.contains("\"progressToken\":\"t\""));
-    // Who does not wait any more hangs up, and that arrives.
+    // A cancelled call closes its request, and that reaches the server.
     let (hang, id) = (call(8, "hang").to_string(), Id::from_number(8));
     let asked = line.ask(&id, "tools/call", hang);
     let arrived = http.stage.seen.until(|seen| seen.count("tools/call") == 3);
@@ -60,7 +60,7 @@ async fn a_server_elsewhere_is_used_like_one_here() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_said() {
+async fn errors_name_their_cause() {
     let http = Http::new(Share::All).await;
     let (_gateway, line, _) = remote(format!("http://{}/servers/played/mcp", http.address), "no");
     let message = ask(&line, "x").await["error"]["message"].to_string();
@@ -74,7 +74,7 @@ async fn what_is_wrong_is_said() {
     assert!(refusal.message.contains("neither https:// nor http://"), "{refusal}");
 }
 
-/// A server of the older era: what it was sent, and that it was told goodbye.
+/// A server of the older era: the heads of the requests it received.
 #[derive(Default)]
 struct Elder {
     heads: Mutex<Vec<String>>,
@@ -133,7 +133,7 @@ impl Elder {
                 let body = body.replace(',', ",\ndata: ");
                 (200, format!("{events}mcp-session-id: s1\r\n"), format!("data: {body}\n\n"))
             }
-            // An answer that breaks off after its first event, and is there when it is asked for again.
+            // A response that breaks off after its first event, and can be resumed.
             ("post", "tools/call", "x") => {
                 *RESULT.lock().unwrap() = result(json!({"late": true}));
                 (
@@ -160,7 +160,7 @@ impl Elder {
 static RESULT: Mutex<String> = Mutex::new(String::new());
 
 #[tokio::test]
-async fn one_of_the_older_era_has_a_session_a_stream_and_a_farewell() {
+async fn an_older_remote_server_gets_a_session_a_stream_and_a_delete() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let elder = Arc::<Elder>::default();
@@ -187,11 +187,11 @@ async fn one_of_the_older_era_has_a_session_a_stream_and_a_farewell() {
         assert!(initialized.unwrap() < called.unwrap(), "{order:?}");
     }
     elder.until("get").await;
-    // It forgets the session: that call fails, and the next one begins another.
+    // It drops the session: that call fails, and the next one begins another session.
     let gone = call(9, "forgotten").to_string();
     let answer = line.ask(&Id::from_number(9), "tools/call", gone).await;
     let said = answer.map(|body| String::from_utf8_lossy(&body).into_owned());
-    assert!(format!("{said:?}").contains("forgotten the session"), "{said:?}");
+    assert!(format!("{said:?}").contains("dropped the session"), "{said:?}");
     gateway.end().await;
     let (gateway, line, _told) = {
         let port = elder.heads.lock().unwrap()[0].split("host: ").nth(1).unwrap().to_owned();

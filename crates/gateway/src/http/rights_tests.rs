@@ -1,4 +1,4 @@
-//! What tokens may do, what becomes of those that are revoked, and what is noted of all of them.
+//! What tokens permit, what revoking them ends, and what is recorded.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn names(listed: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_token_uses_and_sees_the_tools_it_is_good_for() {
+async fn a_token_sees_and_uses_only_the_tools_it_permits() {
     let http = Http::new(Share::All).await;
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
     for (token, tools) in
@@ -35,7 +35,7 @@ async fn a_token_uses_and_sees_the_tools_it_is_good_for() {
         assert_eq!(answer["result"]["of"], 1, "{token}: {answer}");
         for bad in [
             call(2, "x").to_string(),
-            // The body counts, all of it.
+            // The whole body counts.
             r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"look","n\u0061me":"x"}}"#.into(),
             r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":["x"]}"#.into(),
             r#"{"jsonrpc":"2.0","id":2,"method":"tools/call"}"#.into(),
@@ -55,7 +55,7 @@ async fn a_token_uses_and_sees_the_tools_it_is_good_for() {
 }
 
 #[tokio::test]
-async fn what_a_revoked_token_began_is_ended() {
+async fn revoking_a_token_ends_its_sessions() {
     let http = Http::new(Share::All).await;
     let other = ("Authorization", "Bearer other");
     let begun = http.post(&[other], &initialize()).await;
@@ -79,7 +79,7 @@ async fn what_a_revoked_token_began_is_ended() {
 }
 
 #[tokio::test]
-async fn every_request_is_noted_and_counted() {
+async fn every_request_is_recorded_and_counted() {
     let http = Http::new(Share::All).await;
     http.post(&[], &call(1, "x")).await;
     http.post(&[("Authorization", "")], &call(1, "x")).await;
@@ -125,7 +125,7 @@ async fn every_request_is_noted_and_counted() {
 }
 
 #[tokio::test]
-async fn who_is_slow_is_hung_up_on_and_who_is_one_too_many_waits() {
+async fn slow_clients_are_disconnected_and_excess_connections_wait() {
     let header_patience = Duration::from_millis(50);
     let limits = Limits { sessions: 1, connections: 2, header_patience, ..Limits::default() };
     let http = Http::with(Share::All, limits).await;
@@ -134,7 +134,7 @@ async fn who_is_slow_is_hung_up_on_and_who_is_one_too_many_waits() {
     let mut rest = Vec::new();
     slow.read_to_end(&mut rest).await.unwrap();
     assert!(!rest.starts_with(b"HTTP/1.1 2"), "{rest:?}");
-    // Two that send nothing take all the room, and are gone before the third is served.
+    // Two silent connections take all the room, and are closed before the third is served.
     let _idle = [
         TcpStream::connect(http.address).await.unwrap(),
         TcpStream::connect(http.address).await.unwrap(),

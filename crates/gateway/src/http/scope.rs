@@ -1,5 +1,5 @@
-//! What a token may do with a server's tools. It is read from the body, which is what the server
-//! reads; headers are for those who stand between.
+//! Restricts a connection to what its token permits. Permissions are checked on the body, which is
+//! what the server reads; headers are for intermediaries.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,23 +16,23 @@ use super::{Asked, Talk};
 use crate::ambiguous::is_taken_for;
 use crate::{Gateway, fits, raw};
 
-/// The code of refusals that JSON-RPC has no code for.
+/// The code of errors that JSON-RPC has no code for.
 const FORBIDDEN: i64 = -32000;
 
-/// The request that calls a tool.
+/// The method that calls a tool.
 const CALL: &str = "tools/call";
 
-/// How long what a server says of its tools is taken as it was.
+/// How long a server's list of read-only tools stays valid.
 const KNOWN_FOR: Duration = Duration::from_secs(10);
 
-/// Lists that are kept: one for each server and token that came by lately.
+/// Cached lists: one per server and token that were used recently.
 const KNOWN: usize = 256;
 
 /// Pages of one list: more is a list without an end.
 const PAGES: usize = 100;
 
-/// What a token that is not good for everything may ask. Nobody knows what others do, and
-/// `logging/setLevel` changes what a server says to all of its callers.
+/// The methods that a restricted token may call. The effect of others is unknown, and
+/// `logging/setLevel` changes the server for all of its clients.
 const METHODS: [&str; 19] = [
     "initialize",
     "ping",
@@ -56,22 +56,22 @@ const METHODS: [&str; 19] = [
 ];
 
 impl Scope {
-    /// Whether it leaves out tools of a server.
+    /// Whether it excludes tools of a server.
     pub(super) fn is_narrow(&self) -> bool {
         self.tools.is_some() || self.read_only
     }
 
-    /// Whether a tool may be used, as far as its name says.
+    /// Whether it permits a tool, by its name.
     pub fn has_tool(&self, name: &str) -> bool {
         self.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| fits(tool, name)))
     }
 }
 
-/// What is known of the tools that change nothing, by server and token.
+/// The read-only tools, by server and token.
 #[derive(Default)]
 pub(super) struct ReadOnly(Mutex<HashMap<String, Known>>);
 
-/// When a server was asked, and what it said then.
+/// When a server was asked, and its read-only tools then.
 type Known = (Instant, Arc<HashSet<String>>);
 
 impl ReadOnly {
@@ -90,14 +90,14 @@ impl ReadOnly {
     }
 }
 
-/// A talk of which a token may use a part: what it is good for, of what the server shows at all.
+/// A connection restricted to what the token permits and the server's settings show.
 pub(super) struct Scoped {
     pub(super) talk: Arc<dyn Talk>,
     pub(super) gateway: Gateway,
     pub(super) server: String,
     pub(super) scope: Scope,
     pub(super) read_only: Arc<ReadOnly>,
-    /// Whose list it is: the server's and the token's name.
+    /// The cache key: the server's and the token's name.
     pub(super) key: String,
 }
 
@@ -122,22 +122,22 @@ impl Talk for Scoped {
 }
 
 impl Scoped {
-    /// Whether nothing of the server is left out.
+    /// Whether nothing of the server is excluded.
     fn is_whole(&self) -> bool {
         !self.scope.is_narrow() && self.gateway.tools_of(&self.server).shows_all()
     }
 
     async fn check(&self, method: &str, text: &str) -> Result<(), ErrorObject> {
-        // A tool's name is a method too, and calls that tool.
+        // A tool's name may also be a method, which calls that tool.
         let is_tool = !METHODS.contains(&method) && self.talk.has_tool(method);
         if self.scope.is_narrow() && !METHODS.contains(&method) && !is_tool {
-            return Err(forbidden(format!("this token is not good for `{method}`")));
+            return Err(forbidden(format!("this token does not permit `{method}`")));
         }
         if self.is_whole() {
             return Ok(());
         }
         if !is_tool && method != CALL {
-            // A server that does not care for case or blanks would take it for a call.
+            // A server that ignores case or blanks would take it for a call.
             return match is_taken_for(method.trim(), CALL) {
                 true => Err(ErrorObject::method_not_found(method)),
                 false => Ok(()),
@@ -145,22 +145,21 @@ impl Scoped {
         }
         let name = if is_tool { method.to_owned() } else { named_tool(text)? };
         if !self.gateway.tools_of(&self.server).shows(&name) {
-            let why = format!("unknown tool `{name}`; tools/list has those that there are");
+            let why = format!("unknown tool `{name}`; tools/list returns the known ones");
             return Err(ErrorObject::invalid_params(why));
         }
         if !self.scope.has_tool(&name) {
-            return Err(forbidden(format!("this token is not good for the tool `{name}`")));
+            return Err(forbidden(format!("this token does not permit the tool `{name}`")));
         }
         if self.scope.read_only && !self.tools_that_read().await?.contains(&name) {
-            let why = format!(
-                "this token is read-only, and the tool `{name}` does not say that it changes nothing"
-            );
+            let why =
+                format!("this token is read-only, and the tool `{name}` has no `readOnlyHint`");
             return Err(forbidden(why));
         }
         Ok(())
     }
 
-    /// The tools that say of themselves that they change nothing.
+    /// The tools that are marked as read-only.
     async fn tools_that_read(&self) -> Result<Arc<HashSet<String>>, ErrorObject> {
         if let Some(known) = self.read_only.get(&self.key) {
             return Ok(known);
@@ -186,7 +185,7 @@ impl Scoped {
         Ok(tools)
     }
 
-    /// An answer without the tools that cannot be used; the others stay byte for byte.
+    /// A response without the tools that are not permitted; the others are unchanged byte for byte.
     fn filtered(&self, body: Vec<u8>) -> Vec<u8> {
         let Ok(text) = std::str::from_utf8(&body) else { return body };
         let Some(span) = raw::at_path(text, &["result", "tools"]) else { return body };
@@ -206,18 +205,18 @@ impl Scoped {
 
 /// The tool that a `tools/call` names.
 fn named_tool(text: &str) -> Result<String, ErrorObject> {
-    /// A member that stands twice is an error: who knows which one the server takes.
+    /// A duplicate member is an error: it is unknown which one the server uses.
     #[derive(Deserialize)]
     struct Named {
         name: String,
     }
     let params = raw::member(text, "params").unwrap_or("null");
     let Named { name } = serde_json::from_str(params)
-        .map_err(|e| ErrorObject::invalid_params(format!("`params.name` names a tool: {e}")))?;
+        .map_err(|e| ErrorObject::invalid_params(format!("`params.name` must name a tool: {e}")))?;
     Ok(name)
 }
 
-/// A tool of a list.
+/// A tool in a list.
 struct Descriptor<'a> {
     name: String,
     reads: bool,
@@ -248,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_keeps_what_may_be_used_byte_for_byte() {
+    fn permitted_tools_stay_in_a_list_byte_for_byte() {
         struct Nobody;
         impl Talk for Nobody {
             fn ask<'a>(&'a self, _: &'a Id, _: &'a str, _: String) -> Asked<'a> {

@@ -1,5 +1,5 @@
-//! Sessions of clients of the older era: an id that nobody guesses, bound to the token that began it,
-//! and the streams on which the client is told things.
+//! Sessions of clients of the older era: an unpredictable id, bound to the token that began it, and
+//! the streams on which the client receives messages.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -16,16 +16,16 @@ use super::inbox::Inbox;
 use super::sse::Stream;
 use crate::Told;
 
-/// Streams of answers that are kept for a client that broke off.
+/// Streams kept for a client that disconnects.
 const KEPT_STREAMS: usize = 64;
 
-/// The number of the stream that is asked for by GET.
+/// The number of the stream that a GET reads.
 pub(super) const COMMON: u64 = 0;
 
 /// A session.
 pub(super) struct Session {
     pub(super) id: String,
-    /// The token that began it, and the server it is with.
+    /// The token that began it, and its server.
     pub(super) principal: String,
     pub(super) server: String,
     pub(super) talk: Arc<dyn Talk>,
@@ -35,14 +35,14 @@ pub(super) struct Session {
 }
 
 struct Inner {
-    /// Who is told what belongs to a request.
+    /// The queues of messages about requests.
     requests: HashMap<Id, Inbox>,
     streams: BTreeMap<u64, Arc<Stream>>,
     next: u64,
 }
 
 impl Session {
-    /// Begins; what its client is told goes where it belongs.
+    /// Begins a session and routes its messages.
     pub(super) fn begin(
         id: String,
         principal: String,
@@ -65,14 +65,14 @@ impl Session {
         session
     }
 
-    /// An id that nobody guesses: 128 random bits.
+    /// A new id: 128 random bits.
     pub(super) fn new_id() -> std::io::Result<String> {
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(std::io::Error::other)?;
         Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// What is told of a request, from now on; `None` where one of this id is in flight.
+    /// The queue of messages about a request; `None` if one with this id is in flight.
     pub(super) fn listen(&self, id: &Id) -> Option<Inbox> {
         match self.lock().requests.entry(id.clone()) {
             Entry::Occupied(_) => None,
@@ -80,12 +80,12 @@ impl Session {
         }
     }
 
-    /// Nobody listens to what is told of a request any more.
+    /// Removes a request's queue.
     pub(super) fn forget(&self, id: &Id) {
         self.lock().requests.remove(id);
     }
 
-    /// A new stream, with its number.
+    /// Opens a stream and returns its number.
     pub(super) fn open(&self) -> (u64, Arc<Stream>) {
         let mut inner = self.lock();
         let number = inner.next;
@@ -104,7 +104,7 @@ impl Session {
         self.lock().streams.get(&number).cloned()
     }
 
-    /// Ends its streams: whoever reads one hears no more.
+    /// Ends its streams and their readers.
     pub(super) fn close(&self) {
         for stream in self.lock().streams.values() {
             stream.end();
@@ -112,17 +112,17 @@ impl Session {
     }
 
     pub(super) fn note_use(&self) {
-        // Fine enough to tell which of two sessions was used last.
+        // Fine enough to order two sessions by their last use.
         let now = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.used.store(now, Ordering::Relaxed);
     }
 
-    /// Whether a call of it is in flight.
+    /// Whether one of its calls is in flight.
     pub(super) fn is_busy(&self) -> bool {
         !self.lock().requests.is_empty()
     }
 
-    /// How long nobody used it.
+    /// How long it has been unused.
     pub(super) fn idle(&self) -> Duration {
         let used = Duration::from_nanos(self.used.load(Ordering::Relaxed));
         match self.is_busy() {

@@ -1,4 +1,4 @@
-//! Streams of events, which can be taken up again where they broke off.
+//! Streams of events, which a client can resume where it disconnected.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -10,13 +10,13 @@ use axum::response::Response;
 use patterm_wire::line;
 use tokio::sync::Notify;
 
-/// Events of one stream that are kept for a client that broke off.
+/// Events kept per stream for a client that disconnects.
 const KEPT_EVENTS: usize = 256;
 
-/// And bytes of them: one answer may be as large as all of it.
+/// Their bytes: one response may take all of them.
 const KEPT_BYTES: usize = 4 << 20;
 
-/// A stream: events come in, and one reader at a time takes them from where it wants.
+/// A stream: events are appended, and one reader at a time follows from where it wants.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     held: Mutex<Held>,
@@ -28,14 +28,14 @@ struct Held {
     events: VecDeque<(u64, Bytes)>,
     bytes: usize,
     next: u64,
-    /// No more will come.
+    /// No more events follow.
     over: bool,
-    /// Which reader is the one: an older one lets go.
+    /// The current reader; older ones stop.
     reader: u64,
 }
 
 impl Stream {
-    /// Adds an event that says a JSON text: a line end in it would end the event.
+    /// Appends an event with a JSON text on one line: a line end in it would end the event.
     pub(super) fn push(&self, number: u64, json: &str) {
         let mut held = self.lock();
         let id = held.next;
@@ -55,13 +55,13 @@ impl Stream {
         self.bell.notify_waiters();
     }
 
-    /// Nothing more will come.
+    /// No more events follow.
     pub(super) fn end(&self) {
         self.lock().over = true;
         self.bell.notify_waiters();
     }
 
-    /// What is to be sent after this event; `None` at the end, or when another reader came.
+    /// The next event after `after`; `None` at the end, or when another reader replaced this one.
     async fn next(&self, after: &mut Option<u64>, reader: u64) -> Option<Bytes> {
         loop {
             let heard = self.bell.notified();
@@ -86,7 +86,7 @@ impl Stream {
         }
     }
 
-    /// Which reader is the one.
+    /// The current reader.
     pub(super) fn reader(&self) -> u64 {
         self.lock().reader
     }
@@ -105,7 +105,7 @@ impl Stream {
     }
 }
 
-/// A response that follows a stream after this event. `guard` lives as long as somebody reads.
+/// A response that follows a stream after an event. `guard` lives as long as somebody reads.
 pub(super) fn response<G: Send + 'static>(
     stream: Arc<Stream>,
     after: Option<u64>,

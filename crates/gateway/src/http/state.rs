@@ -1,4 +1,4 @@
-//! What all requests share, and the doors for those who look after the server.
+//! The state shared by all requests, and the endpoints for monitoring.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -26,13 +26,13 @@ use super::{Doors, Talk};
 use crate::timers::Timers;
 use crate::{Caller, Refusal, RefusalKind, ServerStatus, Told};
 
-/// How often sessions are looked through for those that nobody uses.
+/// How often sessions are checked for idle ones.
 const LOOK_PAUSE: Duration = Duration::from_secs(60);
 
-/// The name of patterm's own tools among servers.
+/// The server name of patterm's own tools.
 pub(super) const OWN: &str = "patterm";
 
-/// The state behind all doors.
+/// The state shared by all requests.
 #[derive(Clone)]
 pub(super) struct Shared(Arc<Inner>);
 
@@ -44,7 +44,7 @@ struct Inner {
     read_only: Arc<ReadOnly>,
     counts: Counts,
     bots: Option<BotServers>,
-    /// Of bodies that are being read.
+    /// Timers for request bodies.
     body_timers: Timers,
 }
 
@@ -89,8 +89,8 @@ impl Shared {
         }
     }
 
-    /// How the servers stand that a token is good for, those in bots' containers among them: name,
-    /// whose copy it is, and how.
+    /// The status of the servers that a scope includes, with those in bots' containers: the
+    /// server's name, the instance's owner, and its status.
     fn status(&self, scope: &Scope) -> Vec<(String, String, ServerStatus)> {
         let mut all = self.0.doors.gateway.status();
         all.retain(|(server, ..)| scope.has_server(server));
@@ -100,12 +100,12 @@ impl Shared {
         all
     }
 
-    /// Which arguments stand in headers, too.
+    /// Which arguments must be repeated in headers.
     pub(super) fn marked(&self) -> &Marked {
         &self.0.marked
     }
 
-    /// Lets a request in, or not.
+    /// Checks a request's host, origin and token.
     pub(super) fn admit(&self, uri: &Uri, headers: &HeaderMap) -> Result<Principal, Refused> {
         self.0.bounds.check(uri, headers)?;
         let token = token(headers);
@@ -113,15 +113,15 @@ impl Shared {
         admitted.ok_or_else(|| {
             let why = match token {
                 None => {
-                    "a token is needed: `Authorization: Bearer …`; `patterm token new` makes one"
+                    "a token is required: `Authorization: Bearer …`; `patterm token new` creates one"
                 }
-                Some(_) => "this token is unknown, revoked, or past its last day",
+                Some(_) => "this token is unknown, revoked or expired",
             };
             Refused::new(StatusCode::UNAUTHORIZED, why)
         })
     }
 
-    /// Begins to talk to a server for a caller.
+    /// Connects a client to a server.
     pub(super) fn talk(
         &self,
         server: &str,
@@ -129,7 +129,7 @@ impl Shared {
         session: &str,
     ) -> Result<(Arc<dyn Talk>, mpsc::Receiver<Told>), Refused> {
         if !principal.scope.has_server(server) {
-            let why = format!("this token is not for `{server}`");
+            let why = format!("this token does not permit `{server}`");
             return Err(Refused::new(StatusCode::FORBIDDEN, why));
         }
         let begun = match server {
@@ -141,15 +141,15 @@ impl Shared {
             }
         };
         let (talk, told) = begun.map_err(|refusal| match refusal.kind {
-            // It names those that there are, which is not for a token of some servers.
+            // The error lists all servers, which a token for some of them must not see.
             RefusalKind::Unknown if principal.scope.servers.is_some() => {
-                let why = format!("there is no server `{server}`");
+                let why = format!("no server `{server}`");
                 refused(&Refusal::new(RefusalKind::Unknown, why))
             }
             _ => refused(&refusal),
         })?;
         let gateway = &self.0.doors.gateway;
-        // What a server shows may change while a session lasts.
+        // The visible tools of a server may change during a session.
         let is_whole =
             server == OWN || (session.is_empty() && gateway.tools_of(server).shows_all());
         if is_whole && !principal.scope.is_narrow() {
@@ -158,7 +158,7 @@ impl Shared {
         Ok((self.scoped(talk, server, principal), told))
     }
 
-    /// The part of a talk that a token is good for.
+    /// A connection restricted to what a token permits.
     pub(super) fn scoped(
         &self,
         talk: Arc<dyn Talk>,
@@ -175,7 +175,7 @@ impl Shared {
         })
     }
 
-    /// Keeps a session. A token that has as many as it may loses the one that it used least lately.
+    /// Adds a session. A token at its limit loses its least recently used session.
     pub(super) fn keep(&self, session: Arc<Session>) -> Result<(), Refused> {
         let limits = &self.0.doors.limits;
         let mut sessions = self.sessions();
@@ -186,15 +186,15 @@ impl Shared {
             idlest = unused.max_by_key(|other| other.idle()).cloned();
             if idlest.is_none() {
                 let why = format!(
-                    "this token has {} sessions with calls in flight, which is its bound \
-                     (sessions_per_token); end one, or wait for an answer",
+                    "this token has {} sessions with calls in flight, which is the limit \
+                     (sessions_per_token); end one, or wait for a response",
                     limits.sessions_per_token
                 );
                 return Err(Refused::new(StatusCode::TOO_MANY_REQUESTS, why));
             }
         }
         if sessions.len() - usize::from(idlest.is_some()) >= limits.sessions {
-            let why = format!("there are {} sessions already, which is the bound", limits.sessions);
+            let why = format!("the limit of {} sessions is reached", limits.sessions);
             return Err(Refused::new(StatusCode::TOO_MANY_REQUESTS, why));
         }
         sessions.insert(session.id.clone(), session);
@@ -205,7 +205,7 @@ impl Shared {
         Ok(())
     }
 
-    /// A session by its id, for whoever began it.
+    /// A session by its id, if this token began it.
     pub(super) fn session(
         &self,
         id: &str,
@@ -215,7 +215,7 @@ impl Shared {
         let found = self.sessions().get(id).cloned();
         let found = found.filter(|s| s.principal == principal.name && s.server == server);
         let session = found.ok_or_else(|| {
-            Refused::new(StatusCode::NOT_FOUND, "there is no such session; initialize again")
+            Refused::new(StatusCode::NOT_FOUND, "no such session; initialize again")
         })?;
         session.note_use();
         Ok(session)
@@ -282,8 +282,8 @@ impl Shared {
     }
 }
 
-/// A refusal as an answer: what the caller did is told by the status, what became of the server in
-/// JSON-RPC, where a model sees it.
+/// An error as a response: the status reports what the client did wrong, JSON-RPC what happened to
+/// the server, where a model sees it.
 pub(super) fn refused(refusal: &Refusal) -> Refused {
     Refused::with_error(status_of(refusal), None, refusal.to_error())
 }
@@ -296,7 +296,7 @@ pub(super) fn status_of(refusal: &Refusal) -> StatusCode {
     }
 }
 
-/// `GET /healthz`: the one door without a token. It tells nothing but that somebody is there.
+/// `GET /healthz`: the only endpoint without a token. It reveals only that a server is running.
 pub(super) async fn healthz() -> Response {
     json(StatusCode::OK, "{\"status\":\"ok\"}")
 }
@@ -330,8 +330,8 @@ pub(super) async fn servers(
     json(StatusCode::OK, json!({ "servers": all }).to_string())
 }
 
-/// `GET /metrics`, as Prometheus reads it: what the token is good for. Counts of the whole endpoint are
-/// for tokens that are good for all servers.
+/// `GET /metrics` in Prometheus format: the servers that the token permits. Totals of the whole
+/// endpoint are only for tokens that permit all servers.
 pub(super) async fn metrics(
     State(shared): State<Shared>,
     uri: Uri,
@@ -354,7 +354,7 @@ pub(super) async fn metrics(
             }
         }
         for (server, sum) in sums {
-            // What bots are called comes from requests.
+            // Bots' names come from requests.
             let server = server.replace('\\', r"\\").replace('"', r#"\""#);
             let _ = writeln!(text, "patterm_server_{name}{{server=\"{server}\"}} {sum}");
         }

@@ -1,4 +1,4 @@
-//! The doors, by raw HTTP over a socket.
+//! The endpoints over raw HTTP on a socket.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use super::{
 use crate::tests::Stage;
 use crate::{Bounds, Refusal, Share, Told};
 
-/// Tokens that are their own names; those that are revoked are not good any more.
+/// Tokens that are their own names, and those that were revoked.
 pub(super) struct Tokens {
     gone: Mutex<HashSet<String>>,
     revoked: broadcast::Sender<String>,
@@ -51,7 +51,7 @@ impl Gatekeeper for Tokens {
     }
 }
 
-/// What the audit log would hold.
+/// The lines of the audit log.
 #[derive(Default)]
 pub(super) struct Audit(pub(super) Mutex<Vec<String>>);
 
@@ -70,7 +70,7 @@ impl Auditor for Audit {
     }
 }
 
-/// Patterm's own tools: they answer their method.
+/// Patterm's own tools: they answer with their method.
 struct Echo;
 
 impl Own for Echo {
@@ -187,7 +187,7 @@ pub(super) fn initialize() -> Value {
 }
 
 #[tokio::test]
-async fn who_may_not_come_in_reaches_nobody() {
+async fn refused_requests_reach_no_server() {
     let http = Http::new(Share::All).await;
     let body = call(1, "x");
     for (status, headers) in [
@@ -221,7 +221,7 @@ async fn who_may_not_come_in_reaches_nobody() {
 }
 
 #[tokio::test]
-async fn a_client_of_the_older_era_begins_calls_and_ends_a_session() {
+async fn an_older_client_begins_uses_and_ends_a_session() {
     let http = Http::new(Share::All).await;
     let begun = http.post(&[], &initialize()).await;
     assert_eq!(begun.json()["result"]["protocolVersion"], "2025-06-18");
@@ -231,13 +231,13 @@ async fn a_client_of_the_older_era_begins_calls_and_ends_a_session() {
     let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     assert_eq!(http.post(&own, &initialized).await.status, 202);
     assert_eq!(http.post(&own, &call(1, "x")).await.json()["result"]["of"], 1);
-    // What is told before the answer makes it a stream.
+    // Messages before the response make it a stream.
     let stream = http.post(&own, &call(2, "progress")).await;
     assert_eq!(stream.header("content-type"), Some("text/event-stream"));
     let told = stream.body.find(r#""progressToken":"t""#).unwrap();
     let done = stream.body.find(r#""done":true"#).unwrap();
     assert!(told < done && stream.body.contains("id: 1-1"), "{stream:?}");
-    // It can be taken up again after its first event.
+    // It can be resumed after its first event.
     let resume = [own[0], ("Last-Event-ID", "1-0")];
     let again = http.send("GET", "/servers/played/mcp", &resume, "").await;
     assert!(again.body.contains(r#""done":true"#) && !again.body.contains("progressToken"));
@@ -248,7 +248,7 @@ async fn a_client_of_the_older_era_begins_calls_and_ends_a_session() {
 }
 
 #[tokio::test]
-async fn a_stateless_client_needs_no_session_and_its_headers_are_compared() {
+async fn a_stateless_client_needs_no_session_and_its_headers_are_checked() {
     let http = Http::new(Share::All).await;
     let mut body = call(1, "x");
     body["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
@@ -276,7 +276,7 @@ async fn a_stateless_client_needs_no_session_and_its_headers_are_compared() {
 }
 
 #[tokio::test]
-async fn who_hangs_up_has_its_call_cancelled() {
+async fn disconnecting_cancels_the_call() {
     let http = Http::new(Share::All).await;
     let body = call(1, "hang").to_string();
     let mut stream = TcpStream::connect(http.address).await.unwrap();
@@ -292,7 +292,7 @@ async fn who_hangs_up_has_its_call_cancelled() {
 }
 
 #[tokio::test]
-async fn each_session_may_have_a_server_of_its_own() {
+async fn each_session_may_have_its_own_instance() {
     let http = Http::new(Share::Session).await;
     let mut sessions = Vec::new();
     for _ in 0..2 {
@@ -307,7 +307,7 @@ async fn each_session_may_have_a_server_of_its_own() {
 }
 
 #[tokio::test]
-async fn patterms_own_tools_are_behind_the_same_door() {
+async fn patterms_own_tools_are_served_too() {
     let http = Http::new(Share::All).await;
     let body = call(1, "x").to_string();
     let answer = http.send("POST", "/mcp", &[("Authorization", "Bearer narrow")], &body).await;

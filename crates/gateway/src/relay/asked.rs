@@ -1,4 +1,4 @@
-//! What callers send.
+//! Requests and notifications from clients.
 
 use patterm_wire::error::{INVALID_REQUEST, METHOD_NOT_FOUND};
 use patterm_wire::{ErrorObject, Id, reply};
@@ -11,7 +11,7 @@ use crate::raw;
 use crate::refusal::{Refusal, RefusalKind};
 
 impl<R> Relay<R> {
-    /// A caller asks something.
+    /// Handles a client's request.
     pub(crate) fn ask(&mut self, ask: Ask<R>) {
         let all = self.in_flight();
         if let Some(why) = ambiguity(&ask.text) {
@@ -27,8 +27,8 @@ impl<R> Relay<R> {
         line.stateless = ask.era == Era::Modern;
         if self.terms.in_flight != 0 && all >= self.terms.in_flight {
             let message = format!(
-                "too many calls are in flight: {all} of all callers, at most {}; try again when some \
-                 are answered",
+                "too many calls in flight: {all} of all callers, at most {}; try again when some are \
+                 answered",
                 self.terms.in_flight
             );
             return self.refuse(ask, &Refusal::new(RefusalKind::Limit, message).to_error());
@@ -36,7 +36,7 @@ impl<R> Relay<R> {
         self.proceed(ask);
     }
 
-    /// Serves a request, or lets it wait for what it needs.
+    /// Serves a request, or queues it until the handshake it needs is done.
     pub(super) fn proceed(&mut self, ask: Ask<R>) {
         if self.stage == Stage::Closed {
             let refusal = Refusal::new(RefusalKind::Ended, "the server ended");
@@ -68,7 +68,7 @@ impl<R> Relay<R> {
             ("logging/setLevel", Crossing::Up) => self.keep_log_level(ask),
             ("resources/subscribe" | "resources/unsubscribe", Crossing::Up) => {
                 let message = format!(
-                    "{} is not there: this server is of revision {}, which has subscriptions/listen",
+                    "{} is not available: this server has revision {}, with subscriptions/listen",
                     ask.method,
                     era::MODERN
                 );
@@ -109,7 +109,7 @@ impl<R> Relay<R> {
         self.answer(ask, "{}");
     }
 
-    /// A stateless caller listens to a server that tells everybody anyway.
+    /// A stateless client listens to a server that sends every notification anyway.
     fn listen(&mut self, ask: Ask<R>) {
         let filter = Filter::of(&ask.text).unwrap_or_default();
         let params = format!("{{\"notifications\":{}}}", filter.to_json());
@@ -119,7 +119,7 @@ impl<R> Relay<R> {
         self.listeners.push(Listener { line: ask.line, id: ask.id, filter, reply: ask.reply });
     }
 
-    /// Others may still want to hear of it.
+    /// Other clients may still be subscribed.
     fn unsubscribe(&mut self, ask: Ask<R>) {
         let resource = resource_of(&ask.text);
         if let (Some(resource), Some(line)) = (&resource, self.lines.get_mut(&ask.line)) {
@@ -133,7 +133,7 @@ impl<R> Relay<R> {
         }
     }
 
-    /// Sends a request to the server, under an id of ours.
+    /// Sends a request to the server under an id of the relay's own.
     fn send(&mut self, ask: Ask<R>, crossing: Crossing) {
         let own = self.own_id();
         let mut edits = Vec::new();
@@ -141,7 +141,7 @@ impl<R> Relay<R> {
             edits.push((span, own.to_string()));
         }
         let mut token = None;
-        // Callers choose their tokens as they like, two of them the same.
+        // Clients choose their tokens freely; two of them may choose the same.
         if let Some(span) = raw::at_path(&ask.text, &["params", "_meta", "progressToken"]) {
             token = Some(ask.text[span.clone()].to_owned());
             edits.push((span, own.to_string()));
@@ -160,22 +160,22 @@ impl<R> Relay<R> {
         self.pending.insert(own, Pending { line, id, method, crossing, token, reply });
     }
 
-    /// A caller tells something.
+    /// Handles a client's notification.
     pub(crate) fn tell(&mut self, line: LineId, method: &str, text: &str) {
         match method {
-            // The session did that itself, for all of them.
+            // The session sent its own, for all clients.
             "notifications/initialized" => {}
             "notifications/cancelled" => {
                 let id = raw::at_path(text, &["params", "requestId"]);
                 if let Some(id) = id.and_then(|span| Id::from_json(&text[span])) {
                     let why = raw::at_path(text, &["params", "reason"]);
                     let why = why.and_then(|span| serde_json::from_str(&text[span]).ok());
-                    let why = why.unwrap_or_else(|| "the caller cancelled it".to_owned());
+                    let why = why.unwrap_or_else(|| "the client cancelled it".to_owned());
                     self.cancel(line, &id, &why);
                 }
             }
-            // What one caller says of itself is not so for the others. And nothing but what MCP knows
-            // as a notification: some servers do what a request without an id says.
+            // What one client says about itself does not apply to the others. Only MCP
+            // notifications pass: some servers execute a request that has no id.
             _ if self.terms.exclusive && method.starts_with("notifications/") => {
                 self.pass_on(text);
             }
@@ -183,7 +183,7 @@ impl<R> Relay<R> {
         }
     }
 
-    /// A caller answers what the server asked it.
+    /// Forwards a client's response to a request of the server.
     pub(crate) fn respond(&mut self, line: LineId, id: &Id, text: &str) {
         let asked = self.lines.get_mut(&line).is_some_and(|line| line.asked.remove(id));
         if asked {
@@ -191,14 +191,14 @@ impl<R> Relay<R> {
         }
     }
 
-    /// Writes what expects no answer, unless it could be read as something else.
+    /// Writes a message that expects no response, unless it is ambiguous.
     fn pass_on(&mut self, text: &str) {
         if ambiguity(text).is_none() {
             self.out.push(Output::Write(text.to_owned()));
         }
     }
 
-    /// Nobody wants to hear of a resource any more.
+    /// Unsubscribes from a resource unless another client is subscribed.
     pub(super) fn give_up(&mut self, resource: &str) {
         if self.lines.values().any(|line| line.resources.contains(resource)) {
             return;

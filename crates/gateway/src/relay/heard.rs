@@ -1,4 +1,4 @@
-//! What the server prints.
+//! Output of the server.
 
 use patterm_wire::error::{INTERNAL_ERROR, METHOD_NOT_FOUND};
 use patterm_wire::{ErrorObject, Id, Incoming, Malformed, Message, reply};
@@ -9,13 +9,13 @@ use crate::lines::LongLine;
 use crate::raw;
 use crate::refusal::{Refusal, RefusalKind};
 
-/// Requests that are answered for all callers.
+/// Answered on behalf of all clients.
 const ROOTS: &str = "roots/list";
 
-/// What a caller is told by an error without words.
+/// Replaces an empty error message.
 const NO_MESSAGE: &str = "\"internal error\"";
 
-/// Where an error has no words: clients would show nothing at all.
+/// The position of an empty error message: clients would show nothing at all.
 fn empty_message(text: &str) -> Option<raw::Span> {
     let span = raw::at_path(text, &["error", "message"])?;
     let message: String = serde_json::from_str(&text[span.clone()]).ok()?;
@@ -23,8 +23,8 @@ fn empty_message(text: &str) -> Option<raw::Span> {
 }
 
 impl<R> Relay<R> {
-    /// Takes one line. What is no message is counted, and never answered: two such peers would
-    /// answer each other for ever.
+    /// Handles one line. Anything that is not a message is counted and never answered: two such
+    /// peers would answer each other for ever.
     pub(crate) fn hear(&mut self, line: &[u8]) {
         if line.trim_ascii().is_empty() {
             return;
@@ -40,20 +40,19 @@ impl<R> Relay<R> {
                 }
             }
             (Err(malformed), _) => self.hear_malformed(line, &malformed),
-            // Only text is a message.
+            // Messages are UTF-8.
             (Ok(_), Err(_)) => {}
         }
     }
 
-    /// Takes what is no message. Where it stands in the place of an answer, its caller need not wait
-    /// for another one.
+    /// Handles a malformed message. If it stands for a response, the request fails immediately.
     fn hear_malformed(&mut self, line: &[u8], malformed: &Malformed) {
         self.noise += 1;
         let id = patterm_wire::id_in_prefix(line);
         let own = id.and_then(|id| id.as_json().parse().ok());
         let Some(own) = own else { return };
         let why = malformed.error.detail();
-        let message = format!("the server's answer cannot be read: {why}");
+        let message = format!("cannot parse the server's response: {why}");
         if self.greeted(own, Err(&message)) {
             return;
         }
@@ -64,13 +63,13 @@ impl<R> Relay<R> {
         }
     }
 
-    /// Takes what is left of a line that was too long: if it was an answer, its caller hears so.
+    /// Handles what is left of an oversized line: if it was a response, the request fails.
     pub(crate) fn hear_too_long(&mut self, line: &LongLine, limit: usize) {
         let Some(pending) = raw::id_at_ends(line).and_then(|own| self.forget(own)) else {
             self.noise += 1;
             return;
         };
-        let message = format!("the answer is longer than {limit} bytes, which is the bound");
+        let message = format!("the response exceeds the limit of {limit} bytes");
         let refusal = Refusal::new(RefusalKind::Limit, message);
         self.out.push(Output::Answer(pending.reply, refusal.to_answer(&pending.id)));
     }
@@ -92,12 +91,12 @@ impl<R> Relay<R> {
     }
 
     fn hear_answer(&mut self, own: u64, text: &str, failed: bool) {
-        // An answer to what was cancelled, or to what was asked for nobody.
+        // A response to a cancelled request, or to one of the relay's own.
         let Some(pending) = self.forget(own) else { return };
         if pending.crossing == Crossing::Up && era::wants_input(text) {
             let message = format!(
-                "the server asks for input before it answers {}, which a client of revision {} \
-                 cannot be asked for in this way",
+                "the server requests input before it answers {}, which clients of revision {} do \
+                 not support",
                 pending.method,
                 era::LEGACY
             );
@@ -144,8 +143,8 @@ impl<R> Relay<R> {
             }
             _ => {
                 let message = format!(
-                    "Method not found: several callers share this server, and none of them can be \
-                     asked for {method}"
+                    "Method not found: several clients share this server, and {method} cannot be \
+                     sent to any one of them"
                 );
                 let error = ErrorObject::new(METHOD_NOT_FOUND, message).with_data(method);
                 self.write_bytes(reply::error(Some(&id), &error));
@@ -192,7 +191,7 @@ impl<R> Relay<R> {
                     }
                 }
             }
-            // It belongs to somebody; to whom is known only where there is nobody else.
+            // The recipient is known only if there is a single client.
             _ => {
                 if let Some(line) = self.only_line() {
                     let about = self.sole_request(line);
@@ -212,7 +211,7 @@ impl<R> Relay<R> {
         self.out.push(Output::Tell { line, about, text });
     }
 
-    /// Tells those callers of whom this is true, in the order in which they came.
+    /// Notifies the clients for which `of` is true, in the order in which they joined.
     fn tell_those(&mut self, text: &str, of: impl Fn(LineId, &super::Line) -> bool) {
         let mut lines: Vec<LineId> = self
             .lines
@@ -226,13 +225,13 @@ impl<R> Relay<R> {
         }
     }
 
-    /// The caller, where there is one only.
+    /// The client, if there is only one.
     fn only_line(&self) -> Option<LineId> {
         let mut lines = self.lines.keys();
         lines.next().filter(|_| lines.next().is_none()).copied()
     }
 
-    /// The request that this caller waits for, if it is the only one.
+    /// The pending request of a client, if there is only one.
     fn sole_request(&self, line: LineId) -> Option<Id> {
         let calls = &self.lines.get(&line)?.calls;
         let mut sent = calls.iter().filter(|(_, own)| own.is_some());
@@ -240,7 +239,7 @@ impl<R> Relay<R> {
     }
 }
 
-/// Edits of a text as edits of the same text without the white space in front.
+/// Edits of a text, shifted to the same text without leading white space.
 fn shifted(edits: Vec<(raw::Span, String)>, text: &str) -> Vec<(raw::Span, String)> {
     let lead = text.len() - text.trim_start().len();
     edits.into_iter().map(|(s, by)| (s.start - lead..s.end - lead, by)).collect()

@@ -1,5 +1,5 @@
-//! One session with a server, as a value: what callers send and what the server prints goes in,
-//! what must be written to either comes out. Nothing here waits, writes or reads a clock.
+//! One session with a server, as a value: messages from clients and lines from the server go in,
+//! and what must be written to either comes out. It does no I/O and reads no clock.
 
 mod asked;
 mod era;
@@ -24,47 +24,48 @@ pub(crate) use stage::{Eras, Hello};
 use stage::{Probe, Stage};
 use tasks::Tasks;
 
-/// A caller's line to a session.
+/// Identifies a client of a session.
 pub(crate) type LineId = u64;
 
-/// What a session is told once.
+/// The configuration of a session.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Terms {
-    /// It has one caller only, who may be asked by the server and whose capabilities are declared.
+    /// It has a single client, which may get requests from the server and whose capabilities are
+    /// declared.
     pub(crate) exclusive: bool,
-    /// Several callers may use it, who are to hear nothing of each other's tasks.
+    /// Several callers may use it, who must not see each other's tasks.
     pub(crate) shared: bool,
-    /// What `roots/list` is answered with, as JSON.
+    /// The answer to `roots/list`, as JSON.
     pub(crate) roots: String,
-    /// Calls that may be in flight, waiting ones among them; 0 for no bound.
+    /// Limit of requests in flight, queued ones included; 0 for none.
     pub(crate) in_flight: usize,
 }
 
-/// A request of a caller's.
+/// A client's request.
 #[derive(Debug)]
 pub(crate) struct Ask<R> {
     pub(crate) line: LineId,
     pub(crate) id: Id,
     pub(crate) method: String,
-    /// The whole message, as it came.
+    /// The whole message, as received.
     pub(crate) text: String,
     pub(crate) era: Era,
-    /// To whom the answer goes.
+    /// Where the response goes.
     pub(crate) reply: R,
 }
 
-/// What must be done.
+/// What the session must do.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Output<R> {
     /// Write this line to the server.
     Write(String),
-    /// Write this one, and tell how that went: the handshake is not done before.
+    /// Write this line, and report when it is written: the handshake is not complete before.
     WriteInitialized(String),
-    /// Answer a caller.
+    /// Answer a client's request.
     Answer(R, Vec<u8>),
-    /// Give a caller its request back: the server never saw it, and another may.
+    /// Return a request that the server never saw; another server may handle it.
     GiveBack(R, String),
-    /// Tell a caller something, if it can be told: about this request of his.
+    /// Send a client a message about this request of its own.
     Tell { line: LineId, about: Option<Id>, text: String },
 }
 
@@ -75,12 +76,12 @@ struct Pending<R> {
     id: Id,
     method: String,
     crossing: Crossing,
-    /// The caller's progress token, as it stood.
+    /// The client's progress token, as received.
     token: Option<String>,
     reply: R,
 }
 
-/// A caller of the stateless era who listens to a server that has no such thing.
+/// A stateless client that listens to a server without `subscriptions/listen`.
 #[derive(Debug)]
 struct Listener<R> {
     line: LineId,
@@ -89,20 +90,20 @@ struct Listener<R> {
     reply: R,
 }
 
-/// What is known of a caller's line.
+/// What is known about a client.
 #[derive(Debug, Default)]
 struct Line {
-    /// Whose it is: an agent's, or a token's.
+    /// Who it belongs to: an agent or a token.
     caller: String,
-    /// It is of the stateless era: it hears what it listens to, and what belongs to its requests.
+    /// It is stateless: it gets the notifications it listens to, and those about its requests.
     stateless: bool,
-    /// Requests of the server's that this caller was asked.
+    /// Requests from the server that this client has not answered.
     asked: HashSet<Id>,
-    /// Resources it subscribed to.
+    /// Resources it is subscribed to.
     resources: BTreeSet<String>,
-    /// The log level it asked for, as JSON.
+    /// The log level it set, as JSON.
     log_level: Option<String>,
-    /// Its requests that are not answered, by its ids, with ours where they were sent.
+    /// Its unanswered requests by its ids, with the relay's ids if they were sent.
     calls: HashMap<Id, Option<u64>>,
 }
 
@@ -118,17 +119,18 @@ pub(crate) struct Relay<R> {
     pending: HashMap<u64, Pending<R>>,
     waiting: Vec<Ask<R>>,
     listeners: Vec<Listener<R>>,
-    /// Under which id the session itself listens to a stateless server, for callers who cannot.
+    /// The id under which the session itself listens to a stateless server, on behalf of older
+    /// clients.
     own_listening: Option<u64>,
     lines: HashMap<LineId, Line>,
     tasks: Tasks,
     out: Vec<Output<R>>,
-    /// Lines that were no message.
+    /// Lines that were not messages.
     noise: u64,
 }
 
 impl<R> Relay<R> {
-    /// A session whose server was just started; `eras` is what is known from an earlier one.
+    /// A session with a server that was just started; `eras` is known from earlier sessions.
     pub(crate) fn new(terms: Terms, eras: Eras, ids: Ids) -> Self {
         Self {
             terms,
@@ -148,32 +150,32 @@ impl<R> Relay<R> {
         }
     }
 
-    /// Moves what must be done now to where it is done.
+    /// Moves the pending outputs to `to`.
     pub(crate) fn move_output(&mut self, to: &mut Vec<Output<R>>) {
         to.append(&mut self.out);
     }
 
-    /// Calls that are not answered.
+    /// Unanswered requests.
     pub(crate) fn in_flight(&self) -> usize {
         self.pending.len() + self.waiting.len()
     }
 
-    /// Lines of the server's that were no message.
+    /// Lines from the server that were not messages.
     pub(crate) fn noise(&self) -> u64 {
         self.noise
     }
 
-    /// What is known of the server's eras.
+    /// What is known about the server's eras.
     pub(crate) fn eras(&self) -> Eras {
         self.eras
     }
 
-    /// A caller came.
+    /// Adds a client.
     pub(crate) fn join(&mut self, line: LineId, caller: &str) {
         caller.clone_into(&mut self.lines.entry(line).or_default().caller);
     }
 
-    /// A caller is gone: its calls are cancelled, what it subscribed to is given up.
+    /// Removes a client: cancels its requests and drops its subscriptions.
     pub(crate) fn leave(&mut self, line: LineId) {
         let Some(gone) = self.lines.remove(&line) else { return };
         self.waiting.retain(|ask| ask.line != line);
@@ -181,18 +183,18 @@ impl<R> Relay<R> {
         let mut sent: Vec<u64> = gone.calls.into_values().flatten().collect();
         sent.sort_unstable();
         for own in sent {
-            self.abandon(own, "the caller is gone");
+            self.abandon(own, "the client disconnected");
         }
         for resource in gone.resources {
             self.give_up(&resource);
         }
         for id in gone.asked {
-            let error = ErrorObject::new(INTERNAL_ERROR, "the caller that was asked is gone");
+            let error = ErrorObject::new(INTERNAL_ERROR, "the client disconnected");
             self.write_bytes(reply::error(Some(&id), &error));
         }
     }
 
-    /// A caller does not want an answer any more, by its own id.
+    /// Cancels a request, by the client's id.
     pub(crate) fn cancel(&mut self, line: LineId, id: &Id, why: &str) {
         let called = self.lines.get_mut(&line).and_then(|line| line.calls.remove(id));
         match called {
@@ -205,8 +207,8 @@ impl<R> Relay<R> {
         }
     }
 
-    /// The session is over: whoever waits hears why. Where the server died of the probe, who waited
-    /// for the handshake may ask another one.
+    /// Ends the session: all requests fail with this error. If the probe ended the server, requests
+    /// that waited for the handshake are returned for another attempt.
     pub(crate) fn close(&mut self, refusal: &Refusal, of_probe: bool) {
         let error = refusal.to_error();
         if of_probe {
@@ -228,10 +230,10 @@ impl<R> Relay<R> {
         self.stage = Stage::Closed;
     }
 
-    /// Forgets a request that was sent, and tells the server.
+    /// Drops a request that was sent, and cancels it on the server.
     fn abandon(&mut self, own: u64, why: &str) {
         let Some(pending) = self.forget(own) else { return };
-        // The one request that must not be cancelled.
+        // The only request that must not be cancelled.
         if pending.method == "initialize" {
             return;
         }
@@ -251,7 +253,7 @@ impl<R> Relay<R> {
         self.out.push(Output::Answer(ask.reply, reply::result(&ask.id, result)));
     }
 
-    /// Refuses one.
+    /// Fails a request that was not sent.
     fn refuse(&mut self, ask: Ask<R>, error: &ErrorObject) {
         self.end_call(ask.line, &ask.id);
         self.out.push(Output::Answer(ask.reply, reply::error(Some(&ask.id), error)));
@@ -264,7 +266,7 @@ impl<R> Relay<R> {
     }
 
     fn write_bytes(&mut self, line: Vec<u8>) {
-        // Made by us from text.
+        // Built by us from text.
         self.out.push(Output::Write(String::from_utf8_lossy(&line).into_owned()));
     }
 

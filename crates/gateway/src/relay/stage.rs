@@ -1,4 +1,5 @@
-//! How far a session is: which era its server is of, and the one handshake that serves all callers.
+//! The state of the handshake: which eras the server supports, and the one handshake that serves
+//! all clients.
 
 use patterm_wire::{Id, reply};
 
@@ -6,14 +7,14 @@ use super::era::{self, Era};
 use super::{Ask, Output, Relay};
 use crate::refusal::{Refusal, RefusalKind};
 
-/// Which eras a server serves; `None` where nobody asked it yet.
+/// Which eras a server supports; `None` if unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Eras {
     pub(crate) modern: Option<bool>,
     pub(crate) legacy: Option<bool>,
 }
 
-/// What a server said of itself, as JSON.
+/// The results of the handshake, as JSON.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Hello {
     /// The result of `server/discover`.
@@ -22,35 +23,35 @@ pub(crate) struct Hello {
     pub(crate) initialize: Option<String>,
 }
 
-/// What became of the question whether a server is of the stateless era.
+/// The probe: whether the server supports the stateless era.
 #[derive(Debug, Default)]
 pub(super) struct Probe {
-    /// It is not asked, whatever comes: it ended the server before.
+    /// It is not sent: it ended the server before.
     pub(super) forbidden: bool,
-    /// It was asked in this session.
+    /// It was sent in this session.
     asked: bool,
-    /// It was not answered in time under this id; a server that was slow to start may yet.
+    /// It timed out under this id; a server that starts slowly may still answer.
     late: Option<u64>,
 }
 
 /// What the session waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Nothing was said.
+    /// Nothing was sent.
     Silent,
-    /// `server/discover` was asked under this id.
+    /// `server/discover` was sent under this id.
     Discovering(u64),
-    /// `initialize` was asked under this id.
+    /// `initialize` was sent under this id.
     Initializing(u64),
-    /// It was answered; that it was understood is not written yet, though it may be on its way.
+    /// It was answered; `notifications/initialized` is not written yet, though it may be queued.
     Initialized { on_its_way: bool },
-    /// Whoever is of an era that is known to be served is served.
+    /// Clients of every supported era are served.
     Ready,
-    /// It is over.
+    /// The session ended.
     Closed,
 }
 
-/// What a request has to wait for, if for anything.
+/// What a request must wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
     Nothing,
@@ -59,8 +60,8 @@ pub(super) enum Need {
 }
 
 impl<R> Relay<R> {
-    /// The question of the handshake that the server has not answered, and whether it is the probe:
-    /// a server that knows no such request may say nothing at all.
+    /// The pending handshake request, and whether it is the probe: a server that does not know the
+    /// probe may not answer it.
     pub(crate) fn greeting(&self) -> Option<(u64, bool)> {
         match self.stage {
             Stage::Discovering(own) => Some((own, true)),
@@ -69,7 +70,7 @@ impl<R> Relay<R> {
         }
     }
 
-    /// The server has had its time to answer the probe: it is of the older era.
+    /// The probe timed out: the server is treated as one of the older era.
     pub(crate) fn probe_is_over(&mut self, own: u64) {
         if self.stage == Stage::Discovering(own) {
             self.probe.late = Some(own);
@@ -77,23 +78,24 @@ impl<R> Relay<R> {
         }
     }
 
-    /// The server is not probed: that ended it before.
+    /// Skips the probe: it ended the server before.
     pub(crate) fn forbid_probe(&mut self) {
         self.probe.forbidden = true;
         self.eras.modern = Some(false);
     }
 
-    /// Whether it was seen in this session, or in the one before, what the server makes of the probe.
+    /// Whether the outcome of the probe is known from this session or the previous one.
     pub(crate) fn was_probed(&self) -> bool {
         self.probe.asked || self.probe.forbidden
     }
 
-    /// Whether the server was probed and has answered no handshake: if it ends now, then of that.
+    /// Whether the server was probed and has answered no handshake: if it exits now, the probe is
+    /// the likely cause.
     pub(crate) fn dies_of_probe(&self) -> bool {
         self.probe.asked && self.hello == Hello::default() && self.stage != Stage::Closed
     }
 
-    /// The version that the server says it has; `None` before it was greeted.
+    /// The version that the server reports; `None` before the handshake.
     pub(crate) fn version(&self) -> Option<String> {
         let info = match (&self.hello.initialize, &self.hello.discover) {
             (Some(initialize), _) => crate::raw::member(initialize, "serverInfo"),
@@ -107,7 +109,7 @@ impl<R> Relay<R> {
         self.hello != Hello::default()
     }
 
-    /// How writing `notifications/initialized` went: if it failed, only that is repeated.
+    /// Reports whether `notifications/initialized` was written; if not, only that is repeated.
     pub(crate) fn initialized_written(&mut self, well: bool) {
         if !matches!(self.stage, Stage::Initialized { .. }) {
             return;
@@ -123,7 +125,7 @@ impl<R> Relay<R> {
     pub(super) fn need(&self, era: Era) -> Need {
         let greeted = self.hello.initialize.is_some();
         match (era, self.eras.modern, self.eras.legacy) {
-            // A caller with a server of its own is met with its own handshake.
+            // The only client of a server does its own handshake.
             (Era::Legacy, None, None | Some(true)) if self.terms.exclusive && !greeted => {
                 Need::Initialize
             }
@@ -131,7 +133,7 @@ impl<R> Relay<R> {
             (_, None, _) => Need::Discover,
             (Era::Modern, Some(true), _) if self.hello.discover.is_some() => Need::Nothing,
             (Era::Modern, Some(true), _) => Need::Discover,
-            // A server that has both gets a handshake once somebody needs one.
+            // A server that supports both gets a handshake once a client needs one.
             (Era::Legacy, _, Some(false)) if self.hello.discover.is_some() => Need::Nothing,
             (Era::Legacy, _, Some(false)) => Need::Discover,
             _ if greeted => Need::Nothing,
@@ -139,7 +141,7 @@ impl<R> Relay<R> {
         }
     }
 
-    /// Does what somebody needs, if it is not being done already. `ask` is who needs it.
+    /// Starts what a request needs, unless it is in progress already.
     pub(super) fn advance(&mut self, need: Need, ask: Option<&Ask<R>>) {
         match (&self.stage, need) {
             (Stage::Initialized { on_its_way: false }, _) => self.write_initialized(),
@@ -162,7 +164,7 @@ impl<R> Relay<R> {
         let own = self.own_id();
         self.stage = Stage::Initializing(own);
         let id = Id::from_number(own);
-        // A caller with a server of its own is known to it by its own words.
+        // The server learns the capabilities of its only client.
         let theirs = ask.filter(|ask| self.terms.exclusive && ask.method == "initialize");
         let theirs = theirs.and_then(|ask| crate::raw::member(&ask.text, "params"));
         let ours = || {
@@ -184,7 +186,7 @@ impl<R> Relay<R> {
         self.out.push(Output::WriteInitialized(text));
     }
 
-    /// Takes an answer that belongs to the handshake; returns whether it did.
+    /// Handles a response of the handshake; returns whether it was one.
     pub(super) fn greeted(&mut self, own: u64, outcome: Result<&str, &str>) -> bool {
         match self.stage {
             Stage::Discovering(id) if id == own => self.discovered(outcome.ok()),
@@ -205,7 +207,7 @@ impl<R> Relay<R> {
         true
     }
 
-    /// The answer to the probe comes after the handshake of the older era was begun: it has both.
+    /// The probe was answered after the older handshake was sent: the server supports both.
     fn discovered_late(&mut self, result: Option<&str>) {
         if let Some(result) = result.filter(|result| era::is_modern(result)) {
             self.eras.modern = Some(true);
@@ -220,7 +222,7 @@ impl<R> Relay<R> {
         if modern {
             self.hello.discover = result.map(str::to_owned);
         }
-        self.settle("it answers neither `initialize` nor `server/discover` as it should");
+        self.settle("it does not answer `initialize` or `server/discover` correctly");
     }
 
     fn not_greeted(&mut self, error: &str) {
@@ -229,7 +231,7 @@ impl<R> Relay<R> {
         self.settle(error);
     }
 
-    /// Goes on with who waits, unless the server is of no era at all.
+    /// Continues with the queued requests, unless the server supports neither era.
     fn settle(&mut self, why: &str) {
         if self.eras != (Eras { modern: Some(false), legacy: Some(false) }) {
             if self.eras.legacy == Some(false) && self.hello.discover.is_some() {
@@ -238,18 +240,18 @@ impl<R> Relay<R> {
             return self.flush();
         }
         if !self.probe.asked && !self.probe.forbidden {
-            // An earlier one was of the older era; this one is another.
+            // An earlier server at this name was of the older era; this one is not.
             self.eras.modern = None;
             return self.flush();
         }
         // The next call tries again.
         self.eras = Eras::default();
-        let message = format!("the server refuses the handshake: {why}");
+        let message = format!("the handshake failed: {why}");
         self.fail_waiting(&Refusal::new(RefusalKind::Unavailable, message));
     }
 
-    /// Callers of the older era hear of changed lists without asking for it; a stateless server wants
-    /// to be asked.
+    /// Clients of the older era get notifications about changed lists without asking; a stateless
+    /// server must be asked.
     fn listen_for_all(&mut self) {
         if self.own_listening.is_some() {
             return;
@@ -264,8 +266,8 @@ impl<R> Relay<R> {
         self.write_bytes(reply::request(&id, "subscriptions/listen", Some(&params)));
     }
 
-    /// A handshake was not answered in time. Returns whether the server is of no use: it is asked for
-    /// one only once, and a second one in the same life it would refuse.
+    /// `initialize` timed out. Returns whether the server is unusable: it accepts `initialize` only
+    /// once.
     pub(crate) fn greeting_is_late(&mut self, own: u64) -> bool {
         if self.stage != Stage::Initializing(own) {
             return false;
@@ -284,7 +286,7 @@ impl<R> Relay<R> {
         }
     }
 
-    /// Lets go on who waited, as far as that is possible now.
+    /// Handles the queued requests, as far as possible now.
     fn flush(&mut self) {
         for ask in std::mem::take(&mut self.waiting) {
             self.proceed(ask);

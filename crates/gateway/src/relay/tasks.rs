@@ -1,5 +1,5 @@
-//! Whose tasks are whose. A server that several callers share knows one client only, and would show each
-//! of them the tasks of all: their arguments, their results, and the way to cancel them.
+//! Separates the tasks of callers. A shared server knows only one client and would show each caller
+//! the tasks of all: their arguments, their results, and how to cancel them.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,14 +10,14 @@ use super::{Ask, Pending, Relay};
 use crate::ambiguous::is_taken_for;
 use crate::raw;
 
-/// The request for all tasks.
+/// The request for a list of tasks.
 const LIST: &str = "tasks/list";
 
-/// What the methods of tasks begin with.
+/// The prefix of all task methods.
 const PREFIX: &str = "tasks/";
 
-/// Tasks whose callers are remembered in one session: more than a server keeps. The oldest are forgotten
-/// first, and no caller reaches them then.
+/// Tasks whose callers are remembered in one session: more than a server keeps. The oldest are
+/// dropped first, and no caller reaches them then.
 const TASKS: usize = 10_000;
 
 /// The callers of tasks, by the server's ids.
@@ -28,8 +28,8 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    /// Notes who created a task. A server that gives an id a second time does not take the task away
-    /// from its first caller.
+    /// Records who created a task. If a server uses an id again, the task still belongs to its
+    /// first caller.
     fn note(&mut self, task: String, caller: &str) {
         if self.callers.contains_key(&task) {
             return;
@@ -48,39 +48,39 @@ impl Tasks {
     }
 }
 
-/// Whether a notification says how a task stands.
+/// Whether a notification reports the status of a task.
 pub(super) fn is_about_task(method: &str) -> bool {
     method.starts_with("notifications/tasks")
 }
 
-/// Whether a request is about tasks, for a server that does not care for case or blanks, too.
+/// Whether a request is about tasks, also for a server that ignores case or blanks.
 fn asks_for_task(method: &str) -> bool {
     let method = method.trim();
     let end = method.char_indices().nth(PREFIX.len()).map_or(method.len(), |(at, _)| at);
     is_taken_for(&method[..end], PREFIX)
 }
 
-/// The id of a task at a path.
+/// The task id at a path.
 fn task_at(text: &str, path: &[&str]) -> Option<String> {
     serde_json::from_str(text.get(raw::at_path(text, path)?)?).ok()
 }
 
 impl<R> Relay<R> {
-    /// Refuses a request about a task that is not this caller's.
+    /// Refuses a request about a task of another caller.
     pub(super) fn check_task(&self, ask: &Ask<R>) -> Result<(), ErrorObject> {
         if !self.terms.shared || ask.method == LIST || !asks_for_task(&ask.method) {
             return Ok(());
         }
         let Some(task) = task_at(&ask.text, &["params", "taskId"]) else {
-            let why = format!("{} takes the id of one of your tasks as `taskId`", ask.method);
+            let why = format!("{} needs the id of one of your tasks as `taskId`", ask.method);
             return Err(ErrorObject::invalid_params(why));
         };
         if self.is_task_of(&task, ask.line) {
             return Ok(());
         }
         let why = format!(
-            "you have no task {task:?} here; tasks of other callers, and those from before the server \
-             was last started, cannot be reached"
+            "you have no task {task:?} here; tasks of other callers, and tasks from before the \
+             server's last start, are not accessible"
         );
         Err(ErrorObject::invalid_params(why))
     }
@@ -90,12 +90,12 @@ impl<R> Relay<R> {
         caller.is_some() && self.tasks.caller_of(task) == caller
     }
 
-    /// Notes the task that an answer tells of, if its request was the one that created it.
+    /// Records the task in a response, if its request created one.
     pub(super) fn note_task(&mut self, pending: &Pending<R>, text: &str) {
         if !self.terms.shared || asks_for_task(&pending.method) {
             return;
         }
-        // With the task in a member of its own, as 2025-11-25 has it, or as the result itself.
+        // In a member of its own, as in 2025-11-25, or as the result itself.
         let task = task_at(text, &["result", "task", "taskId"])
             .or_else(|| task_at(text, &["result", "taskId"]));
         let caller = self.lines.get(&pending.line).map(|line| line.caller.clone());
@@ -104,7 +104,7 @@ impl<R> Relay<R> {
         }
     }
 
-    /// The edit that leaves only a caller's own tasks in a list, each as it stood.
+    /// The edit that reduces a list to the caller's own tasks, each unchanged.
     pub(super) fn own_tasks_edit(
         &self,
         pending: &Pending<R>,
@@ -123,7 +123,7 @@ impl<R> Relay<R> {
         Some((span, format!("[{}]", own.join(","))))
     }
 
-    /// Whose task a notification is about.
+    /// The caller of the task that a notification is about.
     pub(super) fn owner_of_told(&self, text: &str) -> Option<String> {
         let task = task_at(text, &["params", "taskId"])?;
         self.tasks.caller_of(&task).cloned()

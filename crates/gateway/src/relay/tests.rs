@@ -1,4 +1,4 @@
-//! The session as a value: what goes in, what comes out.
+//! The relay as a value: inputs and their outputs.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use patterm_wire::Id;
 
 use super::*;
 
-/// A session whose callers and server a test plays.
+/// A session whose clients and server are played by the test.
 struct Talk(Relay<u32>);
 
 const DISCOVER_META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
@@ -18,7 +18,7 @@ impl Talk {
         Self(Relay::new(terms, Eras { modern, legacy: None }, ids))
     }
 
-    /// A shared session with a server that is known to be of the older era, and greeted.
+    /// A shared session with a server of the older era, after the handshake.
     fn shared() -> Self {
         let mut talk = Self::new(Terms { roots: "[]".into(), ..Terms::default() }, Some(false));
         talk.ask(1, "1", "ping", "{}");
@@ -33,7 +33,7 @@ impl Talk {
         format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
     }
 
-    /// The reply's number is the line's.
+    /// The reply's number is the client's.
     fn ask(&mut self, line: u32, id: &str, method: &str, params: &str) {
         let text = Self::request(id, method, params);
         let era = Era::of(&text);
@@ -45,7 +45,7 @@ impl Talk {
         self.0.hear(text.as_bytes());
     }
 
-    /// All that came out, one thing a line.
+    /// All outputs, one per line.
     fn said(&mut self) -> String {
         let mut said = String::new();
         let mut outputs = Vec::new();
@@ -77,7 +77,7 @@ impl Talk {
 }
 
 #[test]
-fn two_callers_with_the_same_id_get_their_own_answers() {
+fn clients_with_equal_ids_get_their_own_responses() {
     let mut talk = Talk::shared();
     talk.ask(1, "7", "tools/call", r#"{"name":"a"}"#);
     talk.ask(2, "7", "tools/call", r#"{"name":"b"}"#);
@@ -103,7 +103,7 @@ fn two_callers_with_the_same_id_get_their_own_answers() {
 }
 
 #[test]
-fn an_error_without_words_gets_some() {
+fn an_empty_error_message_is_replaced() {
     let mut talk = Talk::shared();
     talk.ask(1, "7", "tools/call", r#"{"name":"a"}"#);
     talk.check(r#"to server: {"id":3,"method":"tools/call","params":{"name":"a"}}"#);
@@ -118,7 +118,7 @@ fn an_error_without_words_gets_some() {
 }
 
 #[test]
-fn the_handshake_is_made_once_and_who_comes_meanwhile_waits() {
+fn the_handshake_runs_once_and_requests_wait_for_it() {
     let mut talk = Talk::new(Terms::default(), None);
     talk.ask(1, "0", "initialize", r#"{"protocolVersion":"2024-11-05","capabilities":{}}"#);
     talk.ask(2, "9", "tools/list", "{}");
@@ -130,7 +130,7 @@ fn the_handshake_is_made_once_and_who_comes_meanwhile_waits() {
     assert_eq!(said.lines().count(), 1, "{said}");
     talk.hear(r#"{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18","x":1}}"#);
     talk.check(r#"to server, told: {"method":"notifications/initialized"}"#);
-    // It is on its way, and not said twice.
+    // It is queued, and not sent twice.
     talk.ask(4, "7", "ping", "{}");
     talk.check("");
     // It could not be written; only that is repeated.
@@ -146,32 +146,32 @@ fn the_handshake_is_made_once_and_who_comes_meanwhile_waits() {
         to server: {"id":5,"method":"tools/list","params":{}}
         "#,
     );
-    // Another caller's own handshake is answered from the first.
+    // Another client's handshake is answered from the first.
     talk.ask(4, "\"a\"", "initialize", r#"{"protocolVersion":"2025-11-25"}"#);
     talk.0.tell(4, "notifications/initialized", r#"{"method":"notifications/initialized"}"#);
     talk.check(r#"to 4: {"id":"a","result":{"protocolVersion":"2025-06-18","x":1}}"#);
 }
 
 #[test]
-fn a_refused_handshake_is_told_to_each_and_tried_again_by_the_next() {
+fn a_failed_handshake_fails_all_requests_and_the_next_one_retries() {
     let mut talk = Talk::new(Terms::default(), Some(false));
     talk.ask(1, "1", "tools/list", "{}");
     talk.ask(2, "1", "tools/list", "{}");
     talk.said();
     talk.hear(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}"#);
-    // What an earlier one was like may be so no more.
+    // What was true of an earlier server may have changed.
     let said = talk.said();
     assert!(said.starts_with(r#"to server: {"id":2,"method":"server/discover""#), "{said}");
     talk.hear(r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"what?"}}"#);
     let said = talk.said();
-    assert_eq!(said.matches("refuses the handshake").count(), 2, "{said}");
+    assert_eq!(said.matches("the handshake failed").count(), 2, "{said}");
     assert!(said.contains(r#""kind":"unavailable""#), "{said}");
     talk.ask(2, "1", "tools/list", "{}");
     assert!(talk.said().contains("server/discover"));
 }
 
 #[test]
-fn a_server_that_dies_of_the_probe_gives_back_what_it_never_saw() {
+fn requests_are_returned_if_the_probe_ends_the_server() {
     let ended = Refusal::new(crate::RefusalKind::Ended, "it exited");
     let mut talk = Talk::new(Terms::default(), None);
     talk.ask(1, "1", "tools/list", "{}");
@@ -179,14 +179,14 @@ fn a_server_that_dies_of_the_probe_gives_back_what_it_never_saw() {
     assert!(talk.0.dies_of_probe());
     talk.0.close(&ended, true);
     talk.check(r#"back to 1: {"id":1,"method":"tools/list","params":{}}"#);
-    // The next one is not asked, and dies of something else.
+    // The next one is not probed, and exits for another reason.
     let mut talk = Talk::new(Terms::default(), None);
     talk.0.forbid_probe();
     talk.ask(1, "1", "tools/list", "{}");
     assert!(talk.said().contains("initialize"));
     assert!(!talk.0.dies_of_probe());
     talk.hear(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}"#);
-    assert!(talk.said().contains("refuses the handshake"), "it is not asked after that either");
+    assert!(talk.said().contains("the handshake failed"), "it is not probed after that either");
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn a_late_answer_to_the_probe_counts() {
 }
 
 #[test]
-fn an_answer_that_cannot_be_read_fails_its_call_alone() {
+fn a_malformed_response_fails_only_its_own_request() {
     let mut talk = Talk::shared();
     talk.ask(1, "1", "tools/call", "{}");
     talk.ask(2, "1", "tools/call", "{}");
@@ -215,7 +215,7 @@ fn an_answer_that_cannot_be_read_fails_its_call_alone() {
     let said = talk.said();
     assert!(said.starts_with(r#"to 1: {"id":1,"error":{"code":-32603"#), "{said}");
     assert!(said.contains("nested deeper than 127 levels"), "{said}");
-    // The id may stand behind it, and other things may be wrong.
+    // The id may come after it, and other things may be wrong.
     talk.hear(&format!(r#"{{"jsonrpc":"2.0","result":{deep},"id":4}}"#));
     assert!(talk.said().starts_with("to 2: "));
     talk.0.hear(b"{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":\"\xff\"}");
@@ -226,7 +226,7 @@ fn an_answer_that_cannot_be_read_fails_its_call_alone() {
 }
 
 #[test]
-fn who_leaves_or_cancels_is_told_to_the_server_once() {
+fn a_request_is_cancelled_on_the_server_once() {
     let mut talk = Talk::shared();
     talk.ask(1, "1", "tools/call", "{}");
     talk.ask(2, "1", "tools/call", "{}");
@@ -239,7 +239,7 @@ fn who_leaves_or_cancels_is_told_to_the_server_once() {
     talk.check(
         r#"
         to server: {"method":"notifications/cancelled","params":{"requestId":4,"reason":"bored"}}
-        to server: {"method":"notifications/cancelled","params":{"requestId":3,"reason":"the caller is gone"}}
+        to server: {"method":"notifications/cancelled","params":{"requestId":3,"reason":"the client disconnected"}}
         "#,
     );
     talk.hear(r#"{"jsonrpc":"2.0","id":3,"result":{}}"#);
@@ -247,7 +247,7 @@ fn who_leaves_or_cancels_is_told_to_the_server_once() {
 }
 
 #[test]
-fn progress_finds_its_caller_by_a_token_of_ours() {
+fn progress_is_routed_by_the_relays_own_token() {
     let mut talk = Talk::shared();
     let params = r#"{"arguments":{"_meta":{"progressToken":"not this"}},"_meta":{"a":1,"progressToken": "tok" }}"#;
     talk.ask(1, "1", "tools/call", params);
@@ -264,7 +264,7 @@ fn progress_finds_its_caller_by_a_token_of_ours() {
 }
 
 #[test]
-fn strangers_are_not_asked_and_not_told() {
+fn private_messages_are_not_sent_to_several_clients() {
     let mut talk = Talk::shared();
     talk.0.join(2, "b");
     talk.hear(r#"{"jsonrpc":"2.0","id":"s1","method":"roots/list"}"#);
@@ -289,7 +289,7 @@ fn strangers_are_not_asked_and_not_told() {
 }
 
 #[test]
-fn resources_are_told_to_who_subscribed_and_given_up_with_the_last() {
+fn resource_updates_go_to_subscribers_until_the_last_one_leaves() {
     let mut talk = Talk::shared();
     for line in [1, 2] {
         talk.ask(line, "1", "resources/subscribe", r#"{"uri":"file:///a"}"#);
@@ -312,7 +312,7 @@ fn resources_are_told_to_who_subscribed_and_given_up_with_the_last() {
 }
 
 #[test]
-fn a_caller_with_a_server_of_its_own_shakes_hands_itself_and_is_asked() {
+fn an_exclusive_client_does_its_own_handshake_and_gets_requests() {
     let mut talk = Talk::new(Terms { exclusive: true, ..Terms::default() }, None);
     let own = r#"{"protocolVersion":"2025-11-25","capabilities":{"sampling":{}},"clientInfo":{"name":"c","version":"2"}}"#;
     talk.ask(1, "0", "initialize", own);
@@ -330,7 +330,7 @@ fn a_caller_with_a_server_of_its_own_shakes_hands_itself_and_is_asked() {
 }
 
 #[test]
-fn a_stateless_caller_uses_an_older_server() {
+fn a_stateless_client_uses_an_older_server() {
     let mut talk = Talk::shared();
     talk.ask(5, "1", "server/discover", &format!("{{{DISCOVER_META}}}"));
     let said = talk.said();
@@ -361,14 +361,14 @@ fn a_stateless_caller_uses_an_older_server() {
 }
 
 #[test]
-fn an_older_caller_uses_a_stateless_server() {
+fn an_older_client_uses_a_stateless_server() {
     let mut talk = Talk::new(Terms::default(), None);
     talk.ask(1, "0", "initialize", r#"{"protocolVersion":"2025-06-18"}"#);
     talk.said();
     talk.hear(r#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"m","version":"3"}}}}"#);
-    assert!(talk.said().contains("initialize"), "it may have both");
+    assert!(talk.said().contains("initialize"), "it may support both");
     talk.hear(r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"no such thing"}}"#);
-    // Who cannot ask for it hears of changed lists all the same.
+    // Older clients get notifications about changed lists without asking.
     let said = talk.said();
     let (listens, answer) = said.split_once('\n').unwrap();
     assert!(listens.contains(r#""id":3,"method":"subscriptions/listen""#), "{said}");
@@ -392,11 +392,11 @@ fn an_older_caller_uses_a_stateless_server() {
         "{said}"
     );
     talk.hear(r#"{"jsonrpc":"2.0","id":4,"result":{"resultType":"input_required","x":1}}"#);
-    assert!(talk.said().contains("asks for input"));
+    assert!(talk.said().contains("requests input"));
 }
 
 #[test]
-fn a_stateless_subscription_is_told_under_the_callers_id() {
+fn a_stateless_subscription_keeps_the_clients_id() {
     let mut talk = Talk::new(Terms::default(), None);
     talk.ask(
         1,
@@ -417,7 +417,7 @@ fn a_stateless_subscription_is_told_under_the_callers_id() {
 }
 
 #[test]
-fn a_stateless_caller_hears_only_what_it_listens_to() {
+fn a_stateless_client_gets_only_what_it_listens_to() {
     let mut talk = Talk::shared();
     talk.ask(5, "1", "tools/call", &format!(r#"{{"name":"x",{DISCOVER_META}}}"#));
     let listen = format!(r#"{{"notifications":{{"promptsListChanged":true}},{DISCOVER_META}}}"#);
@@ -428,7 +428,7 @@ fn a_stateless_caller_hears_only_what_it_listens_to() {
 }
 
 #[test]
-fn noise_is_counted_and_never_answered() {
+fn lines_that_are_not_messages_are_counted_and_never_answered() {
     let mut talk = Talk::shared();
     for noise in [
         "listening on stdio",
@@ -446,7 +446,7 @@ fn noise_is_counted_and_never_answered() {
 }
 
 #[test]
-fn ceilings_refuse_at_once() {
+fn requests_over_the_limit_fail_at_once() {
     let mut talk = Talk::shared();
     talk.0.terms.in_flight = 3;
     for (line, id) in [(1, "1"), (1, "2"), (2, "1"), (2, "2")] {
@@ -459,7 +459,7 @@ fn ceilings_refuse_at_once() {
 }
 
 #[test]
-fn an_id_twice_in_flight_is_refused_and_the_first_is_answered() {
+fn a_duplicate_id_is_refused_and_the_first_is_answered() {
     let mut talk = Talk::shared();
     talk.ask(1, "1", "tools/call", "{}");
     talk.ask(1, "1", "tools/call", "{}");
@@ -470,7 +470,7 @@ fn an_id_twice_in_flight_is_refused_and_the_first_is_answered() {
 }
 
 #[test]
-fn everybody_hears_why_it_ended() {
+fn all_requests_fail_with_the_reason_for_the_end() {
     let mut talk = Talk::new(Terms::default(), Some(false));
     talk.ask(1, "1", "tools/list", "{}");
     talk.ask(2, "2", "tools/list", "{}");
@@ -482,7 +482,7 @@ fn everybody_hears_why_it_ended() {
     assert!(talk.said().contains("server_ended"));
 }
 
-/// A session that two callers share: `a` with the lines 1 and 3, `b` with line 2.
+/// A session that two callers share: `a` with clients 1 and 3, `b` with client 2.
 fn of_two_callers() -> Talk {
     let mut talk = Talk::shared();
     talk.0.terms.shared = true;
@@ -521,17 +521,17 @@ fn a_caller_sees_and_cancels_only_its_own_tasks() {
         let said = talk.said();
         assert!(said.contains("error") && !said.contains("to server"), "{method} {params}: {said}");
     }
-    // By another line of the same caller, as stateless clients come.
+    // From another client of the same caller, as with stateless clients.
     talk.ask(3, "4", "tasks/cancel", r#"{"taskId":"t-1"}"#);
     talk.check(r#"to server: {"id":5,"method":"tasks/cancel","params":{"taskId":"t-1"}}"#);
 }
 
 #[test]
-fn a_list_of_tasks_has_the_callers_own_byte_for_byte() {
+fn a_list_of_tasks_contains_the_callers_own_byte_for_byte() {
     let mut talk = of_two_callers();
     talk.ask(1, "1", "tools/call", r#"{"name":"x","task":{}}"#);
     talk.hear(r#"{"jsonrpc":"2.0","id":3,"result":{"task":{"taskId":"t-1"}}}"#);
-    // What a server says a second time does not take a task away.
+    // An id that the server uses again does not change the task's caller.
     talk.ask(2, "1", "tools/call", r#"{"name":"x","task":{}}"#);
     talk.hear(r#"{"jsonrpc":"2.0","id":4,"result":{"task":{"taskId":"t-1"}}}"#);
     talk.ask(1, "2", "tasks/list", "{}");
@@ -558,7 +558,7 @@ fn a_list_of_tasks_has_the_callers_own_byte_for_byte() {
 }
 
 #[test]
-fn a_caller_with_a_server_of_its_own_has_all_of_its_tasks() {
+fn an_exclusive_client_sees_all_tasks() {
     let mut talk = Talk::shared();
     talk.ask(1, "1", "tasks/get", r#"{"taskId":"from before"}"#);
     talk.check(r#"to server: {"id":3,"method":"tasks/get","params":{"taskId":"from before"}}"#);

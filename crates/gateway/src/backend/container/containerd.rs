@@ -1,4 +1,4 @@
-//! containerd, through its own tool: the tool's streams are the server's.
+//! containerd through its command-line tool, whose streams are the server's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -14,14 +14,14 @@ use super::tool::{Tools, finish};
 use super::{Named, OWNER_LABEL, Reach, bound, pulse, wrapper};
 use crate::backend::{Channel, Later, Life};
 
-/// A server whose input is closed is ended by its wrapper within two seconds.
+/// The wrapper ends a server within two seconds after its input was closed.
 const END_PATIENCE: Duration = Duration::from_secs(4);
 
-/// How long until a container that is being started must have its first process.
+/// How long a starting container may take until its first process exists.
 const LOOKS: usize = 50;
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What containerd lets a container do unless it is told otherwise.
+/// The capabilities that containerd grants by default.
 const USUAL_CAPABILITIES: [&str; 14] = [
     "CAP_CHOWN",
     "CAP_DAC_OVERRIDE",
@@ -60,9 +60,9 @@ impl Containerd {
         let mut labels = info.labels.unwrap_or_default();
         let mut named: BTreeSet<_> = labels.keys().cloned().collect();
         if !info.image.is_empty() {
-            // Without its image nobody can say whose labels these are.
+            // Without the image it is unknown who set these labels.
             let configs = self.ctr.configs(&info.image).await.inspect_err(|trouble| {
-                tracing::warn!(name, %trouble, "the labels of a container count for nothing");
+                tracing::warn!(name, %trouble, "ignoring a container's labels: its image cannot be read");
             });
             match configs {
                 Ok(configs) => {
@@ -92,15 +92,15 @@ impl Containerd {
         Ok(self.ended_by(channel, &kill))
     }
 
-    /// A channel whose server is ended by containerd if it does not end by itself.
+    /// A channel whose server is killed through containerd if it does not exit by itself.
     fn ended_by(&self, channel: Channel, kill: &[&str]) -> Channel {
         let words = kill.iter().map(|word| (*word).to_owned()).collect();
         let life = TaskLife { ctr: self.ctr.clone(), kill: words, life: channel.life };
-        // Its process here is the tool's.
+        // The process on this machine is the tool's.
         Channel { life: Box::new(life), pid: None, ..channel }
     }
 
-    /// Puts the wrapper into a container that has a shell, and says where it is.
+    /// Copies the wrapper into a container that has a shell; returns its path.
     async fn install(&self, id: &str) -> Result<String, String> {
         let bytes = wrapper::bytes()?;
         let script = ["/bin/sh", "-c", wrapper::INSTALL].map(str::to_owned);
@@ -123,7 +123,7 @@ impl Containerd {
             }
             Err(why) => {
                 let container = &exec.container;
-                tracing::warn!(container, why, "a server runs without its wrapper");
+                tracing::warn!(container, why, "running a server without the wrapper");
                 if !exec.env.is_empty() {
                     let message = format!("`env` needs the wrapper in `{container}`: {why}");
                     return Err(Trouble::Failed(message));
@@ -144,10 +144,10 @@ impl Containerd {
         };
         let command = command.filter(|command| !command.is_empty()).ok_or_else(|| {
             let image = &own.image;
-            Trouble::Failed(format!("`{image}` names no command of its own; set `command`"))
+            Trouble::Failed(format!("the image `{image}` has no default command; set `command`"))
         })?;
         let missing = |why: String| {
-            Trouble::Failed(format!("a container of containerd's needs the wrapper: {why}"))
+            Trouble::Failed(format!("containers of containerd need the wrapper: {why}"))
         };
         wrapper::bytes().map_err(|why| missing(why.to_owned()))?;
         let file = wrapper::on_disk(&self.state).map_err(|e| missing(e.to_string()))?;
@@ -162,13 +162,13 @@ impl Containerd {
         Ok(Channel { input: Box::new(pulse::input(channel.input, first)), ..channel })
     }
 
-    /// Bounds the processes of a container that is being started; the tool cannot.
+    /// Limits the processes of a container that is starting; the tool cannot.
     async fn bound(self, name: String, most: u32) {
         for _ in 0..LOOKS {
             match self.ctr.first_process(&name).await {
                 Ok(Some(pid)) => {
                     if let Err(error) = bound::processes(pid, most) {
-                        tracing::warn!(name, %error, "a container's processes have no bound");
+                        tracing::warn!(name, %error, "cannot limit a container's processes");
                     }
                     return;
                 }
@@ -194,7 +194,7 @@ impl Containerd {
     }
 }
 
-/// `run` with all that closes a container; without a network unless one is asked for.
+/// The arguments of `run`: everything is closed, and there is no network unless requested.
 fn words(own: &Own, named: &Named, fifos: &str, wrapper: &str) -> Vec<String> {
     let mut words: Vec<String> =
         ["run", "--rm", "--read-only", "--seccomp"].map(str::to_owned).into();
@@ -250,7 +250,6 @@ impl Reach for Containerd {
 struct TaskLife {
     ctr: Ctr,
     kill: Vec<String>,
-    /// The tool's.
     life: Box<dyn Life>,
 }
 
@@ -263,7 +262,7 @@ impl Life for TaskLife {
         let (ended, end) = (self.life.ended(), self.life.end());
         let (ctr, kill) = (self.ctr.clone(), self.kill.clone());
         Box::pin(async move {
-            // The end of its input reaches the wrapper through the tool.
+            // The tool passes the end of the input on to the wrapper.
             if timeout(END_PATIENCE, ended).await.is_err() {
                 let words: Vec<&str> = kill.iter().map(String::as_str).collect();
                 let _ = ctr.run(&words).await;
@@ -279,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_container_of_ours_is_closed_unless_something_is_asked_for() {
+    fn containers_are_locked_down_by_default() {
         let mut own = Own::usual(Place::usual(Engine::Containerd), "local/a:1");
         let named = Named { name: "patterm-1".into(), owner: "0f".into() };
         let all = words(&own, &named, "/f", "/w");

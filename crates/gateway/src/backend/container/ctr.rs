@@ -1,5 +1,5 @@
-//! containerd's own tool: how it is called, and what its answers mean. Its API would need a compiler
-//! of protocols at build time; see docs/decisions.
+//! containerd's tool `ctr`: how it is called, and what its output means. Its API would need a
+//! protocol compiler at build time; see docs/decisions.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use super::settings::Place;
 use super::target::Trouble;
 use super::tool::Tools;
 
-/// How deep an index may point to further ones.
+/// How deep an index may refer to further ones.
 const INDEX_DEPTH: usize = 3;
 
 /// The tool, for one socket and namespace.
@@ -34,7 +34,7 @@ pub(super) struct Info {
     pub(super) image: String,
 }
 
-/// The part of an image's configuration that is of interest.
+/// The relevant part of an image's configuration.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct ImageConfig {
     #[serde(rename = "Labels", default)]
@@ -46,7 +46,7 @@ pub(super) struct ImageConfig {
 }
 
 impl ImageConfig {
-    /// What an image runs if nothing else is said.
+    /// The image's default command.
     pub(super) fn command(self) -> Vec<String> {
         self.entrypoint.into_iter().chain(self.cmd).flatten().collect()
     }
@@ -57,7 +57,7 @@ impl Ctr {
         Self { socket: place.socket(), namespace: place.namespace().to_owned(), tools }
     }
 
-    /// The tool with these words.
+    /// The tool with these arguments.
     pub(super) fn argv<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
         let mut argv: Vec<String> = ["ctr", "--address"].map(str::to_owned).into();
         argv.push(self.socket.to_string_lossy().into_owned());
@@ -66,7 +66,7 @@ impl Ctr {
         argv
     }
 
-    /// Whether containerd is there; its tool would wait for it.
+    /// Checks that containerd is reachable; its tool would wait for it.
     pub(super) async fn reach(&self) -> Result<(), Trouble> {
         let reached = UnixStream::connect(&self.socket).await;
         reached.map(drop).map_err(|error| {
@@ -75,7 +75,7 @@ impl Ctr {
         })
     }
 
-    /// Runs it to its end.
+    /// Runs the tool until it exits.
     pub(super) async fn run(&self, words: &[&str]) -> Result<Vec<u8>, Trouble> {
         self.reach().await?;
         let run = self.tools.run(self.argv(words.iter().copied())).await;
@@ -89,17 +89,17 @@ impl Ctr {
                 Trouble::Missing(_) => Trouble::Missing(name.to_owned()),
                 other => other,
             })?;
-        let unread = |e| Trouble::Failed(format!("containerd's answer cannot be read: {e}"));
+        let unread = |e| Trouble::Failed(format!("cannot parse containerd's response: {e}"));
         serde_json::from_slice(&text).map_err(unread)
     }
 
-    /// The first process of a container that runs.
+    /// The first process of a running container.
     pub(super) async fn first_process(&self, id: &str) -> Result<Option<u32>, Trouble> {
         let list = self.run(&["tasks", "ls"]).await?;
         Ok(first_process(&String::from_utf8_lossy(&list), id))
     }
 
-    /// The configurations of an image, one for each platform that is here.
+    /// The configurations of an image, one per platform that is available.
     pub(super) async fn configs(&self, image: &str) -> Result<Vec<ImageConfig>, Trouble> {
         let filter = format!("name=={image}");
         let list = self.run(&["images", "ls", &filter]).await?;
@@ -108,7 +108,7 @@ impl Ctr {
             .ok_or_else(|| Trouble::Failed(format!("containerd has no image `{image}`")))?;
         let (mut configs, mut next) = (Vec::new(), vec![(digest.to_owned(), 0)]);
         while let Some((digest, depth)) = next.pop() {
-            // Other platforms' parts need not be here.
+            // Parts for other platforms may be missing.
             let Ok(blob) = self.run(&["content", "get", &digest]).await else { continue };
             let Ok(blob) = serde_json::from_slice::<Value>(&blob) else { continue };
             if let Some(config) = blob["config"]["digest"].as_str() {
@@ -120,7 +120,7 @@ impl Ctr {
             next.extend(parts.map(|digest| (digest.to_owned(), depth + 1)));
         }
         match configs.is_empty() {
-            true => Err(Trouble::Failed(format!("the image `{image}` cannot be read"))),
+            true => Err(Trouble::Failed(format!("cannot read the image `{image}`"))),
             false => Ok(configs),
         }
     }
@@ -134,12 +134,12 @@ fn config_of(blob: &[u8]) -> Option<ImageConfig> {
     }
 }
 
-/// What the tool complained about.
+/// The meaning of the tool's error message.
 fn trouble(said: &str) -> Trouble {
     let said = said.trim_start_matches("ctr: ");
     let is = |words: &[&str]| words.iter().any(|word| said.contains(word));
     if is(&["connection refused", "Unavailable", "failed to dial", "error reading from server"]) {
-        return Trouble::Down(format!("containerd does not answer: {said}"));
+        return Trouble::Down(format!("containerd does not respond: {said}"));
     }
     if said.contains("not found") {
         return Trouble::Missing(said.to_owned());
@@ -147,7 +147,7 @@ fn trouble(said: &str) -> Trouble {
     Trouble::Failed(said.to_owned())
 }
 
-/// The process of a task that runs, in a list of them: `TASK PID STATUS`.
+/// The process of a running task in a list of tasks: `TASK PID STATUS`.
 fn first_process(list: &str, id: &str) -> Option<u32> {
     let mut rows = list.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     match rows.find(|row| row.first() == Some(&id))?.as_slice() {
@@ -156,7 +156,7 @@ fn first_process(list: &str, id: &str) -> Option<u32> {
     }
 }
 
-/// The digest of an image in a list of them: `REF TYPE DIGEST …`.
+/// The digest of an image in a list of images: `REF TYPE DIGEST …`.
 fn digest<'a>(list: &'a str, image: &str) -> Option<&'a str> {
     let row = list.lines().find(|line| line.split_whitespace().next() == Some(image))?;
     row.split_whitespace().find(|word| word.starts_with("sha256:"))
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_tool_prints() {
+    fn output_of_the_tool_is_parsed() {
         let tasks = "TASK    PID      STATUS    \nbox     1234     RUNNING\nbox2    1    STOPPED\n";
         assert_eq!(first_process(tasks, "box"), Some(1234));
         assert_eq!(first_process(tasks, "box2"), None);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_its_complaints_mean() {
+    fn error_messages_of_the_tool_are_classified() {
         let missing = trouble("ctr: container \"x\" in namespace \"default\": not found");
         assert!(matches!(missing, Trouble::Missing(_)), "{missing:?}");
         let down = trouble("ctr: connection error: desc = \"transport: connection refused\"");
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn an_images_configuration() {
+    fn the_configuration_of_an_image_is_parsed() {
         let blob = r#"{"config": {"Labels": {"a": "b"}, "Cmd": ["/app/mcp"], "Env": ["X=1"]}}"#;
         let config = config_of(blob.as_bytes()).unwrap();
         assert_eq!(config.labels.as_ref().unwrap()["a"], "b");

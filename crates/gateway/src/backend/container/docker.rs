@@ -1,4 +1,4 @@
-//! Docker and Podman, by the API that both have: containers looked up, listed and removed.
+//! Docker and Podman, through the API that both support: finds, lists and removes containers.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -15,18 +15,17 @@ use super::tool::Tools;
 use super::{Named, OWNER_LABEL, Reach, docker_own, docker_streams};
 use crate::backend::{Channel, Later};
 
-/// How long an engine may take to answer, in seconds. It may have to fetch an image first, which it
-/// reports on as it goes.
+/// How long an engine may take to answer. Downloading an image takes longer, but reports progress.
 const PATIENCE: u64 = 30;
 
-/// A container that is to be stopped has this long, in seconds: its wrapper needs two.
+/// How long a container may take to stop, in seconds: the wrapper needs two.
 const STOP_SECONDS: i32 = 3;
 
-/// One engine of the kind.
+/// A Docker or Podman engine.
 #[derive(Debug, Clone)]
 pub(super) struct Docker {
     place: Place,
-    /// Where the wrapper lies for mounts.
+    /// The folder of the wrapper, which is mounted.
     pub(super) state: PathBuf,
     pub(super) tools: Tools,
 }
@@ -36,7 +35,7 @@ impl Docker {
         Self { place: place.clone(), state, tools }
     }
 
-    /// Reaches it, in a version of the API that it knows.
+    /// Connects, in a version of the API that the engine supports.
     pub(super) async fn client(&self) -> Result<Client, Trouble> {
         let socket = self.place.socket();
         let down = |error: Error| {
@@ -58,14 +57,14 @@ impl Docker {
         let labels: BTreeMap<_, _> =
             found.config.and_then(|config| config.labels).unwrap_or_default().into_iter().collect();
         let named: BTreeSet<_> = labels.keys().cloned().collect();
-        // Without its image nobody can say whose labels these are.
+        // Without the image it is unknown who set these labels.
         let labels = match client.inspect_image(&image).await {
             Ok(image) => {
                 let carried = image.config.and_then(|config| config.labels).unwrap_or_default();
                 set_by_creator(labels, &carried.into_iter().collect())
             }
             Err(error) => {
-                tracing::warn!(name, image, %error, "the labels of a container count for nothing");
+                tracing::warn!(name, image, %error, "ignoring a container's labels: its image cannot be read");
                 BTreeMap::new()
             }
         };
@@ -90,19 +89,19 @@ impl Docker {
     }
 }
 
-/// Stops a container, by force if it must be, and removes it.
+/// Stops a container, by force if necessary, and removes it.
 pub(super) async fn remove(client: &Client, name: &str) -> Result<(), Trouble> {
     let stop = StopContainerOptions { t: Some(STOP_SECONDS), ..Default::default() };
     let _ = client.stop_container(name, Some(stop)).await;
     let force = RemoveContainerOptions { force: true, v: true, ..Default::default() };
     match client.remove_container(name, Some(force)).await {
-        // It removes itself as well.
+        // It also removes itself.
         Ok(()) | Err(Error::DockerResponseServerError { status_code: 404 | 409, .. }) => Ok(()),
         Err(error) => Err(trouble(error, name)),
     }
 }
 
-/// What an engine's answer means.
+/// The meaning of an engine's error.
 pub(super) fn trouble(error: Error, name: &str) -> Trouble {
     match error {
         Error::DockerResponseServerError { status_code: 404, message } => {
@@ -111,12 +110,12 @@ pub(super) fn trouble(error: Error, name: &str) -> Trouble {
                 false => Trouble::Missing(name.to_owned()),
             }
         }
-        // Paused, or stopped in this moment.
+        // Paused, or just stopped.
         Error::DockerResponseServerError { status_code: 409, .. } => {
             Trouble::Stopped(name.to_owned())
         }
         Error::DockerResponseServerError { message, .. } => Trouble::Failed(message),
-        error => Trouble::Down(format!("the engine does not answer: {error}")),
+        error => Trouble::Down(format!("the engine does not respond: {error}")),
     }
 }
 

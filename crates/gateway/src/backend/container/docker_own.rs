@@ -1,4 +1,4 @@
-//! Containers of our own in Docker and Podman.
+//! Servers in containers of their own, in Docker and Podman.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -20,22 +20,22 @@ use super::target::Trouble;
 use super::{Named, OWNER_LABEL, wrapper};
 use crate::backend::{Channel, Later, Life};
 
-/// A server whose input is closed is ended by its wrapper within two seconds.
+/// The wrapper ends a server within two seconds after its input was closed.
 const END_PATIENCE: Duration = Duration::from_secs(4);
 
-/// A wait lasts as long as what it waits for; in seconds.
+/// The timeout of waiting for a container's end: none in practice.
 const NO_HURRY: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// Creates a container, takes its streams, and starts it.
+/// Creates a container, attaches to its streams, and starts it.
 pub(super) async fn run(engine: Docker, own: Own, named: Named) -> Result<Channel, Trouble> {
     let client = engine.client().await?;
     let command = command(&client, &own).await?;
     let wrapper = match wrapper::bytes() {
         Ok(_) => Some(wrapper::on_disk(&engine.state).map_err(|e| {
-            Trouble::Failed(format!("the wrapper cannot be written to the state folder: {e}"))
+            Trouble::Failed(format!("cannot write the wrapper to the state folder: {e}"))
         })?),
         Err(why) => {
-            tracing::warn!(name = named.name, why, "a server runs without its wrapper");
+            tracing::warn!(name = named.name, why, "running a server without the wrapper");
             None
         }
     };
@@ -55,7 +55,7 @@ pub(super) async fn run(engine: Docker, own: Own, named: Named) -> Result<Channe
     let AttachContainerResults { output, input } = attached.map_err(|e| trouble(e, name))?;
     let mut patient = client.clone();
     patient.set_timeout(NO_HURRY);
-    // It is gone when it has ended, so that its end must be waited for from the start.
+    // The container is removed when it exits, so waiting must begin before it starts.
     let waited = name.to_owned();
     let over = tokio::spawn(async move { wait(&patient, &waited).await });
     client.start_container(name, None).await.map_err(|e| trouble(e, name))?;
@@ -67,7 +67,7 @@ pub(super) async fn run(engine: Docker, own: Own, named: Named) -> Result<Channe
     Ok(Channel { input, output, errors, pid: pid.filter(|pid| *pid > 0), life: Box::new(life) })
 }
 
-/// The command: ours, or the image's own. An image that is not there is fetched.
+/// The command: as configured, or the image's default. A missing image is downloaded.
 async fn command(client: &Client, own: &Own) -> Result<Vec<String>, Trouble> {
     let missing =
         |error: &Error| matches!(error, Error::DockerResponseServerError { status_code: 404, .. });
@@ -87,7 +87,7 @@ async fn command(client: &Client, own: &Own) -> Result<Vec<String>, Trouble> {
     let command: Vec<String> = words.collect();
     match command.is_empty() {
         true => Err(Trouble::Failed(format!(
-            "the image `{}` names no command of its own; set `command`",
+            "the image `{}` has no default command; set `command`",
             own.image
         ))),
         false => Ok(command),
@@ -95,18 +95,18 @@ async fn command(client: &Client, own: &Own) -> Result<Vec<String>, Trouble> {
 }
 
 async fn fetch(client: &Client, image: &str) -> Result<(), Trouble> {
-    tracing::info!(image, "an image is fetched");
+    tracing::info!(image, "downloading an image");
     let tagged = image.rsplit('/').next().is_some_and(|last| last.contains([':', '@']));
     let from = if tagged { image.to_owned() } else { format!("{image}:latest") };
     let options = CreateImageOptions { from_image: Some(from), ..Default::default() };
     let mut steps = client.create_image(Some(options), None, None);
     while let Some(step) = steps.next().await {
-        step.map_err(|e| Trouble::Failed(format!("the image `{image}` cannot be fetched: {e}")))?;
+        step.map_err(|e| Trouble::Failed(format!("cannot download the image `{image}`: {e}")))?;
     }
     Ok(())
 }
 
-/// What is created: closed wherever nothing else was asked for.
+/// The container's settings: closed unless something else is requested.
 fn body(
     own: &Own,
     named: &Named,
@@ -136,15 +136,15 @@ fn body(
         security_opt: Some(vec!["no-new-privileges".to_owned()]),
         cap_drop: Some(vec!["ALL".to_owned()]),
         memory: i64::try_from(own.memory).ok(),
-        // No swap beside it.
+        // No swap in addition.
         memory_swap: i64::try_from(own.memory).ok(),
         pids_limit: Some(own.processes.into()),
         tmpfs: Some(HashMap::from([("/tmp".to_owned(), "rw,nosuid,nodev,size=64m".to_owned())])),
-        // Where our wrapper is not the first process, somebody must reap.
+        // Where the wrapper is not the first process, something else must reap.
         init: wrapper.is_none().then_some(true),
         auto_remove: Some(true),
         mounts: Some(mounts),
-        // What a server says is protocol, and nothing for the engine's disk.
+        // The output is protocol and does not belong in the engine's logs.
         log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
         ..Default::default()
     };
@@ -158,7 +158,7 @@ fn body(
         attach_stdout: Some(true),
         attach_stderr: Some(true),
         open_stdin: Some(true),
-        // When we are gone, its input ends.
+        // Its input ends with our connection.
         stdin_once: Some(true),
         tty: Some(false),
         host_config: Some(host),
@@ -192,7 +192,7 @@ impl Life for OwnLife {
     fn end(&self) -> Later<()> {
         let (client, name, over) = (self.client.clone(), self.name.clone(), self.over.clone());
         Box::pin(async move {
-            // Its input is closed: the first step. The others are the engine's.
+            // Closing its input was the first step; the engine does the rest.
             let _ = timeout(END_PATIENCE, told(over)).await;
             let _ = remove(&client, &name).await;
         })
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_container_of_ours_is_closed_unless_something_is_asked_for() {
+    fn containers_are_locked_down_by_default() {
         let mut own = Own::usual(Place::usual(Engine::Docker), "mcp/fetch:1");
         let named = Named { name: "patterm-1".into(), owner: "0f".into() };
         let command = vec!["/app/mcp".to_owned()];

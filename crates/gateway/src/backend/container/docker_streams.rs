@@ -1,4 +1,4 @@
-//! A command in a container of Docker's or Podman's: one connection that carries its three streams.
+//! A command in a Docker or Podman container: one connection carries its three streams.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -20,30 +20,30 @@ use super::tool::{Tools, finish};
 use super::{pulse, wrapper};
 use crate::backend::{Channel, Later, Life};
 
-/// Bytes that wait between the engine and whoever listens.
+/// Bytes buffered between the engine and the reader.
 const HELD: usize = 256 << 10;
 
-/// A server whose input is closed is ended by its wrapper within two seconds.
+/// The wrapper ends a server within two seconds after its input was closed.
 const END_PATIENCE: Duration = Duration::from_secs(4);
 
-/// An engine may need a moment to notice an end.
+/// An engine may take a moment to notice an exit.
 const LOOKS: usize = 20;
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What comes from an engine.
+/// The output that an engine streams.
 pub(super) type Output = Pin<Box<dyn Stream<Item = Result<LogOutput, Error>> + Send>>;
 
-/// The sentence about an end, once it came.
+/// How a command ended, once it has.
 pub(super) type Over = watch::Receiver<Option<String>>;
 
-/// Starts a server in a container that runs, with the wrapper in front of it if it can be put there.
+/// Starts a server in a running container, with the wrapper in front of it if it can be installed.
 pub(super) async fn exec(engine: Docker, target: Target, exec: Exec) -> Result<Channel, Trouble> {
     let client = engine.client().await?;
     let wrapper = match install(&client, &engine.tools, &target.id).await {
         Ok(wrapper) => Some(wrapper),
         Err(why) => {
             let container = &exec.container;
-            tracing::warn!(container, why, "a server runs without its wrapper");
+            tracing::warn!(container, why, "running a server without the wrapper");
             None
         }
     };
@@ -55,14 +55,14 @@ pub(super) async fn exec(engine: Docker, target: Target, exec: Exec) -> Result<C
     start(client, &engine.tools, &target.id, argv, env, wrapper.is_some()).await
 }
 
-/// Puts the wrapper into a container, and says where it is.
+/// Copies the wrapper into a container; returns its path.
 async fn install(client: &Client, tools: &Tools, id: &str) -> Result<String, String> {
     let bytes = wrapper::bytes()?;
     let options = UploadToContainerOptions { path: "/".to_owned(), ..Default::default() };
     let archive = bollard::body_full(wrapper::archive().into());
     let uploaded = client.upload_to_container(id, Some(options), archive).await;
     let Err(error) = uploaded else { return Ok(format!("/{}", wrapper::file_name())) };
-    // Its root cannot be written; another folder may.
+    // The root folder is read-only; another folder may not be.
     let script = ["/bin/sh", "-c", wrapper::INSTALL].map(str::to_owned);
     let argv = script.into_iter().chain([wrapper::file_name()]).collect();
     let shell = start(client.clone(), tools, id, argv, Vec::new(), false).await;
@@ -92,7 +92,7 @@ async fn start(
     let options = StartExecOptions { output_capacity: Some(HELD), ..Default::default() };
     let started = client.start_exec(&made.id, Some(options)).await.map_err(|e| trouble(e, id))?;
     let StartExecResults::Attached { output, input } = started else {
-        return Err(Trouble::Failed("the engine gives no streams".into()));
+        return Err(Trouble::Failed("the engine returned no streams".into()));
     };
     let (asked, exec) = (client.clone(), made.id.clone());
     let over = async move { how_it_ended(&asked, &exec).await };
@@ -104,7 +104,7 @@ async fn start(
 
 type Streams = (Box<dyn AsyncWrite + Send + Unpin>, Box<DuplexStream>, Box<DuplexStream>, Over);
 
-/// Takes one connection apart into streams; `over` is asked how it ended when it does.
+/// Splits one connection into streams; when it ends, `over` tells how.
 pub(super) fn streams(
     output: Output,
     input: Pin<Box<dyn AsyncWrite + Send>>,
@@ -123,7 +123,7 @@ pub(super) fn streams(
 
 async fn sort(mut output: Output, mut prints: DuplexStream, mut says: DuplexStream) {
     while let Some(Ok(piece)) = output.next().await {
-        // Whoever does not listen any more waits for the end all the same.
+        // The end is awaited even if nobody reads.
         let _ = match piece {
             LogOutput::StdErr { message } => says.write_all(&message).await,
             other => prints.write_all(&other.into_bytes()).await,
@@ -164,13 +164,13 @@ impl Life for ExecLife {
             if timeout(END_PATIENCE, told(over.clone())).await.is_ok() {
                 return;
             }
-            // An engine of this kind ends no command; its process on this machine can be.
+            // These engines cannot end a command, but its process on this machine can be killed.
             let found = client.inspect_exec(&exec).await.ok();
             let pid = found.filter(|found| found.running == Some(true)).and_then(|found| found.pid);
             if let Some(pid) = pid.filter(|pid| *pid > 1) {
                 let argv = ["kill", "-KILL", &pid.to_string()].map(str::to_owned);
                 if let Err(why) = tools.run(argv.into()).await {
-                    tracing::warn!(pid, why, "a server in a container cannot be ended");
+                    tracing::warn!(pid, why, "cannot end a server in a container");
                 }
             }
             let _ = timeout(END_PATIENCE, told(over)).await;
@@ -178,7 +178,7 @@ impl Life for ExecLife {
     }
 }
 
-/// Waits for the sentence about an end.
+/// Waits for the end.
 pub(super) async fn told(mut over: Over) -> String {
     let told = over.wait_for(Option::is_some).await;
     told.ok().and_then(|told| told.clone()).unwrap_or_else(|| "ended".to_owned())

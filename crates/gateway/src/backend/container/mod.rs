@@ -1,5 +1,5 @@
-//! Servers in containers: in one that runs already, or in one of our own. Engines differ in how they
-//! are asked; what is asked of them is the same.
+//! Servers in containers: in a running one, or in one of their own. Every engine implements the
+//! same operations.
 
 mod bound;
 mod containerd;
@@ -24,28 +24,28 @@ pub use target::{Target, Trouble};
 use super::{Backend, Channel, Later};
 use crate::refusal::Refusal;
 
-/// The label of containers we start; its value is known to us alone.
+/// The label of containers that patterm starts; its value is secret.
 pub const OWNER_LABEL: &str = "patterm.owner";
 
-/// What every engine can do.
+/// The operations of an engine.
 pub(crate) trait Reach: Send + Sync + std::fmt::Debug {
-    /// Looks a container up.
+    /// Looks up a container.
     fn find(&self, name: String) -> Later<Result<Target, Trouble>>;
 
-    /// Starts a command in a container that runs.
+    /// Starts a command in a running container.
     fn exec(&self, target: Target, exec: Exec) -> Later<Result<Channel, Trouble>>;
 
-    /// Starts a container of our own.
+    /// Starts a server in a new container.
     fn run(&self, own: Own, named: Named) -> Later<Result<Channel, Trouble>>;
 
     /// The names of all containers with our label.
     fn ours(&self, owner: String) -> Later<Result<Vec<String>, Trouble>>;
 
-    /// Removes a container, whatever it does.
+    /// Removes a container in any state.
     fn remove(&self, name: String) -> Later<Result<(), Trouble>>;
 }
 
-/// What a container of ours is known by.
+/// What identifies a container that patterm starts.
 #[derive(Debug, Clone)]
 pub(crate) struct Named {
     /// Its name.
@@ -54,7 +54,7 @@ pub(crate) struct Named {
     pub(crate) owner: String,
 }
 
-/// A server in a container that runs.
+/// Runs a server in a running container.
 #[derive(Debug)]
 struct InRunning {
     containers: Containers,
@@ -72,7 +72,7 @@ impl Backend for InRunning {
     }
 }
 
-/// Starts a command in a container that was found.
+/// Starts a command in a container that was looked up.
 pub(crate) async fn open_in(
     engine: Arc<dyn Reach>,
     target: Target,
@@ -84,7 +84,7 @@ pub(crate) async fn open_in(
     engine.exec(target, exec).await
 }
 
-/// A server in a container of its own.
+/// Runs a server in a container of its own.
 #[derive(Debug)]
 struct InOwn {
     containers: Containers,

@@ -1,5 +1,5 @@
-//! The containers we start, from before they are created until they are gone: what is recorded and
-//! lives is in use, what is recorded and does not is removed.
+//! The containers that patterm starts, from before they are created until they are gone. A recorded
+//! container that no server uses is removed.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io;
@@ -20,16 +20,16 @@ use super::{InOwn, InRunning, Named, Reach};
 use crate::backend::local::Spawner;
 use crate::backend::{Backend, Channel, Later, Life};
 
-/// How often what is left over is looked for; without any, nothing is asked of an engine.
+/// How often leftover containers are looked for; without any, no engine is asked.
 const SWEEP_PAUSE: Duration = Duration::from_secs(5);
 
-/// All engines, and the containers of ours in them.
+/// All engines, and patterm's containers in them.
 #[derive(Debug, Clone)]
 pub struct Containers(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// Where the wrapper lies for mounts.
+    /// The folder of the wrapper, which is mounted.
     state: PathBuf,
     fifos: PathBuf,
     record: Mutex<Record>,
@@ -38,11 +38,11 @@ struct Inner {
 }
 
 impl Containers {
-    /// Takes up what an earlier one left in `state`. `runtime` is a private folder that does not
-    /// outlive the machine's uptime; `spawner` starts the engines' tools.
+    /// Continues with the record that an earlier server left in `state`. `runtime` is a private
+    /// folder that does not survive a reboot; `spawner` starts the engines' tools.
     pub fn new(state: &Path, runtime: &Path, spawner: Arc<dyn Spawner>) -> io::Result<Self> {
         let fifos = runtime.join("fifos");
-        // Whoever used them is gone; open ones do not mind.
+        // Their users are gone; FIFOs that are open keep working.
         let _ = std::fs::remove_dir_all(&fifos);
         for folder in [state, &fifos] {
             std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -56,7 +56,7 @@ impl Containers {
         })))
     }
 
-    /// Servers in a container that runs.
+    /// Servers in a running container.
     pub fn exec(&self, exec: Exec) -> Arc<dyn Backend> {
         Arc::new(InRunning { containers: self.clone(), exec })
     }
@@ -82,7 +82,7 @@ impl Containers {
         let place = own.place.clone();
         let named = {
             let mut record = self.record();
-            let unrecorded = |e| Trouble::Failed(format!("no container can be recorded: {e}"));
+            let unrecorded = |e| Trouble::Failed(format!("cannot record the container: {e}"));
             let name = record.add(&place).map_err(unrecorded)?;
             self.live().insert(name.clone());
             Named { name, owner: record.owner().to_owned() }
@@ -101,7 +101,7 @@ impl Containers {
         }
     }
 
-    /// Removes what is left over, in all engines.
+    /// Removes leftover containers in all engines.
     pub async fn sweep(&self) {
         let places: BTreeSet<Place> = {
             let (record, live) = (self.record(), self.live());
@@ -113,7 +113,7 @@ impl Containers {
         }
     }
 
-    /// Sweeps at once and then on a timer, until told to end.
+    /// Removes leftovers now and then periodically, until `end` is cancelled.
     pub async fn keep_swept(self, end: CancellationToken) {
         loop {
             self.sweep().await;
@@ -127,7 +127,7 @@ impl Containers {
     async fn sweep_place(&self, place: &Place) {
         let owner = self.record().owner().to_owned();
         let engine = self.reach(place);
-        // One that cannot be reached now is asked again later.
+        // An unreachable engine is asked again later.
         let Ok(there) = engine.ours(owner).await else { return };
         let left: Vec<String> = {
             let (record, live) = (self.record(), self.live());
@@ -136,14 +136,14 @@ impl Containers {
         };
         for name in left {
             if there.contains(&name) {
-                tracing::info!(name, engine = place.engine.word(), "a container is removed");
+                tracing::info!(name, engine = place.engine.word(), "removing a container");
                 if let Err(trouble) = engine.remove(name.clone()).await {
-                    tracing::warn!(name, %trouble, "a container cannot be removed");
+                    tracing::warn!(name, %trouble, "cannot remove a container");
                     continue;
                 }
             }
             if let Err(error) = self.record().remove(&name) {
-                tracing::warn!(name, %error, "the record of containers cannot be written");
+                tracing::warn!(name, %error, "cannot write the record of containers");
             }
         }
     }
@@ -157,7 +157,7 @@ impl Containers {
     }
 }
 
-/// The life of a server in a container of ours: after its end, the container is gone.
+/// Ends a server in a container of its own; afterwards the container is gone.
 struct OwnLife {
     life: Box<dyn Life>,
     containers: Containers,

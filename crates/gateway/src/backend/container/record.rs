@@ -1,5 +1,5 @@
-//! Our own record of the containers we start: written before one is created, so that whoever dies,
-//! the next one knows what to remove. Labels alone prove nothing, images carry them too.
+//! The record of the containers that patterm starts, written before they are created, so that the
+//! next server knows what to remove. Labels prove nothing: images carry them too.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,11 +11,11 @@ use super::settings::Place;
 /// The version of the file.
 const VERSION: u32 = 1;
 
-/// Bytes of chance in the label's value, and in names.
+/// Random bytes in the label's value, and in names.
 const OWNER_BYTES: usize = 16;
 const NAME_BYTES: usize = 8;
 
-/// A container of ours.
+/// A container that patterm started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Recorded {
     pub(super) place: Place,
@@ -37,7 +37,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Reads it, or begins one. A damaged one is set aside.
+    /// Reads the record, or creates one. A damaged file is set aside.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         let file = folder.join("containers.json");
         match std::fs::read(&file) {
@@ -47,7 +47,7 @@ impl Record {
                     return Ok(Self { file, content });
                 }
                 let aside = file.with_extension("damaged");
-                tracing::warn!(?aside, "the record of containers cannot be read; it is set aside");
+                tracing::warn!(?aside, "the record of containers is damaged; setting it aside");
                 std::fs::rename(&file, aside)?;
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -69,7 +69,7 @@ impl Record {
         &self.content.containers
     }
 
-    /// Notes a container that is about to be created, under a name that no other has.
+    /// Records a container that is about to be created, under a unique name.
     pub(super) fn add(&mut self, place: &Place) -> io::Result<String> {
         let name = format!("patterm-{}", chance::<NAME_BYTES>()?);
         self.content.containers.push(Recorded { place: place.clone(), name: name.clone() });
@@ -77,7 +77,7 @@ impl Record {
         Ok(name)
     }
 
-    /// Forgets one that is gone.
+    /// Removes a container that is gone.
     pub(super) fn remove(&mut self, name: &str) -> io::Result<()> {
         self.content.containers.retain(|container| container.name != name);
         self.write()
@@ -92,7 +92,7 @@ impl Record {
     }
 }
 
-/// Letters that nobody can guess.
+/// A random hexadecimal text.
 pub(super) fn chance<const BYTES: usize>() -> io::Result<String> {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_noted_is_known_to_the_next_one() {
+    fn recorded_containers_are_known_after_a_restart() {
         let folder = tempfile::tempdir().unwrap();
         let mut record = Record::open(folder.path()).unwrap();
         let place = Place::usual(Engine::Docker);

@@ -1,30 +1,30 @@
-//! What a project says of servers in containers.
+//! Settings of servers in containers.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// What a server of this kind needs is little; one that leaks is ended before the machine suffers.
+/// Servers need little; one that leaks is ended before the machine suffers.
 const MEMORY: u64 = 1 << 30;
 
-/// Threads count too: a runtime starts one for each core.
+/// Threads count too: a runtime starts one per core.
 const PROCESSES: u32 = 256;
 
 /// Container engines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Engine {
-    /// Docker, by its API.
+    /// Docker, through its API.
     Docker,
-    /// Podman, by the same.
+    /// Podman, through the same API.
     Podman,
     /// containerd, through its tool `ctr`.
     Containerd,
 }
 
 impl Engine {
-    /// As a project file says it.
+    /// As in a project file.
     pub fn word(self) -> &'static str {
         match self {
             Self::Docker => "docker",
@@ -34,21 +34,21 @@ impl Engine {
     }
 }
 
-/// An engine, and where it is reached.
+/// An engine, and how to reach it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Place {
-    /// Which one.
+    /// The engine.
     pub engine: Engine,
-    /// Its socket, where it is not the usual one.
+    /// Its socket, if it is not the default.
     pub socket: Option<PathBuf>,
-    /// containerd's namespace, where it is not `default`.
+    /// containerd's namespace, if it is not `default`.
     pub namespace: Option<String>,
-    /// Where containerd's FIFOs are made, where it is not a folder of ours.
+    /// The folder for containerd's FIFOs, if it is not ours.
     pub fifo_dir: Option<PathBuf>,
 }
 
 impl Place {
-    /// An engine in its usual place.
+    /// An engine at its default address.
     pub fn usual(engine: Engine) -> Self {
         Self { engine, socket: None, namespace: None, fifo_dir: None }
     }
@@ -63,11 +63,11 @@ impl Place {
             Engine::Podman => "/run/podman/podman.sock",
             Engine::Containerd => "/run/containerd/containerd.sock",
         };
-        // Podman of a user who is not root has its own.
+        // Rootless Podman has its own socket.
         let own = std::env::var_os("XDG_RUNTIME_DIR")
             .map(|folder| PathBuf::from(folder).join("podman/podman.sock"))
             .filter(|socket| self.engine == Engine::Podman && socket.exists());
-        // Docker's own tools look there first.
+        // Docker's own tools read this first.
         let named = std::env::var("DOCKER_HOST").ok().filter(|_| self.engine == Engine::Docker);
         let named = named.and_then(|host| host.strip_prefix("unix://").map(PathBuf::from));
         named.or(own).unwrap_or_else(|| usual.into())
@@ -78,7 +78,7 @@ impl Place {
     }
 }
 
-/// A server in a container that runs already.
+/// A server in a running container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exec {
     /// The engine.
@@ -91,30 +91,30 @@ pub struct Exec {
     pub env: BTreeMap<String, String>,
 }
 
-/// A server in a container of its own: without network, new privileges or capabilities, its root
-/// not to be written.
+/// A server in a container of its own: without network, capabilities or new privileges, and with a
+/// read-only root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Own {
     /// The engine.
     pub place: Place,
     /// The image.
     pub image: String,
-    /// The program in it, with its arguments; the image's own where it is empty.
+    /// The program in it, with its arguments; the image's default if empty.
     pub command: Vec<String>,
     /// Variables beside the image's own.
     pub env: BTreeMap<String, String>,
-    /// Whether it reaches the network.
+    /// Whether it has network access.
     pub network: bool,
-    /// Bytes of memory.
+    /// Its memory limit in bytes.
     pub memory: u64,
-    /// Processes and threads.
+    /// Its limit of processes and threads.
     pub processes: u32,
-    /// Folders and files of this machine that it sees.
+    /// Folders and files of this machine that are mounted.
     pub mounts: Vec<Mount>,
 }
 
 impl Own {
-    /// An image as it is, with what is usual.
+    /// An image with default settings.
     pub fn usual(place: Place, image: impl Into<String>) -> Self {
         Self {
             place,
@@ -132,10 +132,10 @@ impl Own {
 /// A folder or file of this machine inside a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// Here.
+    /// The path on this machine.
     pub source: PathBuf,
-    /// There.
+    /// The path in the container.
     pub target: PathBuf,
-    /// Whether it may be written.
+    /// Whether it is writable.
     pub writable: bool,
 }

@@ -1,4 +1,4 @@
-//! Engines' own tools, run to their end: what they print, and whether they did what was asked.
+//! Runs engines' command-line tools until they exit and returns their output.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use tokio::time::timeout;
 use crate::backend::local::{Local, Spawner};
 use crate::backend::{Backend, Channel};
 
-/// The most that is read of what one prints: the description of a container is a few thousand bytes.
+/// The most output that is read: the description of a container takes a few thousand bytes.
 const OUTPUT_BYTES: u64 = 8 << 20;
 
-/// How long one may take.
+/// How long a tool may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Who runs tools.
+/// Runs tools.
 #[derive(Debug, Clone)]
 pub(super) struct Tools(pub(super) Arc<dyn Spawner>);
 
@@ -35,14 +35,14 @@ impl Tools {
         local.open().await.map_err(|refusal| refusal.message)
     }
 
-    /// Runs one; what it printed, or what it complained about.
+    /// Runs a tool; returns its output, or its error message.
     pub(super) async fn run(&self, argv: Vec<String>) -> Result<Vec<u8>, String> {
         let channel = self.open(argv).await?;
         finish(channel, &[]).await
     }
 }
 
-/// Gives a program its input and waits for its end.
+/// Writes a program's input and waits for its end.
 pub(super) async fn finish(channel: Channel, text: &[u8]) -> Result<Vec<u8>, String> {
     let Channel { mut input, output, errors, life, .. } = channel;
     let talk = async {
@@ -50,10 +50,10 @@ pub(super) async fn finish(channel: Channel, text: &[u8]) -> Result<Vec<u8>, Str
             let _ = input.write_all(text).await;
             let _ = input.shutdown().await;
             drop(input);
-            // Its end is what it prints last.
+            // The program ends the exchange.
             std::future::pending::<()>().await;
         };
-        // One that ends may not have read everything.
+        // A program may exit before it has read everything.
         let (printed, said) = tokio::select! {
             all = async { tokio::join!(all(output), all(errors)) } => all,
             () = write => Default::default(),
@@ -62,7 +62,8 @@ pub(super) async fn finish(channel: Channel, text: &[u8]) -> Result<Vec<u8>, Str
     };
     let talked = timeout(PATIENCE, talk).await;
     life.end().await;
-    let (printed, said, how) = talked.map_err(|_| format!("no end within {PATIENCE:?}"))?;
+    let (printed, said, how) =
+        talked.map_err(|_| format!("it did not exit within {PATIENCE:?}"))?;
     if how == "exited with code 0" {
         return Ok(printed);
     }

@@ -1,4 +1,4 @@
-//! A request on its way, and its answer.
+//! One request to a remote server, and its response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,22 +13,22 @@ use super::link::{Link, SESSION};
 use crate::raw;
 use crate::refusal::{Refusal, RefusalKind};
 
-/// The pause before the stream of an answer that broke off is taken up again.
+/// The pause before an interrupted response is resumed.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// How often it is.
+/// How often a response is resumed.
 const RESUMES: u32 = 5;
 
-/// What of a refusal's body is told.
+/// Characters of an error's body that are quoted.
 const TOLD_BYTES: usize = 500;
 
-/// A request on its way.
+/// A request in progress.
 pub(super) struct Call {
     pub(super) link: Arc<Link>,
     pub(super) id: Id,
     pub(super) method: String,
     pub(super) line: String,
-    /// The last event that was heard of its answer.
+    /// The last event of its response.
     pub(super) last: Option<HeaderValue>,
 }
 
@@ -41,7 +41,7 @@ impl Call {
         }
     }
 
-    /// Brings the answer, or says why there is none.
+    /// Forwards the response, or returns why there is none.
     async fn answer(&mut self, out: &Out) -> Result<(), String> {
         let request = self.link.request(Method::POST, &self.line)?;
         let response = self.link.client.request(request).await;
@@ -56,13 +56,13 @@ impl Call {
             let body = collect(response.into_body()).await?;
             self.note_version(&body);
             if body.trim_ascii().is_empty() {
-                return Err("answered nothing".into());
+                return Err("sent an empty response".into());
             }
             write(out, &body).await;
             return match answers(&body, &self.id) {
                 true => Ok(()),
-                // It may be a page for people to log in.
-                false => Err(format!("did not answer in JSON-RPC{}", told(&body))),
+                // It may be a login page.
+                false => Err(format!("did not answer with JSON-RPC{}", told(&body))),
             };
         }
         let mut response = response;
@@ -83,10 +83,10 @@ impl Call {
                 break;
             }
         }
-        Err("broke off before it answered".into())
+        Err("closed the connection before it answered".into())
     }
 
-    /// An answer that is none, unless it says in JSON-RPC what is wrong.
+    /// Handles an error status; the body may be a JSON-RPC error.
     async fn refused(&self, response: Response<Body>, out: &Out) -> Result<(), String> {
         let status = response.status();
         let had_session = self.link.state().session.is_some();
@@ -100,17 +100,17 @@ impl Call {
         }
         if status == StatusCode::NOT_FOUND && had_session && self.method != "initialize" {
             self.link.lost();
-            return Err("has forgotten the session; try again".into());
+            return Err("has dropped the session; try again".into());
         }
         let hint = match status.as_u16() {
-            401 | 403 => "; `headers` of its settings carry its token",
-            300..=399 => "; its `url` must be where it is",
+            401 | 403 => "; set its token in `headers`",
+            300..=399 => "; set `url` to its final address",
             _ => "",
         };
         Err(format!("answered {status}{}{hint}", told(&body)))
     }
 
-    /// The revision that a handshake agreed on stands in all later headers.
+    /// All later headers contain the revision that the handshake agreed on.
     fn note_version(&self, answer: &[u8]) {
         if self.method != "initialize" {
             return;
@@ -123,7 +123,7 @@ impl Call {
     }
 }
 
-/// What a body says, as the end of a sentence.
+/// A body's message, as the end of a sentence.
 fn told(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let told: String = match raw::at_path(&text, &["error", "message"]) {

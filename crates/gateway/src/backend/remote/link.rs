@@ -1,4 +1,4 @@
-//! The way to a server elsewhere: what is open on it, its session, and its end.
+//! The connection to a remote server: its pending requests, its session, and its end.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,17 +21,17 @@ use crate::raw;
 use crate::refusal::{Refusal, RefusalKind};
 use crate::relay::Era;
 
-/// How long what expects no answer may take to be taken: what follows waits for it.
+/// How long a notification may take to be accepted: later messages wait for it.
 const TELL_PATIENCE: Duration = Duration::from_secs(10);
 
-/// The pause before a stream that broke off is taken up again, doubled each time up to the longest.
+/// The pause before an interrupted stream is resumed, doubled each time up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
-/// The way to the server.
+/// The connection to a remote server.
 pub(super) struct Link {
     pub(super) uri: Uri,
     headers: HeaderMap,
@@ -45,11 +45,11 @@ pub(super) struct State {
     /// The session of the older era, and the revision that was agreed on.
     pub(super) session: Option<HeaderValue>,
     pub(super) version: Option<HeaderValue>,
-    /// Requests that are on their way, by id.
+    /// Pending requests, by id.
     open: HashMap<Id, JoinHandle<()>>,
     /// Why it ended by itself.
     why: Option<String>,
-    /// Somebody follows what belongs to no request.
+    /// The stream of messages that belong to no request is being followed.
     follows: bool,
 }
 
@@ -59,28 +59,30 @@ impl Link {
             let message = format!("`{}` cannot be used: {why}", remote.url);
             Refusal::new(RefusalKind::Unavailable, message)
         };
-        let uri: Uri = remote.url.parse().map_err(|e| bad(format!("it is no address ({e})")))?;
+        let uri: Uri =
+            remote.url.parse().map_err(|e| bad(format!("it is not a valid URL ({e})")))?;
         let secure = match uri.scheme_str() {
             Some("https") => true,
             Some("http") => false,
-            _ => return Err(bad("it begins with neither https:// nor http://".into())),
+            _ => return Err(bad("it starts with neither https:// nor http://".into())),
         };
         let mut headers = HeaderMap::new();
         for (name, value) in &remote.headers {
             let name = HeaderName::from_bytes(name.as_bytes())
-                .map_err(|_| bad(format!("`{name}` is no name of a header")))?;
-            // The value may be a token: it is not told.
+                .map_err(|_| bad(format!("`{name}` is not a valid header name")))?;
+            // The value may be a token: it is not shown.
             let mut value = HeaderValue::from_str(value)
-                .map_err(|_| bad(format!("the header `{name}` has a value that none can have")))?;
+                .map_err(|_| bad(format!("the value of the header `{name}` is not valid")))?;
             value.set_sensitive(true);
             headers.insert(name, value);
         }
-        let client = Way::new(secure).map_err(|e| bad(format!("no certificates to trust: {e}")))?;
+        let client =
+            Way::new(secure).map_err(|e| bad(format!("cannot load trusted certificates: {e}")))?;
         let (state, end) = (Mutex::default(), CancellationToken::new());
         Ok(Self { uri, headers, client, state, end })
     }
 
-    /// Serves lines until there are no more.
+    /// Serves lines until the input ends.
     pub(super) async fn serve(self: Arc<Self>, lines: DuplexStream, out: Out) {
         let mut lines = BufReader::new(lines).lines();
         while let Ok(Some(line)) = lines.next_line().await {
@@ -89,7 +91,7 @@ impl Link {
                 Message::Request { id, method, .. } => {
                     let call = self.clone().call(id.clone(), method.to_string(), line.clone());
                     let (link, out, of) = (self.clone(), out.clone(), id.clone());
-                    // The first word must be answered before anything else is said.
+                    // The handshake must be answered before anything else is sent.
                     let first = method == "initialize";
                     let task = tokio::spawn(async move {
                         call.run(&out).await;
@@ -121,7 +123,7 @@ impl Link {
         Call { link: self, id, method, line, last: None }
     }
 
-    /// Whoever does not wait any more hangs up: in the newer era that is all that is said.
+    /// Closing the request cancels it; in the stateless era nothing else is sent.
     fn cancel(&self, line: &str) {
         let id = raw::at_path(line, &["params", "requestId"]);
         let id = id.and_then(|span| Id::from_json(&line[span]));
@@ -130,10 +132,10 @@ impl Link {
         }
     }
 
-    /// Sends what expects no answer.
+    /// Sends a message that expects no response.
     async fn tell(&self, line: &str) {
         let modern = self.state().session.is_none() && self.state().version.is_none();
-        // The newer era has no session to tell anything.
+        // In the stateless era there is no session that could take it.
         if modern && Era::of(line) != Era::Modern {
             return;
         }
@@ -179,7 +181,7 @@ impl Link {
         request.body(body).map_err(|e| e.to_string())
     }
 
-    /// Follows what belongs to no request, where the server has such a stream.
+    /// Follows the stream of messages that belong to no request, if the server has one.
     fn follow(self: &Arc<Self>, out: &Out) {
         if std::mem::replace(&mut self.state().follows, true) {
             return;
@@ -208,7 +210,7 @@ impl Link {
                     }
                 }
                 Ok(response) if response.status() == StatusCode::NOT_FOUND => return self.lost(),
-                // It has none.
+                // The server has no such stream.
                 Ok(response) if response.status().is_client_error() => return,
                 Ok(_) | Err(_) => {}
             }
@@ -217,7 +219,7 @@ impl Link {
         }
     }
 
-    /// A stream, after the last event that was heard of it.
+    /// A stream, from the last event on.
     pub(super) async fn resume(
         &self,
         last: Option<&HeaderValue>,
@@ -229,11 +231,11 @@ impl Link {
         self.client.request(request).await.map_err(|e| reason(&e))
     }
 
-    /// The server knows nothing of the session any more: the next call begins another.
+    /// The server dropped the session: the next call begins another.
     pub(super) fn lost(&self) {
         let mut state = self.state();
         if state.session.take().is_some() {
-            state.why = Some("has forgotten the session".into());
+            state.why = Some("has dropped the session".into());
             drop(state);
             self.end.cancel();
         }
@@ -243,7 +245,7 @@ impl Link {
         self.state().why.clone().unwrap_or_else(|| "was ended".into())
     }
 
-    /// Hangs up, and ends the session where there is one.
+    /// Closes all requests, and ends the session if there is one.
     pub(super) async fn farewell(&self) {
         self.end.cancel();
         for (_, task) in self.state().open.drain() {

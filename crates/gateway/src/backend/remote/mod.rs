@@ -1,5 +1,5 @@
-//! Servers elsewhere, that speak Streamable HTTP. Each line for such a server becomes a POST, and what
-//! it answers, as JSON or as events, becomes lines again.
+//! Remote servers that speak Streamable HTTP. Each line for such a server becomes a POST, and its
+//! response, JSON or events, becomes lines again.
 
 mod call;
 mod events;
@@ -18,18 +18,18 @@ use super::{Backend, Channel, Later, Life};
 use crate::refusal::Refusal;
 use link::Link;
 
-/// Bytes between the session and this place before one of them waits.
+/// Bytes buffered in each direction.
 const PIPE_BYTES: usize = 256 << 10;
 
-/// How long the farewell may take.
+/// How long ending the session may take.
 const END_PATIENCE: Duration = Duration::from_secs(2);
 
-/// A server elsewhere.
+/// A remote server.
 #[derive(Clone)]
 pub struct Remote {
-    /// Where it is: `https://…` or `http://…`.
+    /// Its URL: `https://…` or `http://…`.
     pub url: String,
-    /// What is sent to it with every request; tokens are among it.
+    /// Headers of every request, tokens included.
     pub headers: BTreeMap<String, String>,
 }
 
