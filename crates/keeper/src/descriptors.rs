@@ -7,32 +7,32 @@ use std::sync::OnceLock;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Tells a keeper or server that is being started what the limit was before it was raised.
-pub const VARIABLE: &str = "PATTERM_DESCRIPTORS";
+pub const LIMIT_VARIABLE: &str = "PATTERM_DESCRIPTORS";
 
 /// The soft limit that the user set.
-static USUAL: OnceLock<Option<u64>> = OnceLock::new();
+static ORIGINAL_LIMIT: OnceLock<Option<u64>> = OnceLock::new();
 
 /// Raises the limit on open files to the maximum: a pane takes three, so a shell's default of 1,024
 /// would be reached at about three hundred panes. Programs get the original limit.
 pub fn raise_limit() {
     let now = getrlimit(Resource::Nofile);
-    let told = std::env::var(VARIABLE).ok().and_then(|text| text.parse().ok());
-    let _ = USUAL.set(told.or(now.current));
+    let passed = std::env::var(LIMIT_VARIABLE).ok().and_then(|text| text.parse().ok());
+    let _ = ORIGINAL_LIMIT.set(passed.or(now.current));
     let _ = setrlimit(Resource::Nofile, Rlimit { current: now.maximum, ..now });
 }
 
 /// Passes the original limit to a process that is about to be started.
-pub(crate) fn tell_usual(command: &mut Command) {
-    if let Some(Some(usual)) = USUAL.get() {
-        command.env(VARIABLE, usual.to_string());
+pub(crate) fn pass_original_limit(command: &mut Command) {
+    if let Some(Some(original)) = ORIGINAL_LIMIT.get() {
+        command.env(LIMIT_VARIABLE, original.to_string());
     }
 }
 
 /// Restores the original limit in this process, which is about to become a program.
-pub(crate) fn lower_limit() {
-    if let Some(usual) = USUAL.get().copied().flatten() {
+pub(crate) fn restore_limit() {
+    if let Some(original) = ORIGINAL_LIMIT.get().copied().flatten() {
         let now = getrlimit(Resource::Nofile);
-        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(usual), ..now });
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(original), ..now });
     }
 }
 

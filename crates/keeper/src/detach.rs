@@ -19,17 +19,17 @@ use crate::client::timespec;
 
 /// Starts a program from this process, a single-threaded keeper, as nobody's child: what it leaves
 /// behind when it dies is not ours to kill.
-pub(crate) fn start_outside(command: &mut Command) -> io::Result<()> {
+pub(crate) fn start_detached(command: &mut Command) -> io::Result<()> {
     // An orphan goes to the nearest subreaper above it, which is this process except for this
     // moment.
     set_child_subreaper(None)?;
-    let started = start_by_a_child(command);
+    let started = start_from_child(command);
     set_child_subreaper(Some(getpid()))?;
     started
 }
 
 /// Starts a program from a child that exits immediately.
-fn start_by_a_child(command: &mut Command) -> io::Result<()> {
+fn start_from_child(command: &mut Command) -> io::Result<()> {
     // SAFETY: this process has one thread, so the child can do what we can. It exits without
     // running our destructors.
     match unsafe { libc::fork() } {
@@ -51,7 +51,7 @@ fn start_by_a_child(command: &mut Command) -> io::Result<()> {
 
 /// The output of the binary when it started a server.
 #[derive(Debug)]
-pub struct Said {
+pub struct StartOutput {
     /// Its standard output.
     pub stdout: Vec<u8>,
     /// Its standard error.
@@ -59,7 +59,7 @@ pub struct Said {
 }
 
 /// The most bytes of each that are read: a registry entry or an error takes a few hundred.
-const SAID_BYTES: usize = 64 << 10;
+const OUTPUT_BYTES: usize = 64 << 10;
 
 /// Runs the patterm binary to start another project's server, with exactly this environment, and
 /// returns its output. If it takes or prints too much, it is killed with its process group; a
@@ -69,32 +69,32 @@ pub fn start_server(
     arguments: &[OsString],
     folder: &Path,
     environment: &BTreeMap<String, String>,
-    patience: Duration,
-) -> io::Result<Said> {
+    timeout: Duration,
+) -> io::Result<StartOutput> {
     crate::descriptors::close_on_exec_above_stderr()?;
     #[expect(clippy::disallowed_methods, reason = "this is the crate that starts programs")]
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).env_clear().envs(environment);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-    crate::descriptors::tell_usual(&mut command);
+    crate::descriptors::pass_original_limit(&mut command);
     let mut child = command.spawn()?;
-    let said = hear(&mut child, Instant::now() + patience);
-    if said.is_err() {
+    let output = read_outputs(&mut child, Instant::now() + timeout);
+    if output.is_err() {
         // It has not been reaped yet, so its group id is still its own.
         let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let _ = group.map(|group| kill_process_group(group, Signal::KILL));
     }
     child.wait()?;
-    said
+    output
 }
 
 /// Reads both outputs of a child until it closes them.
-fn hear(child: &mut Child, deadline: Instant) -> io::Result<Said> {
+fn read_outputs(child: &mut Child, deadline: Instant) -> io::Result<StartOutput> {
     let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
         return Err(io::ErrorKind::BrokenPipe.into());
     };
     let pipes = [OwnedFd::from(stdout), OwnedFd::from(stderr)];
-    let mut said = [Vec::new(), Vec::new()];
+    let mut output = [Vec::new(), Vec::new()];
     let mut open = [true, true];
     while open.contains(&true) {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -113,32 +113,32 @@ fn hear(child: &mut Child, deadline: Instant) -> io::Result<Said> {
             let mut piece = [0; 4096];
             let bytes = rustix::io::read(&pipes[n], &mut piece)?;
             open[n] = bytes > 0;
-            said[n].extend_from_slice(&piece[..bytes]);
-            if said[n].len() > SAID_BYTES {
-                let message = format!("it printed more than {SAID_BYTES} bytes");
+            output[n].extend_from_slice(&piece[..bytes]);
+            if output[n].len() > OUTPUT_BYTES {
+                let message = format!("it printed more than {OUTPUT_BYTES} bytes");
                 return Err(io::Error::new(io::ErrorKind::InvalidData, message));
             }
         }
     }
-    let [stdout, stderr] = said;
-    Ok(Said { stdout, stderr })
+    let [stdout, stderr] = output;
+    Ok(StartOutput { stdout, stderr })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn started(script: &str, patience: Duration) -> io::Result<Said> {
+    fn started(script: &str, timeout: Duration) -> io::Result<StartOutput> {
         let arguments = ["-c".into(), script.into()];
         let environment = BTreeMap::from([("WORD".to_owned(), "said".to_owned())]);
-        start_server(Path::new("/bin/sh"), &arguments, Path::new("/"), &environment, patience)
+        start_server(Path::new("/bin/sh"), &arguments, Path::new("/"), &environment, timeout)
     }
 
     #[test]
     fn both_outputs_of_a_start_are_returned() {
-        let said = started("echo $WORD; echo bad >&2", Duration::from_secs(60)).unwrap();
+        let output = started("echo $WORD; echo bad >&2", Duration::from_secs(60)).unwrap();
         assert_eq!(
-            (said.stdout.as_slice(), said.stderr.as_slice()),
+            (output.stdout.as_slice(), output.stderr.as_slice()),
             (&b"said\n"[..], &b"bad\n"[..])
         );
     }
@@ -163,7 +163,7 @@ mod tests {
             let pid = pid.parse().ok().and_then(Pid::from_raw).unwrap();
             // It was signalled, and may take a moment to exit.
             let since = Instant::now();
-            while !is_over(pid) {
+            while !has_exited(pid) {
                 assert!(since.elapsed() < Duration::from_secs(60), "{pid:?} is still running");
                 std::thread::yield_now();
             }
@@ -171,7 +171,7 @@ mod tests {
     }
 
     /// Whether a process is gone or a zombie.
-    fn is_over(pid: Pid) -> bool {
+    fn has_exited(pid: Pid) -> bool {
         matches!(crate::init::process_state(pid.as_raw_nonzero().get()), None | Some('Z' | 'X'))
     }
 }

@@ -12,19 +12,19 @@ use crate::message::Survivor;
 use crate::pane::Pane;
 
 /// How often a pane that is being ended is checked: its program may stop the init repeatedly.
-pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(100);
+pub(crate) const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// After this, what is left cannot be killed (another user's, or stuck in the kernel) and is
 /// checked once a second.
-const HASTY: Duration = Duration::from_secs(10);
-const LOOK_LATER: Duration = Duration::from_secs(1);
+const FAST_CHECK_PERIOD: Duration = Duration::from_secs(10);
+const SLOW_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// An init that is still stopped or traced after this is killed. Everything below it becomes a
 /// child of the keeper, which kills it.
-const CONTINUE_PATIENCE: Duration = Duration::from_secs(1);
+const CONTINUE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A pane that is being ended.
-pub(crate) struct Ending {
+pub(crate) struct EndingPane {
     pane: Pane,
     /// The init and its pidfd; `None` for an adopted pane, whose init is not a child of this
     /// keeper.
@@ -33,7 +33,7 @@ pub(crate) struct Ending {
     since: Instant,
 }
 
-impl Ending {
+impl EndingPane {
     /// Begins to end everything in a pane.
     pub(crate) fn begin(pane: Pane, init: Option<(Pid, OwnedFd)>, adopted: bool) -> Self {
         let _ = pane.kill();
@@ -48,7 +48,7 @@ impl Ending {
     /// Readable or hung up when the init has exited.
     pub(crate) fn watch(&self) -> PollFd<'_> {
         match &self.init {
-            Some((_, life)) => PollFd::new(life, PollFlags::IN),
+            Some((_, pidfd)) => PollFd::new(pidfd, PollFlags::IN),
             // The server may consume the events of an adopted init; its hang-up is seen by both.
             None => PollFd::from_borrowed_fd(self.pane.events(), PollFlags::empty()),
         }
@@ -56,20 +56,20 @@ impl Ending {
 
     /// When to check it again.
     pub(crate) fn pause(&self) -> Duration {
-        if self.since.elapsed() < HASTY { LOOK_AGAIN } else { LOOK_LATER }
+        if self.since.elapsed() < FAST_CHECK_PERIOD { CHECK_INTERVAL } else { SLOW_CHECK_INTERVAL }
     }
 
     /// Continues an init that is stopped, and kills one that does not stay continued.
-    pub(crate) fn insist(&self) {
-        let Some((init, life)) = &self.init else {
+    pub(crate) fn unblock_init(&self) {
+        let Some((init, pidfd)) = &self.init else {
             return self.pane.continue_init();
         };
         if !matches!(process_state(init.as_raw_nonzero().get()), Some('T' | 't')) {
             return;
         }
-        let patient = self.since.elapsed() < CONTINUE_PATIENCE;
-        let signal = if patient { Signal::CONT } else { Signal::KILL };
-        let _ = pidfd_send_signal(life, signal);
+        let is_in_time = self.since.elapsed() < CONTINUE_TIMEOUT;
+        let signal = if is_in_time { Signal::CONT } else { Signal::KILL };
+        let _ = pidfd_send_signal(pidfd, signal);
     }
 
     /// What is running in it: the processes below the init, or the init if there are none.

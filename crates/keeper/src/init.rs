@@ -12,24 +12,24 @@ use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, wait,
 };
 
-use crate::control::{Command, Heard, receive};
-use crate::status::{Exit, Status};
+use crate::control::{ControlEvent, InitCommand, receive};
+use crate::status::{Exit, ProgramStatus};
 
 /// While everything is being killed, children are listed again at least this often: the kernel's
 /// list may miss one that is just being reparented.
-const KILL_AGAIN: Duration = Duration::from_millis(20);
+const KILL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// After this many rounds, what is left cannot be killed (another user's, or stuck in the kernel):
 /// it is still tried, but not fifty times a second.
-const HASTY_ROUNDS: u32 = 100;
-const KILL_LATER: Duration = Duration::from_secs(1);
+const FAST_ROUNDS: u32 = 100;
+const SLOW_KILL_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) struct Init {
     control: OwnedFd,
     status_file: OwnedFd,
     /// Readable when a child changed.
     child_signal: OwnedFd,
-    status: Status,
+    status: ProgramStatus,
     /// The program, until it is reaped.
     program: Option<Pid>,
     /// When the grace period ends.
@@ -50,7 +50,7 @@ impl Init {
         child_signal: OwnedFd,
     ) -> Self {
         let status =
-            Status::running(getpid().as_raw_nonzero().get(), program.as_raw_nonzero().get());
+            ProgramStatus::running(getpid().as_raw_nonzero().get(), program.as_raw_nonzero().get());
         Self {
             control,
             status_file,
@@ -80,7 +80,7 @@ impl Init {
                 drain(self.child_signal.as_fd());
             }
             if control {
-                control_open = self.obey();
+                control_open = self.handle_command();
             }
             if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 self.killing = true;
@@ -93,8 +93,8 @@ impl Init {
     /// Waits for a child or a command; returns which of them is ready.
     fn wait(&self, control_open: bool) -> (bool, bool) {
         let pause = match (self.killing, self.deadline) {
-            (true, _) if self.rounds < HASTY_ROUNDS => Some(KILL_AGAIN),
-            (true, _) => Some(KILL_LATER),
+            (true, _) if self.rounds < FAST_ROUNDS => Some(KILL_INTERVAL),
+            (true, _) => Some(SLOW_KILL_INTERVAL),
             (false, Some(deadline)) => Some(deadline.saturating_duration_since(Instant::now())),
             (false, None) => None,
         };
@@ -115,11 +115,11 @@ impl Init {
     }
 
     /// Executes one command; `false` once no more can follow.
-    fn obey(&mut self) -> bool {
+    fn handle_command(&mut self) -> bool {
         match receive(&self.control) {
-            Heard::Nothing => {}
-            Heard::Command(Command::Signal(signal)) => self.signal(signal),
-            Heard::Command(Command::Stop { signal, grace }) => {
+            ControlEvent::Nothing => {}
+            ControlEvent::Command(InitCommand::Signal(signal)) => self.signal(signal),
+            ControlEvent::Command(InitCommand::Stop { signal, grace }) => {
                 self.last_signal = Signal::from_named_raw(signal);
                 self.signal(signal);
                 // A suspended program gets its signal only when it is continued.
@@ -130,8 +130,8 @@ impl Init {
                     self.deadline = Some(deadline);
                 }
             }
-            Heard::Command(Command::Kill) => self.killing = true,
-            Heard::End => {
+            ControlEvent::Command(InitCommand::Kill) => self.killing = true,
+            ControlEvent::Closed => {
                 // Neither a server nor a keeper is left, and no later one can reach this pane.
                 self.killing = true;
                 return false;

@@ -7,14 +7,14 @@
 //! programs are.
 
 mod adopted;
-mod bounds;
 mod client;
 mod control;
 pub mod descriptors;
 mod detach;
 mod ending;
 mod init;
-mod keep;
+mod keeper_loop;
+mod limits;
 pub mod log;
 pub mod memory;
 mod message;
@@ -24,12 +24,14 @@ mod size;
 mod spawn;
 mod status;
 
-pub use client::{END_PATIENCE, Keeper, Life, PATIENCE, connect, is_listened_at, launch};
-pub use detach::{Said, start_server};
-pub use keep::{Options, WANTED, run};
+pub use client::{
+    END_TIMEOUT, KeeperConnection, KeeperProcess, REPLY_TIMEOUT, connect, has_listener, launch,
+};
+pub use detach::{StartOutput, start_server};
+pub use keeper_loop::{KeeperOptions, START_REQUEST, run};
 pub use message::Survivor;
 pub use pane::{Pane, PaneEvent};
-pub use peer::{PeerLife, peer_life};
+pub use peer::{PeerProcess, peer_process};
 pub use size::Size;
 pub use spawn::{Program, SpawnError, SpawnFault};
-pub use status::{Exit, Status};
+pub use status::{Exit, ProgramStatus};

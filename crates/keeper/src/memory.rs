@@ -10,7 +10,7 @@ const MAPPED_FROM: i32 = 1 << 20;
 /// By default glibc stops doing so once it has seen some large blocks come and go: it then takes
 /// them from its heap, where one small block behind them keeps them. A few dozen large responses
 /// that nobody read left a server with two hundred MiB for the rest of its run.
-pub fn give_large_blocks_back() {
+pub fn return_large_blocks() {
     #[cfg(target_env = "gnu")]
     // SAFETY: mallopt takes two integers and touches nothing but the allocator's own settings.
     unsafe {

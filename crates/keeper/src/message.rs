@@ -23,9 +23,9 @@ pub(crate) const MESSAGE_BYTES: usize = 8 << 20;
 ///
 /// Requests have numbers since 0.1.1, and replies repeat them. A 0.1.0 keeper ignores the numbers
 /// and does not know the requests that only exist with one, so the server sends those only after a
-/// reply has shown that the keeper repeats numbers ([`Request::hello`]).
+/// reply has shown that the keeper repeats numbers ([`KeeperRequest::hello`]).
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Request {
+pub(crate) enum KeeperRequest {
     /// Start a program in a new pane of this name.
     Spawn {
         pane: String,
@@ -55,7 +55,7 @@ pub(crate) enum Request {
     EndAll { id: u64 },
 }
 
-impl Request {
+impl KeeperRequest {
     /// The first request of a connection: it has no effect (no pane has an empty name), and every
     /// keeper answers it. The form of the reply tells whether the keeper repeats numbers.
     pub(crate) fn hello(id: u64) -> Self {
@@ -65,7 +65,7 @@ impl Request {
 
 /// A reply of the keeper. Replies with a number are sent only to a server that sent one.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Reply {
+pub(crate) enum KeeperReply {
     /// A pane; its descriptors are attached.
     Pane {
         pane: String,
@@ -84,7 +84,7 @@ pub(crate) enum Reply {
     Ended { id: u64, left: Vec<Survivor> },
 }
 
-impl Reply {
+impl KeeperReply {
     /// The number of the request that it answers, if any.
     pub(crate) fn id(&self) -> Option<u64> {
         match self {
@@ -202,17 +202,21 @@ mod tests {
     /// What 0.1.0 sends and expects on the wire.
     #[test]
     fn messages_are_compatible_with_version_0_1_0() {
-        let json = |request: &Request| serde_json::to_string(request).unwrap();
-        let forget = |id| Request::Forget { pane: "p1.1".into(), id };
+        let json = |request: &KeeperRequest| serde_json::to_string(request).unwrap();
+        let forget = |id| KeeperRequest::Forget { pane: "p1.1".into(), id };
         assert_eq!(json(&forget(None)), r#"{"Forget":{"pane":"p1.1"}}"#);
         assert_eq!(json(&forget(Some(7))), r#"{"Forget":{"pane":"p1.1","id":7}}"#);
-        assert_eq!(json(&Request::List), r#""List""#);
-        let parsed = serde_json::from_str::<Request>(r#"{"Forget":{"pane":"p1.1"}}"#).unwrap();
-        assert!(matches!(parsed, Request::Forget { id: None, .. }));
-        let text = |reply: &Reply| serde_json::to_string(reply).unwrap();
-        assert_eq!(text(&Reply::Pane { pane: "p".into(), id: None }), r#"{"Pane":{"pane":"p"}}"#);
-        assert_eq!(text(&Reply::done(None)), r#""Done""#);
-        let failed = Reply::failed(None, SpawnError::new(SpawnFault::System, "no"));
+        assert_eq!(json(&KeeperRequest::List), r#""List""#);
+        let parsed =
+            serde_json::from_str::<KeeperRequest>(r#"{"Forget":{"pane":"p1.1"}}"#).unwrap();
+        assert!(matches!(parsed, KeeperRequest::Forget { id: None, .. }));
+        let text = |reply: &KeeperReply| serde_json::to_string(reply).unwrap();
+        assert_eq!(
+            text(&KeeperReply::Pane { pane: "p".into(), id: None }),
+            r#"{"Pane":{"pane":"p"}}"#
+        );
+        assert_eq!(text(&KeeperReply::done(None)), r#""Done""#);
+        let failed = KeeperReply::failed(None, SpawnError::new(SpawnFault::System, "no"));
         assert_eq!(text(&failed), r#"{"Failed":{"fault":"System","message":"no"}}"#);
     }
 

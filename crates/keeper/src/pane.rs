@@ -8,9 +8,9 @@ use rustix::net::{RecvFlags, recv};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer};
 
-use crate::control::Command;
+use crate::control::InitCommand;
 use crate::size::Size;
-use crate::status::Status;
+use crate::status::ProgramStatus;
 
 /// The descriptors of one pane.
 #[derive(Debug)]
@@ -72,8 +72,8 @@ impl Pane {
     }
 
     /// The status of the program.
-    pub fn status(&self) -> rustix::io::Result<Option<Status>> {
-        Status::read(&self.status)
+    pub fn status(&self) -> rustix::io::Result<Option<ProgramStatus>> {
+        ProgramStatus::read(&self.status)
     }
 
     /// Continues the init if the program or somebody else stopped it: a stopped init reads no
@@ -82,13 +82,13 @@ impl Pane {
     pub(crate) fn continue_init(&self) {
         let init = self.status().ok().flatten().and_then(|status| Pid::from_raw(status.init));
         let Some(Ok(init)) = init.map(|init| pidfd_open(init, PidfdFlags::empty())) else { return };
-        if !self.is_abandoned() {
+        if !self.is_init_gone() {
             let _ = pidfd_send_signal(&init, Signal::CONT);
         }
     }
 
     /// Whether the init is gone.
-    pub fn is_abandoned(&self) -> bool {
+    pub fn is_init_gone(&self) -> bool {
         let mut watched = [PollFd::new(&self.control, PollFlags::empty())];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         let gone = PollFlags::HUP | PollFlags::ERR;
@@ -97,18 +97,18 @@ impl Pane {
 
     /// Whether nothing is left in the pane: its init reports so, or is gone itself.
     pub(crate) fn is_empty(&self) -> bool {
-        self.is_abandoned() || self.status().ok().flatten().is_some_and(|status| status.empty)
+        self.is_init_gone() || self.status().ok().flatten().is_some_and(|status| status.empty)
     }
 
     /// Sends a signal to the program's process group.
     pub fn signal(&self, signal: i32) -> rustix::io::Result<()> {
-        self.command(Command::Signal(signal))
+        self.command(InitCommand::Signal(signal))
     }
 
     /// Ends the program: the signal to its group, the grace period, then SIGKILL to everything it
     /// ever started.
     pub fn stop(&self, signal: i32, grace: Duration) -> rustix::io::Result<()> {
-        self.command(Command::Stop { signal, grace })
+        self.command(InitCommand::Stop { signal, grace })
     }
 
     /// Ends the program as a service manager does: SIGTERM, the grace period, then SIGKILL to the
@@ -127,10 +127,10 @@ impl Pane {
 
     /// Ends everything now.
     pub fn kill(&self) -> rustix::io::Result<()> {
-        self.command(Command::Kill)
+        self.command(InitCommand::Kill)
     }
 
-    fn command(&self, command: Command) -> rustix::io::Result<()> {
+    fn command(&self, command: InitCommand) -> rustix::io::Result<()> {
         let sent = command.send(&self.control);
         self.continue_init();
         sent

@@ -25,7 +25,7 @@ use crate::size::Size;
 
 /// How long a program may take from fork to exec before it counts as started: only a dead network
 /// file system takes longer.
-const EXEC_PATIENCE: Duration = Duration::from_secs(10);
+const EXEC_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A program to start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,7 +82,7 @@ fn failed(what: &'static str) -> impl Fn(Errno) -> SpawnError {
 
 /// The step between fork and exec that failed.
 #[derive(Clone, Copy)]
-enum Stage {
+enum SpawnStage {
     Fork = 1,
     Terminal = 2,
     Directory = 3,
@@ -90,7 +90,7 @@ enum Stage {
 }
 
 /// The program in the form that exec takes; built before the fork, where allocating is safe.
-struct Image {
+struct ExecImage {
     path: CString,
     argv: Vec<CString>,
     env: Vec<CString>,
@@ -108,11 +108,11 @@ pub(crate) fn spawn(
     program: &Program,
     streams: Option<Streams>,
 ) -> Result<(Pane, Pid, OwnedFd), SpawnError> {
-    let image = Image::new(program)?;
+    let image = ExecImage::new(program)?;
     let (master, stdio) = match streams {
-        Some(streams) => (nowhere()?, Stdio::Streams(streams)),
+        Some(streams) => (dev_null()?, Stdio::Streams(streams)),
         None => {
-            let (master, slave) = terminal(program.size)?;
+            let (master, slave) = open_terminal(program.size)?;
             (master, Stdio::Terminal(slave))
         }
     };
@@ -120,7 +120,7 @@ pub(crate) fn spawn(
 }
 
 /// Opens a terminal: its master, and the program's side.
-fn terminal(size: Size) -> Result<(OwnedFd, OwnedFd), SpawnError> {
+fn open_terminal(size: Size) -> Result<(OwnedFd, OwnedFd), SpawnError> {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
         .map_err(failed("open a terminal"))?;
     grantpt(&master).and_then(|()| unlockpt(&master)).map_err(failed("open a terminal"))?;
@@ -131,12 +131,16 @@ fn terminal(size: Size) -> Result<(OwnedFd, OwnedFd), SpawnError> {
 }
 
 /// Takes the place of the terminal in a pane without one.
-fn nowhere() -> Result<OwnedFd, SpawnError> {
+fn dev_null() -> Result<OwnedFd, SpawnError> {
     let file = File::options().read(true).write(true).open("/dev/null");
     file.map(OwnedFd::from).map_err(|e| io_failed("open /dev/null", &e))
 }
 
-fn start(image: &Image, master: OwnedFd, stdio: Stdio) -> Result<(Pane, Pid, OwnedFd), SpawnError> {
+fn start(
+    image: &ExecImage,
+    master: OwnedFd,
+    stdio: Stdio,
+) -> Result<(Pane, Pid, OwnedFd), SpawnError> {
     let (control, init_control) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
             .map_err(failed("make a socket"))?;
@@ -144,23 +148,27 @@ fn start(image: &Image, master: OwnedFd, stdio: Stdio) -> Result<(Pane, Pid, Own
         .map_err(failed("make a status record"))?;
     let init_status = status.try_clone().map_err(|e| io_failed("copy a descriptor", &e))?;
     let (report, init_report) = std::io::pipe().map_err(|e| io_failed("make a pipe", &e))?;
-    let ends =
-        InitEnds { control: init_control, status: init_status, report: init_report.into(), stdio };
+    let descriptors = InitDescriptors {
+        control: init_control,
+        status: init_status,
+        report: init_report.into(),
+        stdio,
+    };
     // SAFETY: this process has a single thread, so no lock of the allocator or the C library can be
     // held by a thread that does not exist in the child.
     let init = match unsafe { libc::fork() } {
         -1 => return Err(SpawnError::system("start a process", last_errno())),
         0 => {
-            init_main(image, ends);
+            init_main(image, descriptors);
         }
         init => init,
     };
-    drop(ends);
+    drop(descriptors);
     let init = Pid::from_raw(init).ok_or_else(|| failed("start a process")(Errno::SRCH))?;
-    match started(report.into(), image) {
+    match wait_for_exec(report.into(), image) {
         Ok(()) => {
-            let life = pidfd_open(init, PidfdFlags::empty()).map_err(failed("watch a process"))?;
-            Ok((Pane { master, control, status }, init, life))
+            let pidfd = pidfd_open(init, PidfdFlags::empty()).map_err(failed("watch a process"))?;
+            Ok((Pane { master, control, status }, init, pidfd))
         }
         Err(error) => {
             // The init has no program and exits by itself.
@@ -171,7 +179,7 @@ fn start(image: &Image, master: OwnedFd, stdio: Stdio) -> Result<(Pane, Pid, Own
 }
 
 /// The descriptors that belong to the init.
-struct InitEnds {
+struct InitDescriptors {
     control: OwnedFd,
     status: OwnedFd,
     report: OwnedFd,
@@ -200,7 +208,7 @@ impl Stdio {
     }
 }
 
-impl Image {
+impl ExecImage {
     fn new(program: &Program) -> Result<Self, SpawnError> {
         let Some(name) = program.argv.first().filter(|name| !name.is_empty()) else {
             return Err(SpawnError::new(SpawnFault::Request, "`argv` names no program"));
@@ -263,10 +271,10 @@ fn find_program(name: &str, program: &Program) -> Result<PathBuf, SpawnError> {
 }
 
 /// Waits until the program runs, or returns why it does not.
-fn started(report: OwnedFd, image: &Image) -> Result<(), SpawnError> {
-    let patience = Timespec { tv_sec: EXEC_PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
+fn wait_for_exec(report: OwnedFd, image: &ExecImage) -> Result<(), SpawnError> {
+    let timeout = Timespec { tv_sec: EXEC_TIMEOUT.as_secs().cast_signed(), tv_nsec: 0 };
     let mut watched = [PollFd::new(&report, PollFlags::IN)];
-    if poll(&mut watched, Some(&patience)).is_ok_and(|ready| ready == 0) {
+    if poll(&mut watched, Some(&timeout)).is_ok_and(|ready| ready == 0) {
         return Ok(());
     }
     let mut words = [0u8; 8];
@@ -275,11 +283,11 @@ fn started(report: OwnedFd, image: &Image) -> Result<(), SpawnError> {
     let (stage, errno) = (word(0), Errno::from_raw_os_error(word(4)));
     let path = image.path.to_string_lossy();
     Err(match stage {
-        stage if stage == Stage::Directory as i32 => {
+        stage if stage == SpawnStage::Directory as i32 => {
             let folder = image.working_dir.to_string_lossy();
             SpawnError::new(SpawnFault::Request, format!("cannot enter {folder}: {errno}"))
         }
-        stage if stage == Stage::Exec as i32 => {
+        stage if stage == SpawnStage::Exec as i32 => {
             // The file existed before; if it is missing now, its interpreter is missing.
             let why = match errno {
                 Errno::NOENT => "its interpreter does not exist".to_owned(),
@@ -287,13 +295,15 @@ fn started(report: OwnedFd, image: &Image) -> Result<(), SpawnError> {
             };
             SpawnError::new(SpawnFault::Request, format!("cannot run {path}: {why}"))
         }
-        stage if stage == Stage::Terminal as i32 => SpawnError::system("take a terminal", errno),
+        stage if stage == SpawnStage::Terminal as i32 => {
+            SpawnError::system("take a terminal", errno)
+        }
         _ => SpawnError::system("start a process", errno),
     })
 }
 
 /// The child of the keeper: becomes the init, starts the program, watches it, and exits.
-fn init_main(image: &Image, ends: InitEnds) -> ! {
+fn init_main(image: &ExecImage, descriptors: InitDescriptors) -> ! {
     let _ = rustix::process::setsid();
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     set_name(c"patterm-init");
@@ -301,13 +311,13 @@ fn init_main(image: &Image, ends: InitEnds) -> ! {
     // SAFETY: single-threaded, as in `spawn`.
     let program = match unsafe { libc::fork() } {
         -1 => {
-            tell(&ends.report, Stage::Fork, last_errno());
+            report_failure(&descriptors.report, SpawnStage::Fork, last_errno());
             exit_now(1);
         }
-        0 => exec(image, &ends),
+        0 => exec(image, &descriptors),
         program => program,
     };
-    let InitEnds { control, status, report, stdio } = ends;
+    let InitDescriptors { control, status, report, stdio } = descriptors;
     drop((report, stdio));
     let keep = [control.as_raw_fd(), status.as_raw_fd(), child_signal.as_raw_fd()];
     close_all_but(&keep);
@@ -318,26 +328,26 @@ fn init_main(image: &Image, ends: InitEnds) -> ! {
 }
 
 /// The program's own process, up to exec.
-fn exec(image: &Image, ends: &InitEnds) -> ! {
-    let fail = |stage: Stage, errno: Errno| -> ! {
-        tell(&ends.report, stage, errno);
+fn exec(image: &ExecImage, descriptors: &InitDescriptors) -> ! {
+    let fail = |stage: SpawnStage, errno: Errno| -> ! {
+        report_failure(&descriptors.report, stage, errno);
         exit_now(127)
     };
-    if let Err(errno) = rustix::process::setsid().and_then(|_| ends.stdio.take()) {
-        fail(Stage::Terminal, errno);
+    if let Err(errno) = rustix::process::setsid().and_then(|_| descriptors.stdio.take()) {
+        fail(SpawnStage::Terminal, errno);
     }
     reset_signals();
     // Ours are marked already; this is for descriptors that the keeper itself inherited.
     let _ = crate::descriptors::close_on_exec_above_stderr();
-    crate::descriptors::lower_limit();
+    crate::descriptors::restore_limit();
     if let Err(errno) = rustix::process::chdir(image.working_dir.as_c_str()) {
-        fail(Stage::Directory, errno);
+        fail(SpawnStage::Directory, errno);
     }
     let mut errno = execve(&image.path, &image.argv, &image.env);
     if errno == Errno::NOEXEC {
         errno = execve(c"/bin/sh", &image.as_script, &image.env);
     }
-    fail(Stage::Exec, errno)
+    fail(SpawnStage::Exec, errno)
 }
 
 /// Returns only if it failed.
@@ -421,7 +431,7 @@ fn set_name(name: &std::ffi::CStr) {
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
 }
 
-fn tell(report: &OwnedFd, stage: Stage, errno: Errno) {
+fn report_failure(report: &OwnedFd, stage: SpawnStage, errno: Errno) {
     let mut words = [0; 8];
     words[..4].copy_from_slice(&(stage as i32).to_ne_bytes());
     words[4..].copy_from_slice(&errno.raw_os_error().to_ne_bytes());

@@ -14,7 +14,7 @@ pub enum Exit {
 
 /// What is known about a pane's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Status {
+pub struct ProgramStatus {
     /// The process id of the init above it.
     pub init: i32,
     /// The process id of the program itself.
@@ -30,7 +30,7 @@ const RUNNING: i32 = 1;
 const EXITED: i32 = 2;
 const SIGNALLED: i32 = 3;
 
-impl Status {
+impl ProgramStatus {
     pub(crate) fn running(init: i32, program: i32) -> Self {
         Self { init, program, exit: None, empty: false }
     }
@@ -77,16 +77,16 @@ mod tests {
     #[test]
     fn a_written_status_is_read_back() {
         let file = tempfile::tempfile().unwrap();
-        assert_eq!(Status::read(&file).unwrap(), None);
+        assert_eq!(ProgramStatus::read(&file).unwrap(), None);
         for (exit, empty) in [
             (None, false),
             (Some(Exit::Code(3)), false),
             (Some(Exit::Code(-1)), true),
             (Some(Exit::Signal(9)), true),
         ] {
-            let status = Status { init: 5, program: 6, exit, empty };
+            let status = ProgramStatus { init: 5, program: 6, exit, empty };
             status.write(&file).unwrap();
-            assert_eq!(Status::read(&file).unwrap(), Some(status));
+            assert_eq!(ProgramStatus::read(&file).unwrap(), Some(status));
         }
     }
 }

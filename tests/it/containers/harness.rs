@@ -17,7 +17,7 @@ use patterm_gateway::http::{
     serve,
 };
 use patterm_gateway::{Bounds, Gateway, Refusal, RefusalKind, Share, Told, Tools, Wanted};
-use patterm_keeper::{Keeper, Program, SpawnError};
+use patterm_keeper::{KeeperConnection, Program, SpawnError};
 use patterm_wire::{Id, Message};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -83,7 +83,7 @@ impl Harness {
 impl Drop for Harness {
     fn drop(&mut self) {
         let socket = PathBuf::from(self.settings["keeper"].as_str().unwrap());
-        if let Ok(mut keeper) = Keeper::connect(&socket) {
+        if let Ok(mut keeper) = KeeperConnection::connect(&socket) {
             let _ = keeper.end();
         }
         let _ = self.keeper.wait();
@@ -219,7 +219,7 @@ async fn be_a_gateway(settings: &Value) {
         namespace: Some(text("namespace")),
         fifo_dir: None,
     };
-    let keeper = Keeper::connect(text("keeper").as_ref()).unwrap();
+    let keeper = KeeperConnection::connect(text("keeper").as_ref()).unwrap();
     let spawner = Arc::new(Keeps { keeper: Mutex::new(keeper), next: Mutex::new(0) });
     let (state, runtime) = (text("state"), text("runtime"));
     let containers = Containers::new(state.as_ref(), runtime.as_ref(), spawner).unwrap();
@@ -295,7 +295,7 @@ impl Talk for NoTools {
 
 /// Programs of a keeper.
 struct Keeps {
-    keeper: Mutex<Keeper>,
+    keeper: Mutex<KeeperConnection>,
     next: Mutex<u64>,
 }
 

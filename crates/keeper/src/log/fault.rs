@@ -35,9 +35,9 @@ static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
 /// A mapping that may fail. The mapping must outlive this value.
 #[derive(Debug)]
-pub(super) struct Guarded(&'static Slot);
+pub(super) struct FaultGuard(&'static Slot);
 
-impl Guarded {
+impl FaultGuard {
     /// Guards a mapping of a whole file.
     pub(super) fn new(base: *mut c_void, size: usize) -> Self {
         INSTALL.call_once(install);
@@ -59,7 +59,7 @@ impl Guarded {
     }
 }
 
-impl Drop for Guarded {
+impl Drop for FaultGuard {
     fn drop(&mut self) {
         self.0.set(0, 0);
         FREE.lock().unwrap_or_else(PoisonError::into_inner).push(self.0);

@@ -41,16 +41,16 @@ pub(super) fn open_all(folder: &Path) -> io::Result<VecDeque<Arc<Segment>>> {
 }
 
 /// Held while no log may take room on the disk with a new file.
-static NO_FILES: RwLock<()> = RwLock::new(());
+static NEW_FILES: RwLock<()> = RwLock::new(());
 
 /// Prevents all logs from creating files while the guard is held: room was made for something else.
-pub fn begin_no_files() -> RwLockWriteGuard<'static, ()> {
-    NO_FILES.write().unwrap_or_else(PoisonError::into_inner)
+pub fn block_new_files() -> RwLockWriteGuard<'static, ()> {
+    NEW_FILES.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Creates a file, and the folder if it was removed.
 pub(super) fn create(folder: &Path, start: u64, bytes: usize) -> io::Result<Segment> {
-    let _may = may_begin()?;
+    let _guard = check_new_files()?;
     let path = path(folder, start);
     match Segment::create(&path, start, bytes) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => make_folder(folder)?,
@@ -67,8 +67,8 @@ pub(super) fn create(folder: &Path, start: u64, bytes: usize) -> io::Result<Segm
 }
 
 /// Checks whether there is room for a file.
-pub(super) fn try_room(folder: &Path, bytes: usize) -> io::Result<()> {
-    let _may = may_begin()?;
+pub(super) fn check_room(folder: &Path, bytes: usize) -> io::Result<()> {
+    let _guard = check_new_files()?;
     let path = folder.join(TRIAL);
     let _ = std::fs::remove_file(&path);
     let tried = Segment::create(&path, 0, bytes).map(drop);
@@ -77,10 +77,10 @@ pub(super) fn try_room(folder: &Path, bytes: usize) -> io::Result<()> {
 }
 
 /// Fails as on a full disk while files are blocked: the log continues without a new file.
-fn may_begin() -> io::Result<RwLockReadGuard<'static, ()>> {
-    match NO_FILES.try_read() {
-        Ok(may) => Ok(may),
-        Err(TryLockError::Poisoned(may)) => Ok(may.into_inner()),
+fn check_new_files() -> io::Result<RwLockReadGuard<'static, ()>> {
+    match NEW_FILES.try_read() {
+        Ok(guard) => Ok(guard),
+        Err(TryLockError::Poisoned(guard)) => Ok(guard.into_inner()),
         Err(TryLockError::WouldBlock) => Err(io::Error::from_raw_os_error(libc::ENOSPC)),
     }
 }

@@ -17,8 +17,8 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use files::begin_no_files;
-pub use reader::{Bytes, Reader};
+pub use files::block_new_files;
+pub use reader::{LogBytes, Reader};
 use segment::Segment;
 
 /// Data bytes of a log's first files: a quiet pane costs little, a busy one changes files rarely.
@@ -76,7 +76,7 @@ impl Log {
     }
 
     /// Whether files are missing at its end, so that its end offset is lower than it was.
-    pub fn lacks_end(&self) -> bool {
+    pub fn is_end_missing(&self) -> bool {
         self.current.as_ref().is_none_or(|last| last.has_next())
     }
 
@@ -121,14 +121,14 @@ impl Log {
         let size = self.next_bytes();
         let segment = Arc::new(files::create(&self.folder, start, size)?);
         self.begun += 1;
-        self.go_on_in(segment);
+        self.continue_in(segment);
         while self.disk_bytes() > self.budget && self.drop_oldest() > 0 {}
         Ok(())
     }
 
     /// Checks whether [`Log::make_room`] would find room on the disk.
-    pub fn finds_room(&self) -> io::Result<()> {
-        files::try_room(&self.folder, self.next_bytes())
+    pub fn check_room(&self) -> io::Result<()> {
+        files::check_room(&self.folder, self.next_bytes())
     }
 
     /// Empties the oldest file and continues in it, which needs no room on the disk. Bytes from
@@ -150,7 +150,7 @@ impl Log {
         // In any case its bytes are gone, and the end stays where it is.
         self.segments.raise_end(start);
         oldest.reuse(&files::path(&self.folder, start), start)?;
-        self.go_on_in(Arc::new(oldest));
+        self.continue_in(Arc::new(oldest));
         Ok(Reuse::Done)
     }
 
@@ -159,11 +159,11 @@ impl Log {
     pub fn read_from(&mut self, pty: impl AsFd, most: usize) -> io::Result<usize> {
         match &self.current {
             Some(segment) if self.has_room() => segment.read_from(pty, most),
-            _ => self.read_away(pty, most),
+            _ => self.discard(pty, most),
         }
     }
 
-    fn read_away(&mut self, pty: impl AsFd, most: usize) -> io::Result<usize> {
+    fn discard(&mut self, pty: impl AsFd, most: usize) -> io::Result<usize> {
         let mut away = vec![0; most];
         let read = rustix::io::read(pty, &mut away)?;
         self.skip_to(self.end() + read as u64);
@@ -197,7 +197,7 @@ impl Log {
         }
     }
 
-    fn go_on_in(&mut self, segment: Arc<Segment>) {
+    fn continue_in(&mut self, segment: Arc<Segment>) {
         if let Some(before) = self.segments.last() {
             before.set_next(segment.start());
         }

@@ -21,7 +21,7 @@ struct Shared {
 
 /// Bytes of a log from an offset on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bytes {
+pub struct LogBytes {
     /// The offset of the first byte; later than requested if older ones are gone.
     pub offset: u64,
     /// The bytes.
@@ -30,7 +30,7 @@ pub struct Bytes {
     pub ends_at_gap: bool,
 }
 
-impl Bytes {
+impl LogBytes {
     /// The offset after them.
     #[must_use]
     pub fn end(&self) -> u64 {
@@ -63,8 +63,8 @@ impl Reader {
 
     /// Up to `most` bytes from `offset` on, or from the first available one after it; fewer if the
     /// next ones are missing. The memory of the mapping is released, because the bytes are copied.
-    pub fn copy(&self, offset: u64, most: usize) -> Bytes {
-        let mut copied = Bytes { offset, bytes: Vec::new(), ends_at_gap: false };
+    pub fn copy(&self, offset: u64, most: usize) -> LogBytes {
+        let mut copied = LogBytes { offset, bytes: Vec::new(), ends_at_gap: false };
         let end = self.visit_segments(offset, most, |segment, at, piece| {
             if copied.bytes.is_empty() {
                 copied.offset = at;

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
-use super::fault::Guarded;
+use super::fault::FaultGuard;
 
 const PAGE: usize = 4096;
 
@@ -23,10 +23,10 @@ const HEADER: usize = PAGE;
 const MAGIC: u64 = u64::from_ne_bytes(*b"patlog01");
 
 /// A larger file is not one of ours, and is not read.
-const MOST_FILE_BYTES: u64 = 64 << 20;
+const MAX_FILE_BYTES: u64 = 64 << 20;
 
 /// Offsets are JSON numbers on the wire; a file that claims to begin later is damaged.
-const MOST_OFFSET: u64 = 1 << 53;
+const MAX_OFFSET: u64 = 1 << 53;
 
 /// Words of the header.
 const WORD_MAGIC: usize = 0;
@@ -41,7 +41,7 @@ pub(super) struct Segment {
     start: u64,
     length: AtomicUsize,
     // Dropped in this order: memory that is no longer mapped must not be guarded.
-    guarded: Guarded,
+    guard: FaultGuard,
     mapping: Mapping,
 }
 
@@ -90,7 +90,7 @@ impl Segment {
             _ => error,
         })?;
         let metadata = file.metadata()?;
-        let fits = (HEADER as u64..=MOST_FILE_BYTES).contains(&metadata.len());
+        let fits = (HEADER as u64..=MAX_FILE_BYTES).contains(&metadata.len());
         if !metadata.is_file() || !fits {
             return Err(damaged());
         }
@@ -100,7 +100,7 @@ impl Segment {
         let length = segment.word(WORD_LENGTH).load(Ordering::Acquire);
         let is_log = segment.word(WORD_MAGIC).load(Ordering::Acquire) == MAGIC;
         let length = usize::try_from(length).ok().filter(|it| *it <= segment.capacity());
-        let (true, true, Some(length)) = (is_log, segment.start <= MOST_OFFSET, length) else {
+        let (true, true, Some(length)) = (is_log, segment.start <= MAX_OFFSET, length) else {
             return Err(damaged());
         };
         segment.length = AtomicUsize::new(length);
@@ -112,12 +112,12 @@ impl Segment {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at an address that the kernel chooses replaces nothing.
         let base = unsafe { mmap(std::ptr::null_mut(), size, access, MapFlags::SHARED, file, 0)? };
-        let guarded = Guarded::new(base, size);
+        let guard = FaultGuard::new(base, size);
         // Reading ahead would load pages that are to be written into this process's memory.
         // SAFETY: the range is the new mapping, and the advice changes no content.
         let _ = unsafe { madvise(base, size, Advice::Random) };
         let mapping = Mapping { base: base.cast(), size };
-        Ok(Self { path: path.to_owned(), start: 0, length: AtomicUsize::new(0), guarded, mapping })
+        Ok(Self { path: path.to_owned(), start: 0, length: AtomicUsize::new(0), guard, mapping })
     }
 
     /// Recovers bytes beyond the recorded length, up to the last one that is not zero: they were
@@ -145,7 +145,7 @@ impl Segment {
         let Ok(read) = usize::try_from(read) else {
             let error = io::Error::last_os_error();
             if error.raw_os_error() == Some(libc::EFAULT) {
-                self.guarded.set_damaged();
+                self.guard.set_damaged();
             }
             return Err(error);
         };
@@ -197,7 +197,7 @@ impl Segment {
 
     /// Whether nothing in it can be read or stored any more.
     pub(super) fn is_damaged(&self) -> bool {
-        self.guarded.is_damaged()
+        self.guard.is_damaged()
     }
 
     pub(super) fn start(&self) -> u64 {

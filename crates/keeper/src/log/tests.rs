@@ -123,7 +123,7 @@ fn a_file_that_is_not_a_log_is_set_aside_unchanged() {
     std::fs::create_dir(files::path(dir.path(), 7)).unwrap();
     std::os::unix::fs::symlink("/dev/zero", files::path(dir.path(), 8)).unwrap();
     let mut log = Log::open(dir.path(), 1 << 20).unwrap();
-    assert!(log.is_empty() && log.lacks_end());
+    assert!(log.is_empty() && log.is_end_missing());
     let aside = dir.path().join("00000000000000000000.log.damaged");
     assert_eq!(std::fs::read(aside).unwrap(), b"no log");
     fill(&mut log, 100);
@@ -176,7 +176,7 @@ fn a_truncated_file_costs_only_its_own_bytes() {
         assert_eq!(reader.copy(0, usize::MAX).bytes, pattern(lost, 1_400_000 - 61_440));
         let again = Log::open(dir.path(), 64 << 20).unwrap();
         assert_eq!((again.reader().start(), again.end()), (lost, 1_400_000));
-        assert!(!again.lacks_end());
+        assert!(!again.is_end_missing());
     }
 }
 
@@ -218,7 +218,7 @@ fn removed_files_and_folders_do_not_prevent_writing() {
     let last = files::ending_in(&folder, "log").unwrap().pop().unwrap();
     std::fs::remove_file(last).unwrap();
     let mut log = Log::open(&folder, 64 << 20).unwrap();
-    assert!(log.lacks_end());
+    assert!(log.is_end_missing());
     log.skip_to(5_000_000);
     assert_eq!(log.end(), 5_000_000);
     fill(&mut log, 100);

@@ -10,10 +10,10 @@ use crate::spawn::{Program, SpawnError, SpawnFault};
 const STRING_PAGES: usize = 32;
 
 /// The kernel always accepts this much in total: ARG_MAX.
-const LEAST_TOTAL: u64 = 128 << 10;
+const MIN_TOTAL: u64 = 128 << 10;
 
 /// And never more than this, however large the stack limit: three quarters of the default stack.
-const MOST_TOTAL: u64 = 6 << 20;
+const MAX_TOTAL: u64 = 6 << 20;
 
 impl Program {
     /// Checks that the kernel can start a program with these arguments and this environment. An
@@ -45,7 +45,7 @@ impl Program {
             }
             add(bytes);
         }
-        let most = total_bound();
+        let most = total_limit();
         if total as u64 > most {
             let message = format!(
                 "the program's arguments and environment take {total} bytes together, but the system \
@@ -58,9 +58,9 @@ impl Program {
 }
 
 /// The total that execve accepts: a quarter of the stack limit, within bounds.
-fn total_bound() -> u64 {
+fn total_limit() -> u64 {
     let stack = getrlimit(Resource::Stack).current.unwrap_or(u64::MAX);
-    (stack / 4).clamp(LEAST_TOTAL, MOST_TOTAL)
+    (stack / 4).clamp(MIN_TOTAL, MAX_TOTAL)
 }
 
 #[cfg(test)]
