@@ -98,7 +98,7 @@ impl<'de> Visitor<'de> for Object {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let mut seen = [false; MOST_NAMES];
         while let Some(key) = map.next_key_seed(Key)? {
-            let known = self.known().iter().position(|known| is_taken_for(&key, known));
+            let known = self.known().iter().position(|known| folds_to(&key, known));
             if let Some(at) = known {
                 let name = self.known()[at];
                 if key != name {
@@ -151,7 +151,7 @@ impl<'de> Visitor<'de> for Object {
 
 /// Whether a parser that ignores case takes a name for a known one. Known names are ASCII;
 /// characters of other scripts that fold to ASCII (`ſ`, `K`, `ı`) count as well.
-pub(crate) fn is_taken_for(name: &str, known: &str) -> bool {
+pub(crate) fn folds_to(name: &str, known: &str) -> bool {
     if name.is_ascii() {
         return name.eq_ignore_ascii_case(known);
     }

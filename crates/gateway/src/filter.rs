@@ -2,17 +2,18 @@
 
 /// Patterns of tool names, in which `*` matches any characters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tools {
+pub struct ToolPatterns {
     /// Only these; all if `None`.
     pub only: Option<Vec<String>>,
     /// Except these.
     pub without: Vec<String>,
 }
 
-impl Tools {
+impl ToolPatterns {
     /// Whether a tool is visible.
     pub fn shows(&self, tool: &str) -> bool {
-        let any = |patterns: &[String]| patterns.iter().any(|pattern| fits(pattern, tool));
+        let any =
+            |patterns: &[String]| patterns.iter().any(|pattern| matches_pattern(pattern, tool));
         self.only.as_ref().is_none_or(|only| any(only)) && !any(&self.without)
     }
 
@@ -23,7 +24,7 @@ impl Tools {
 }
 
 /// Whether a text matches a pattern in which `*` matches any characters.
-pub fn fits(pattern: &str, text: &str) -> bool {
+pub fn matches_pattern(pattern: &str, text: &str) -> bool {
     let Some((begin, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut text) = text.strip_prefix(begin) else { return false };
     let mut parts = rest.split('*');
@@ -53,7 +54,7 @@ mod tests {
             ("a*b*c", "axxcyyb", false),
             ("ab*ba", "aba", false),
         ] {
-            assert_eq!(fits(pattern, text), expected, "{pattern} {text}");
+            assert_eq!(matches_pattern(pattern, text), expected, "{pattern} {text}");
         }
     }
 }

@@ -9,27 +9,27 @@ use patterm_wire::{Id, Message};
 use tokio::sync::mpsc;
 
 use crate::backend::Backend;
-use crate::filter::Tools;
-use crate::memory::{Memory, Remembered};
-use crate::refusal::{Refusal, RefusalKind};
-use crate::relay::{LineId, Terms};
-use crate::server::{Plan, ServerStatus, Slot};
-use crate::session::{Session, Told};
-use crate::settings::{Bounds, Share};
+use crate::cache::{CachedServer, ServerCache};
+use crate::error::{GatewayError, GatewayErrorKind};
+use crate::filter::ToolPatterns;
+use crate::instance::{Instance, InstanceSpec, ServerStatus};
+use crate::relay::{ClientId, RelayConfig};
+use crate::session::{Notification, Session};
+use crate::settings::{ServerLimits, Share};
 
 /// Notifications queued for one client; further ones are dropped for that client only.
-const TOLD: usize = 256;
+const NOTIFICATIONS: usize = 256;
 
 /// The timeout of `subscriptions/listen`, which has no natural end.
-const LISTENING: Duration = Duration::from_secs(365 * 24 * 3_600);
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3_600);
 
 /// Attempts per request. A second attempt is made only if the probe ended the server before it saw
 /// the request.
-const TRIES: usize = 2;
+const ATTEMPTS: usize = 2;
 
 /// How a server is configured.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct ServerSpec {
     /// Where it runs.
     pub backend: Arc<dyn Backend>,
     /// Everything that makes this a different server when it changes, as text.
@@ -37,18 +37,18 @@ pub struct Wanted {
     /// Who shares an instance.
     pub share: Share,
     /// Its limits.
-    pub bounds: Bounds,
+    pub limits: ServerLimits,
     /// The answer to `roots/list`, as a JSON list.
     pub roots: String,
     /// Which of its tools are visible.
-    pub tools: Tools,
+    pub tools: ToolPatterns,
 }
 
 /// Who calls. It selects the instance where a server is not shared by everybody.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Caller {
     /// The agent or the token.
-    pub caller: String,
+    pub name: String,
     /// The client's session, if it has one.
     pub session: String,
 }
@@ -59,63 +59,63 @@ pub struct Gateway(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    servers: Mutex<BTreeMap<String, Entry>>,
-    next_line: AtomicU64,
-    memory: Option<Arc<dyn Memory>>,
+    servers: Mutex<BTreeMap<String, ServerEntry>>,
+    next_client: AtomicU64,
+    cache: Option<Arc<dyn ServerCache>>,
 }
 
-struct Entry {
-    wanted: Wanted,
+struct ServerEntry {
+    spec: ServerSpec,
     /// Instances by owner; the owner is empty if everybody shares the instance.
-    slots: HashMap<String, Arc<Slot>>,
+    instances: HashMap<String, Arc<Instance>>,
 }
 
-impl Entry {
-    fn is_awake(&self) -> bool {
-        self.slots.values().any(|slot| !slot.is_asleep())
+impl ServerEntry {
+    fn is_running(&self) -> bool {
+        self.instances.values().any(|instance| !instance.is_asleep())
     }
 }
 
 impl Gateway {
     /// A gateway that uses what is known about its servers from earlier runs.
-    pub fn remembering(memory: Arc<dyn Memory>) -> Self {
-        Self(Arc::new(Inner { memory: Some(memory), ..Inner::default() }))
+    pub fn with_cache(cache: Arc<dyn ServerCache>) -> Self {
+        Self(Arc::new(Inner { cache: Some(cache), ..Inner::default() }))
     }
 
     /// What is known about a server from earlier runs.
-    pub(crate) fn recall(&self, server: &str) -> Option<Remembered> {
+    pub(crate) fn cached(&self, server: &str) -> Option<CachedServer> {
         let fingerprint = self.fingerprint(server)?;
-        self.0.memory.as_ref()?.recall(server, &fingerprint)
+        self.0.cache.as_ref()?.load(server, &fingerprint)
     }
 
     /// Updates what is known about a server.
-    pub(crate) fn remember(&self, server: &str, mut change: impl FnMut(&mut Remembered)) {
-        if let (Some(memory), Some(fingerprint)) = (&self.0.memory, self.fingerprint(server)) {
-            memory.remember(server, &fingerprint, &mut change);
+    pub(crate) fn update_cache(&self, server: &str, mut change: impl FnMut(&mut CachedServer)) {
+        if let (Some(cache), Some(fingerprint)) = (&self.0.cache, self.fingerprint(server)) {
+            cache.update(server, &fingerprint, &mut change);
         }
     }
 
     fn fingerprint(&self, server: &str) -> Option<String> {
-        self.servers().get(server).map(|entry| entry.wanted.fingerprint.clone())
+        self.servers().get(server).map(|entry| entry.spec.fingerprint.clone())
     }
 
     /// Replaces the set of servers. A server that was removed or changed takes no new calls and
     /// ends once its calls in flight are done.
-    pub fn configure(&self, wanted: BTreeMap<String, Wanted>) {
+    pub fn configure(&self, specs: BTreeMap<String, ServerSpec>) {
         let mut servers = self.servers();
         let mut old = std::mem::take(&mut *servers);
-        for (name, wanted) in wanted {
-            let same = old.get(&name).is_some_and(|e| e.wanted.fingerprint == wanted.fingerprint);
+        for (name, spec) in specs {
+            let same = old.get(&name).is_some_and(|e| e.spec.fingerprint == spec.fingerprint);
             let kept = if same { old.remove(&name) } else { None };
-            let slots = kept.map(|entry| entry.slots).unwrap_or_default();
-            servers.insert(name, Entry { wanted, slots });
+            let instances = kept.map(|entry| entry.instances).unwrap_or_default();
+            servers.insert(name, ServerEntry { spec, instances });
         }
-        if let Some(memory) = &self.0.memory {
-            memory.keep_only(&servers.keys().map(String::as_str).collect::<Vec<_>>());
+        if let Some(cache) = &self.0.cache {
+            cache.retain(&servers.keys().map(String::as_str).collect::<Vec<_>>());
         }
         drop(servers);
-        for slot in old.into_values().flat_map(|entry| entry.slots.into_values()) {
-            tokio::spawn(async move { slot.retire().await });
+        for instance in old.into_values().flat_map(|entry| entry.instances.into_values()) {
+            tokio::spawn(async move { instance.retire().await });
         }
     }
 
@@ -125,27 +125,27 @@ impl Gateway {
         &self,
         name: &str,
         most: usize,
-        wanted: impl FnOnce() -> Wanted,
-    ) -> Result<(), Refusal> {
+        spec: impl FnOnce() -> ServerSpec,
+    ) -> Result<(), GatewayError> {
         let mut servers = self.servers();
         if servers.contains_key(name) {
             return Ok(());
         }
         if most != 0 && servers.len() >= most {
-            let asleep = servers.iter().find(|(_, entry)| !entry.is_awake());
+            let asleep = servers.iter().find(|(_, entry)| !entry.is_running());
             let Some(asleep) = asleep.map(|(name, _)| name.clone()) else {
                 let message = format!("the limit of {most} running servers is reached");
-                return Err(Refusal::new(RefusalKind::Limit, message));
+                return Err(GatewayError::new(GatewayErrorKind::Limit, message));
             };
             servers.remove(&asleep);
         }
-        servers.insert(name.to_owned(), Entry { wanted: wanted(), slots: HashMap::new() });
+        servers.insert(name.to_owned(), ServerEntry { spec: spec(), instances: HashMap::new() });
         Ok(())
     }
 
     /// Whether a server is running or starting.
-    pub(crate) fn is_awake(&self, name: &str) -> bool {
-        self.servers().get(name).is_some_and(Entry::is_awake)
+    pub(crate) fn is_running(&self, name: &str) -> bool {
+        self.servers().get(name).is_some_and(ServerEntry::is_running)
     }
 
     /// The names of all servers.
@@ -154,8 +154,8 @@ impl Gateway {
     }
 
     /// Which tools of a server are visible.
-    pub fn tools_of(&self, server: &str) -> Tools {
-        self.servers().get(server).map(|entry| entry.wanted.tools.clone()).unwrap_or_default()
+    pub fn tools_of(&self, server: &str) -> ToolPatterns {
+        self.servers().get(server).map(|entry| entry.spec.tools.clone()).unwrap_or_default()
     }
 
     /// The status of every instance: the server's name, the instance's owner, and its state.
@@ -163,11 +163,11 @@ impl Gateway {
         let servers = self.servers();
         let mut all = Vec::new();
         for (name, entry) in &*servers {
-            if entry.slots.is_empty() {
+            if entry.instances.is_empty() {
                 all.push((name.clone(), String::new(), ServerStatus::asleep()));
             }
-            for (owner, slot) in &entry.slots {
-                all.push((name.clone(), owner.clone(), slot.status()));
+            for (owner, instance) in &entry.instances {
+                all.push((name.clone(), owner.clone(), instance.status()));
             }
         }
         all
@@ -175,77 +175,77 @@ impl Gateway {
 
     /// Connects a client to a server. The receiver gets the server's messages other than responses.
     /// The first call starts the server.
-    pub fn line(
+    pub fn connect(
         &self,
         server: &str,
         caller: &Caller,
-    ) -> Result<(Line, mpsc::Receiver<Told>), Refusal> {
-        let slot = self.slot(server, caller)?;
-        let (teller, told) = mpsc::channel(TOLD);
-        let id = self.0.next_line.fetch_add(1, Ordering::Relaxed);
-        let count = slot.count_of(&caller.caller);
-        let line = Line {
+    ) -> Result<(ClientHandle, mpsc::Receiver<Notification>), GatewayError> {
+        let instance = self.instance(server, caller)?;
+        let (notifier, notifications) = mpsc::channel(NOTIFICATIONS);
+        let id = ClientId(self.0.next_client.fetch_add(1, Ordering::Relaxed));
+        let binding = Binding::new(instance, caller);
+        let client = ClientHandle {
             id,
             name: server.to_owned(),
             gateway: self.clone(),
             caller: caller.clone(),
-            slot: Mutex::new((slot, count)),
-            teller,
+            binding: Mutex::new(binding),
+            notifier,
             joined: Mutex::default(),
         };
-        Ok((line, told))
+        Ok((client, notifications))
     }
 
-    fn slot(&self, server: &str, caller: &Caller) -> Result<Arc<Slot>, Refusal> {
+    fn instance(&self, server: &str, caller: &Caller) -> Result<Arc<Instance>, GatewayError> {
         let mut servers = self.servers();
         let Some(entry) = servers.get_mut(server) else {
-            let there: Vec<_> = servers.keys().map(String::as_str).collect();
-            let message = format!("no server `{server}`; the servers are: {}", there.join(", "));
-            return Err(Refusal::new(RefusalKind::Unknown, message));
+            let known: Vec<_> = servers.keys().map(String::as_str).collect();
+            let message = format!("no server `{server}`; the servers are: {}", known.join(", "));
+            return Err(GatewayError::new(GatewayErrorKind::Unknown, message));
         };
-        let owner = match entry.wanted.share {
+        let owner = match entry.spec.share {
             Share::All => String::new(),
-            Share::Caller => caller.caller.clone(),
-            Share::Session => format!("{} {}", caller.caller, caller.session),
+            Share::Caller => caller.name.clone(),
+            Share::Session => format!("{} {}", caller.name, caller.session),
         };
-        if let Some(slot) = entry.slots.get(&owner) {
-            return Ok(slot.clone());
+        if let Some(instance) = entry.instances.get(&owner) {
+            return Ok(instance.clone());
         }
-        let most = entry.wanted.bounds.sessions;
-        if most != 0 && entry.slots.len() >= most {
-            let asleep = entry.slots.iter().find(|(_, slot)| slot.is_asleep());
+        let most = entry.spec.limits.instances;
+        if most != 0 && entry.instances.len() >= most {
+            let asleep = entry.instances.iter().find(|(_, instance)| instance.is_asleep());
             let Some(asleep) = asleep.map(|(owner, _)| owner.clone()) else {
                 let message = format!("`{server}` has reached its limit of {most} instances");
-                return Err(Refusal::new(RefusalKind::Limit, message));
+                return Err(GatewayError::new(GatewayErrorKind::Limit, message));
             };
-            if let Some(asleep) = entry.slots.remove(&asleep) {
-                asleep.let_go();
+            if let Some(asleep) = entry.instances.remove(&asleep) {
+                asleep.mark_retired();
             }
         }
-        let slot = Slot::new(Plan {
+        let instance = Instance::new(InstanceSpec {
             name: server.to_owned(),
-            fingerprint: entry.wanted.fingerprint.clone(),
-            memory: self.0.memory.clone(),
-            backend: entry.wanted.backend.clone(),
-            terms: Terms {
-                exclusive: entry.wanted.share == Share::Session,
-                shared: entry.wanted.share == Share::All,
-                roots: entry.wanted.roots.clone(),
-                in_flight: entry.wanted.bounds.in_flight,
+            fingerprint: entry.spec.fingerprint.clone(),
+            cache: self.0.cache.clone(),
+            backend: entry.spec.backend.clone(),
+            config: RelayConfig {
+                exclusive: entry.spec.share == Share::Session,
+                shared: entry.spec.share == Share::All,
+                roots: entry.spec.roots.clone(),
+                in_flight: entry.spec.limits.in_flight,
             },
-            bounds: entry.wanted.bounds,
+            limits: entry.spec.limits,
         });
-        entry.slots.insert(owner, slot.clone());
-        Ok(slot)
+        entry.instances.insert(owner, instance.clone());
+        Ok(instance)
     }
 
     /// Ends the instances that a client's session had for itself.
     pub fn end_session(&self, caller: &Caller) {
-        let owner = format!("{} {}", caller.caller, caller.session);
+        let owner = format!("{} {}", caller.name, caller.session);
         let mut servers = self.servers();
-        for entry in servers.values_mut().filter(|e| e.wanted.share == Share::Session) {
-            if let Some(slot) = entry.slots.remove(&owner) {
-                tokio::spawn(async move { slot.end("its client ended the session").await });
+        for entry in servers.values_mut().filter(|e| e.spec.share == Share::Session) {
+            if let Some(instance) = entry.instances.remove(&owner) {
+                tokio::spawn(async move { instance.end("its client ended the session").await });
             }
         }
     }
@@ -255,8 +255,8 @@ impl Gateway {
     pub fn restart(&self, server: &str) -> bool {
         let mut servers = self.servers();
         let Some(entry) = servers.get_mut(server) else { return false };
-        for slot in std::mem::take(&mut entry.slots).into_values() {
-            tokio::spawn(async move { slot.retire().await });
+        for instance in std::mem::take(&mut entry.instances).into_values() {
+            tokio::spawn(async move { instance.retire().await });
         }
         true
     }
@@ -264,90 +264,108 @@ impl Gateway {
     /// Ends all servers.
     pub async fn end(&self) {
         let all = std::mem::take(&mut *self.servers());
-        let slots: Vec<_> = all.into_values().flat_map(|entry| entry.slots.into_values()).collect();
-        let ends: Vec<_> = slots
+        let instances: Vec<_> =
+            all.into_values().flat_map(|entry| entry.instances.into_values()).collect();
+        let ends: Vec<_> = instances
             .into_iter()
-            .map(|slot| tokio::spawn(async move { slot.end("patterm is shutting down").await }))
+            .map(|instance| {
+                tokio::spawn(async move { instance.end("patterm is shutting down").await })
+            })
             .collect();
         for end in ends {
             let _ = end.await;
         }
     }
 
-    fn servers(&self) -> MutexGuard<'_, BTreeMap<String, Entry>> {
+    fn servers(&self) -> MutexGuard<'_, BTreeMap<String, ServerEntry>> {
         self.0.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A client's connection to a server. Dropping it cancels its pending requests.
-pub struct Line {
-    id: LineId,
+pub struct ClientHandle {
+    id: ClientId,
     name: String,
     gateway: Gateway,
     caller: Caller,
     /// The instance it uses; replaced when the server is reconfigured.
-    slot: Mutex<Place>,
-    teller: mpsc::Sender<Told>,
+    binding: Mutex<Binding>,
+    notifier: mpsc::Sender<Notification>,
     /// The session it joined; replaced when the server is restarted.
     joined: Mutex<Option<Session>>,
 }
 
-/// An instance, and the counter of the caller's calls to it.
-type Place = (Arc<Slot>, Arc<AtomicUsize>);
+/// The instance that a client uses, and the counter of its caller's calls to it.
+#[derive(Clone)]
+struct Binding {
+    instance: Arc<Instance>,
+    in_flight: Arc<AtomicUsize>,
+}
 
-impl Line {
+impl Binding {
+    fn new(instance: Arc<Instance>, caller: &Caller) -> Self {
+        let in_flight = instance.counter_of(&caller.name);
+        Self { instance, in_flight }
+    }
+}
+
+impl ClientHandle {
     /// Sends a request and returns the whole response, under the client's id. `text` is the message
     /// as received. Dropping the future cancels the call.
-    pub async fn ask(&self, id: &Id, method: &str, mut text: String) -> Result<Vec<u8>, Refusal> {
-        let (slot, count) = self.place()?;
-        let _counted = slot.count(&count)?;
+    pub async fn request(
+        &self,
+        id: &Id,
+        method: &str,
+        mut text: String,
+    ) -> Result<Vec<u8>, GatewayError> {
+        let Binding { instance, in_flight } = self.binding()?;
+        let _guard = instance.count(&in_flight)?;
         let listens = method == "subscriptions/listen";
-        let patience = if listens { LISTENING } else { slot.bounds().call };
-        for _ in 0..TRIES {
-            let session = slot.session().await?;
+        let limit = if listens { LISTEN_TIMEOUT } else { instance.limits().call_timeout };
+        for _ in 0..ATTEMPTS {
+            let session = instance.session().await?;
             self.join(&session);
-            let answer = session.ask(self.id, id.clone(), method, text)?;
+            let response = session.request(self.id, id.clone(), method, text)?;
             let mut call =
-                Call { session, line: self.id, id, why: Some("the client disconnected") };
-            let Some(answered) = slot.timers().timeout(patience, answer).await else {
+                Call { session, client: self.id, id, why: Some("the client disconnected") };
+            let Some(answered) = instance.timeouts().timeout(limit, response).await else {
                 call.why = Some("it timed out");
-                let message = format!("`{}` did not answer within {patience:?}", self.name);
-                return Err(Refusal::new(RefusalKind::Timeout, message));
+                let message = format!("`{}` did not answer within {limit:?}", self.name);
+                return Err(GatewayError::new(GatewayErrorKind::Timeout, message));
             };
             call.why = None;
             match answered {
-                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Ok(response)) => return Ok(response),
                 // The probe ended it before it saw the request; its successor is not probed.
-                Ok(Err(unseen)) => text = unseen,
+                Ok(Err(returned)) => text = returned,
                 Err(_) => break,
             }
         }
         let message = format!("`{}` ended before it answered", self.name);
-        Err(Refusal::new(RefusalKind::Ended, message))
+        Err(GatewayError::new(GatewayErrorKind::Ended, message))
     }
 
     /// Forwards a notification, or a response to a request that the server sent to this client.
-    pub fn tell(&self, message: &Message<'_>, text: &str) {
+    pub fn notify(&self, message: &Message<'_>, text: &str) {
         let joined = self.joined().clone();
         if let Some(session) = joined.filter(Session::is_running) {
-            session.tell(self.id, message, text);
+            session.notify(self.id, message, text);
         }
     }
 
-    fn place(&self) -> Result<Place, Refusal> {
-        let mut place = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
-        if place.0.is_retired() {
-            let slot = self.gateway.slot(&self.name, &self.caller)?;
-            let count = slot.count_of(&self.caller.caller);
-            *place = (slot, count);
+    fn binding(&self) -> Result<Binding, GatewayError> {
+        let mut binding = self.binding.lock().unwrap_or_else(PoisonError::into_inner);
+        if binding.instance.is_retired() {
+            let instance = self.gateway.instance(&self.name, &self.caller)?;
+            *binding = Binding::new(instance, &self.caller);
         }
-        Ok(place.clone())
+        Ok(binding.clone())
     }
 
     fn join(&self, session: &Session) {
         let mut joined = self.joined();
         if joined.as_ref().is_none_or(|old| !old.is(session)) {
-            session.join(self.id, &self.caller.caller, self.teller.clone());
+            session.join(self.id, &self.caller.name, self.notifier.clone());
             *joined = Some(session.clone());
         }
     }
@@ -357,7 +375,7 @@ impl Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for ClientHandle {
     fn drop(&mut self) {
         if let Some(session) = self.joined().take() {
             session.leave(self.id);
@@ -368,7 +386,7 @@ impl Drop for Line {
 /// A call in flight.
 struct Call<'a> {
     session: Session,
-    line: LineId,
+    client: ClientId,
     id: &'a Id,
     /// The reason for cancelling it, until it is answered.
     why: Option<&'static str>,
@@ -377,7 +395,7 @@ struct Call<'a> {
 impl Drop for Call<'_> {
     fn drop(&mut self) {
         if let Some(why) = self.why {
-            self.session.cancel(self.line, self.id, why);
+            self.session.cancel(self.client, self.id, why);
         }
     }
 }

@@ -6,7 +6,7 @@ const TAIL_BYTES: usize = 128;
 /// Splits a stream into lines as bytes arrive.
 #[derive(Debug)]
 pub(crate) struct Lines {
-    held: Vec<u8>,
+    buffer: Vec<u8>,
     /// The prefix of the buffer without a line end.
     searched: usize,
     limit: usize,
@@ -29,7 +29,7 @@ pub(crate) struct LongLine {
 impl Lines {
     pub(crate) fn new(limit: usize, head_limit: usize) -> Self {
         Self {
-            held: Vec::new(),
+            buffer: Vec::new(),
             searched: 0,
             limit,
             skipping: false,
@@ -47,9 +47,9 @@ impl Lines {
 
     /// Adds bytes; calls `each` with every complete line, without its end.
     pub(crate) fn take(&mut self, bytes: &[u8], mut each: impl FnMut(&[u8])) {
-        self.held.extend_from_slice(bytes);
+        self.buffer.extend_from_slice(bytes);
         let mut begin = 0;
-        while let Some(length) = memchr::memchr(b'\n', &self.held[self.searched..]) {
+        while let Some(length) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
             let end = self.searched + length;
             if self.skipping || end - begin > self.limit {
                 self.skip(begin, end);
@@ -57,23 +57,23 @@ impl Lines {
                 let (head, tail) = (std::mem::take(&mut self.head), std::mem::take(&mut self.tail));
                 self.long.push(LongLine { head, tail });
             } else {
-                each(&self.held[begin..end]);
+                each(&self.buffer[begin..end]);
             }
             begin = end + 1;
             self.searched = begin;
         }
-        self.held.drain(..begin);
-        self.searched = self.held.len();
-        if self.held.len() > self.limit {
-            self.skip(0, self.held.len());
-            self.held = Vec::new();
+        self.buffer.drain(..begin);
+        self.searched = self.buffer.len();
+        if self.buffer.len() > self.limit {
+            self.skip(0, self.buffer.len());
+            self.buffer = Vec::new();
             self.searched = 0;
         }
     }
 
     /// Drops part of an oversized line.
     fn skip(&mut self, begin: usize, end: usize) {
-        let part = &self.held[begin..end];
+        let part = &self.buffer[begin..end];
         if !std::mem::replace(&mut self.skipping, true) {
             self.head.extend_from_slice(&part[..part.len().min(self.head_limit)]);
         }
@@ -86,7 +86,7 @@ impl Lines {
         self.searched = 0;
         match std::mem::take(&mut self.skipping) {
             true => Vec::new(),
-            false => std::mem::take(&mut self.held),
+            false => std::mem::take(&mut self.buffer),
         }
     }
 }

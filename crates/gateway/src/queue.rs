@@ -12,7 +12,7 @@ pub(crate) struct Batch {
     /// The lines with their line ends.
     pub(crate) bytes: Vec<u8>,
     /// One of the lines must be reported once it is written.
-    pub(crate) is_told: bool,
+    pub(crate) reports_write: bool,
 }
 
 /// Capacity that a batch keeps for reuse.
@@ -21,14 +21,14 @@ const KEPT_BYTES: usize = 64 << 10;
 impl Batch {
     /// Empties it for reuse.
     pub(crate) fn clear(&mut self) {
-        self.is_told = false;
+        self.reports_write = false;
         self.bytes.clear();
         self.bytes.shrink_to(KEPT_BYTES);
     }
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct QueueState {
     next: Batch,
     /// Bytes taken but not written yet.
     taken: usize,
@@ -38,37 +38,37 @@ struct Held {
 /// A queue with one reader.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    held: Mutex<Held>,
-    bell: Notify,
+    state: Mutex<QueueState>,
+    wake: Notify,
 }
 
 impl Queue {
     /// Adds a message as one line.
-    pub(crate) fn push(&self, json: &str, is_told: bool) {
-        let mut held = self.lock();
-        if held.closed {
+    pub(crate) fn push(&self, json: &str, reports_write: bool) {
+        let mut state = self.lock();
+        if state.closed {
             return;
         }
-        let first = held.next.bytes.is_empty();
-        Framing::Newline.encode(json.as_bytes(), &mut held.next.bytes);
-        held.next.is_told |= is_told;
-        drop(held);
+        let first = state.next.bytes.is_empty();
+        Framing::Newline.encode(json.as_bytes(), &mut state.next.bytes);
+        state.next.reports_write |= reports_write;
+        drop(state);
         // The reader takes everything at once and was woken by the first message.
         if first {
-            self.bell.notify_one();
+            self.wake.notify_one();
         }
     }
 
     /// Bytes that are waiting to be written.
     pub(crate) fn bytes(&self) -> usize {
-        let held = self.lock();
-        held.next.bytes.len() + held.taken
+        let state = self.lock();
+        state.next.bytes.len() + state.taken
     }
 
     /// Drops everything; nothing more is written.
     pub(crate) fn close(&self) {
-        *self.lock() = Held { closed: true, ..Held::default() };
-        self.bell.notify_one();
+        *self.lock() = QueueState { closed: true, ..QueueState::default() };
+        self.wake.notify_one();
     }
 
     /// Swaps everything that waits into an empty batch, waiting for the first message; `false` when
@@ -76,17 +76,17 @@ impl Queue {
     pub(crate) async fn take(&self, batch: &mut Batch) -> bool {
         loop {
             {
-                let mut held = self.lock();
-                if held.closed {
+                let mut state = self.lock();
+                if state.closed {
                     return false;
                 }
-                if !held.next.bytes.is_empty() {
-                    std::mem::swap(&mut held.next, batch);
-                    held.taken = batch.bytes.len();
+                if !state.next.bytes.is_empty() {
+                    std::mem::swap(&mut state.next, batch);
+                    state.taken = batch.bytes.len();
                     return true;
                 }
             }
-            self.bell.notified().await;
+            self.wake.notified().await;
         }
     }
 
@@ -95,7 +95,7 @@ impl Queue {
         self.lock().taken = 0;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

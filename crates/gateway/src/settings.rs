@@ -16,32 +16,32 @@ pub enum Share {
 
 /// Limits of one server; 0 means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
+pub struct ServerLimits {
     /// Calls in flight.
     pub in_flight: usize,
     /// Calls in flight per caller.
-    pub in_flight_of_one: usize,
+    pub in_flight_per_caller: usize,
     /// Bytes of one message.
     pub message_bytes: usize,
     /// Instances, if it is not shared by everybody.
-    pub sessions: usize,
+    pub instances: usize,
     /// How long a call may take.
-    pub call: Duration,
+    pub call_timeout: Duration,
     /// How long it may be unused before it is stopped; `None` for no limit.
-    pub idle: Option<Duration>,
+    pub idle_timeout: Option<Duration>,
 }
 
-impl Default for Bounds {
+impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             // A model runs a handful of calls at a time; a hundred agents run a thousand.
             in_flight: 1_024,
-            in_flight_of_one: 128,
+            in_flight_per_caller: 128,
             message_bytes: patterm_wire::DEFAULT_MESSAGE_LIMIT,
-            sessions: 64,
+            instances: 64,
             // Longer than the timeouts of the clients that were measured.
-            call: Duration::from_secs(600),
-            idle: None,
+            call_timeout: Duration::from_secs(600),
+            idle_timeout: None,
         }
     }
 }

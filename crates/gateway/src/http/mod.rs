@@ -2,49 +2,48 @@
 //! eras. A request is served only with a token, from an allowed origin and under one of this
 //! server's host names.
 
-mod answer;
-mod authority;
+mod admission;
+mod audit;
 mod bot_servers;
 mod bots;
-mod guard;
-mod head_timer;
+mod context;
 mod headers;
-mod inbox;
-mod marked;
+mod listener;
 mod mcp;
-mod note;
+mod monitor;
 #[cfg(test)]
 mod remote_tests;
+mod response;
 #[cfg(test)]
 mod rights_tests;
 mod scope;
-mod sessions;
+mod session;
 mod sse;
-mod state;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use axum::Router;
-use axum::routing::{any, get};
 use patterm_wire::{Id, Message};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::backend::Later;
-use crate::{Gateway, Line, Refusal, Told};
-pub use bot_servers::{BotSession, BotSessions};
-pub use bots::Bots;
-pub use guard::{Gatekeeper, Principal, Scope};
-pub use note::{Auditor, Outcome, Record};
+use crate::backend::BoxFuture;
+use crate::{ClientHandle, Gateway, GatewayError, Notification};
+pub use admission::{Authenticator, Principal};
+pub use audit::{AuditLog, AuditRecord, CallOutcome};
+pub use bot_servers::{BotServerInfo, BotServerStatus};
+pub use bots::BotsConfig;
+use context::HttpContext;
+pub use scope::Scope;
 
 /// An MCP connection for one client.
-pub trait Talk: Send + Sync {
+pub trait McpPeer: Send + Sync {
     /// Sends a request and returns the whole response, under the client's id. Dropping the future
     /// cancels it.
-    fn ask<'a>(&'a self, id: &'a Id, method: &'a str, text: String) -> Asked<'a>;
+    fn request<'a>(&'a self, id: &'a Id, method: &'a str, text: String) -> PendingResponse<'a>;
 
     /// Whether a method is the name of a tool, and calls it.
     fn has_tool(&self, _method: &str) -> bool {
@@ -52,52 +51,55 @@ pub trait Talk: Send + Sync {
     }
 
     /// Forwards a notification, or a response to a request that was sent to the client.
-    fn tell(&self, message: &Message<'_>, text: &str);
+    fn notify(&self, message: &Message<'_>, text: &str);
 }
 
 /// A pending response.
-pub type Asked<'a> = std::pin::Pin<Box<dyn Future<Output = Result<Vec<u8>, Refusal>> + Send + 'a>>;
+pub type PendingResponse<'a> =
+    std::pin::Pin<Box<dyn Future<Output = Result<Vec<u8>, GatewayError>> + Send + 'a>>;
 
-impl Talk for Line {
-    fn ask<'a>(&'a self, id: &'a Id, method: &'a str, text: String) -> Asked<'a> {
-        Box::pin(Self::ask(self, id, method, text))
+impl McpPeer for ClientHandle {
+    fn request<'a>(&'a self, id: &'a Id, method: &'a str, text: String) -> PendingResponse<'a> {
+        Box::pin(Self::request(self, id, method, text))
     }
 
-    fn tell(&self, message: &Message<'_>, text: &str) {
-        Self::tell(self, message, text);
+    fn notify(&self, message: &Message<'_>, text: &str) {
+        Self::notify(self, message, text);
     }
 }
 
 /// Patterm's own tools, which the host serves.
-pub trait Own: Send + Sync {
+pub trait NativeTools: Send + Sync {
     /// Connects a client.
-    fn talk(&self, principal: &Principal)
-    -> Result<(Arc<dyn Talk>, mpsc::Receiver<Told>), Refusal>;
+    fn connect(
+        &self,
+        principal: &Principal,
+    ) -> Result<(Arc<dyn McpPeer>, mpsc::Receiver<Notification>), GatewayError>;
 }
 
 /// The configuration of the endpoints.
-pub struct Doors {
+pub struct HttpConfig {
     /// The shared servers.
     pub gateway: Gateway,
     /// Patterm's own tools.
-    pub own: Arc<dyn Own>,
+    pub native_tools: Arc<dyn NativeTools>,
     /// Who may connect.
-    pub gatekeeper: Arc<dyn Gatekeeper>,
+    pub authenticator: Arc<dyn Authenticator>,
     /// The audit log.
-    pub audit: Option<Arc<dyn Auditor>>,
-    /// Bounds.
-    pub limits: Limits,
+    pub audit: Option<Arc<dyn AuditLog>>,
+    /// Limits.
+    pub limits: EndpointLimits,
     /// Host names besides those of loopback.
     pub hosts: Vec<String>,
     /// Allowed `Origin`s of browsers besides loopback.
     pub origins: Vec<String>,
     /// Servers in bots' containers, if configured.
-    pub bots: Option<Bots>,
+    pub bots: Option<BotsConfig>,
 }
 
 /// Limits of the endpoints.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct EndpointLimits {
     /// Bytes of one request.
     pub body_bytes: usize,
     /// Sessions of all clients.
@@ -108,9 +110,9 @@ pub struct Limits {
     /// Connections at the same time.
     pub connections: usize,
     /// How long headers may take to arrive.
-    pub header_patience: std::time::Duration,
+    pub header_timeout: Duration,
     /// How long a session may be unused before it ends.
-    pub session_idle: std::time::Duration,
+    pub idle_timeout: Duration,
 }
 
 /// A hundred agents with ten servers each.
@@ -123,38 +125,26 @@ pub fn per_token(sessions: usize) -> usize {
     (sessions / 8).max(1)
 }
 
-impl Default for Limits {
+impl Default for EndpointLimits {
     fn default() -> Self {
         Self {
             body_bytes: patterm_wire::DEFAULT_MESSAGE_LIMIT,
             sessions: DEFAULT_SESSIONS,
             sessions_per_token: per_token(DEFAULT_SESSIONS),
             connections: 1_024,
-            header_patience: std::time::Duration::from_secs(10),
-            session_idle: std::time::Duration::from_secs(3_600),
+            header_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(3_600),
         }
     }
 }
 
 /// Serves requests until `end` is cancelled.
-pub fn serve(listener: TcpListener, doors: Doors, end: CancellationToken) -> Later<()> {
-    let connections = doors.limits.connections;
-    let patience = doors.limits.header_patience;
-    let state = state::Shared::new(doors);
-    tokio::spawn(state.clone().forget_idle_sessions(end.clone()));
-    tokio::spawn(state.clone().end_revoked_sessions(end.clone()));
-    let router = Router::new()
-        .route("/healthz", get(state::healthz))
-        .route("/servers", get(state::servers))
-        .route("/metrics", get(state::metrics))
-        .route("/mcp", any(mcp::own))
-        .route("/servers/{name}/mcp", any(mcp::server))
-        .route("/bots", any(bots::door))
-        .route("/bots/", any(bots::door))
-        .route("/bots/{*address}", any(bots::door))
-        .with_state(state.clone());
+pub fn serve(listener: TcpListener, config: HttpConfig, end: CancellationToken) -> BoxFuture<()> {
+    let context = HttpContext::new(config);
+    tokio::spawn(context.clone().end_idle_sessions(end.clone()));
+    tokio::spawn(context.clone().end_revoked_sessions(end.clone()));
     Box::pin(async move {
-        guard::accept(listener, state.clone(), router, connections, patience, end).await;
-        state.end_bots().await;
+        listener::accept(listener, context.clone(), end).await;
+        context.end_bots().await;
     })
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::Limits;
+use super::EndpointLimits;
 use super::tests::{Http, call, initialize};
 use crate::Share;
 
@@ -29,7 +29,7 @@ async fn a_token_sees_and_uses_only_the_tools_it_permits() {
     {
         assert_eq!(names(&as_token(&http, token, &list).await), tools, "{token}");
     }
-    let sent = http.stage.seen.count("tools/call");
+    let sent = http.harness.log.count("tools/call");
     for token in ["reader", "looker"] {
         let answer = as_token(&http, token, &call(1, "look")).await;
         assert_eq!(answer["result"]["of"], 1, "{token}: {answer}");
@@ -48,8 +48,8 @@ async fn a_token_sees_and_uses_only_the_tools_it_permits() {
             assert!(answer["error"]["code"].is_i64(), "{token} {bad}: {answer}");
         }
     }
-    assert_eq!(http.stage.seen.count("tools/call"), sent + 2, "nothing else reached the server");
-    assert_eq!(http.stage.seen.count("logging/setLevel"), 0, "it would change the server for all");
+    assert_eq!(http.harness.log.count("tools/call"), sent + 2, "nothing else reached the server");
+    assert_eq!(http.harness.log.count("logging/setLevel"), 0, "it would change the server for all");
     let servers = http.send("GET", "/servers", &[("Authorization", "Bearer narrow")], "").await;
     assert_eq!(servers.json()["servers"], json!([]));
 }
@@ -95,12 +95,12 @@ async fn every_request_is_recorded_and_counted() {
         body.len()
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    http.stage.seen.until(|seen| seen.count("tools/call") == 3).await;
+    http.harness.log.until(|log| log.count("tools/call") == 3).await;
     drop(stream);
-    http.stage.seen.until(|seen| seen.count("notifications/cancelled") == 1).await;
-    let noted = http.audit.0.lock().unwrap().clone();
+    http.harness.log.until(|log| log.count("notifications/cancelled") == 1).await;
+    let data = http.audit.0.lock().unwrap().clone();
     assert_eq!(
-        noted,
+        data,
         [
             "good played tools/call x ok 200",
             "- played - - refused 401",
@@ -126,8 +126,9 @@ async fn every_request_is_recorded_and_counted() {
 
 #[tokio::test]
 async fn slow_clients_are_disconnected_and_excess_connections_wait() {
-    let header_patience = Duration::from_millis(50);
-    let limits = Limits { sessions: 1, connections: 2, header_patience, ..Limits::default() };
+    let header_timeout = Duration::from_millis(50);
+    let limits =
+        EndpointLimits { sessions: 1, connections: 2, header_timeout, ..EndpointLimits::default() };
     let http = Http::with(Share::All, limits).await;
     let mut slow = TcpStream::connect(http.address).await.unwrap();
     slow.write_all(b"POST /servers/played/mcp HTTP/1.1\r\nHost: loc").await.unwrap();
@@ -142,5 +143,5 @@ async fn slow_clients_are_disconnected_and_excess_connections_wait() {
     assert_eq!(http.post(&[], &initialize()).await.status, 200);
     let one_too_many = http.post(&[], &initialize()).await;
     assert_eq!(one_too_many.status, 429, "{one_too_many:?}");
-    assert_eq!(http.stage.seen.count("tools/call"), 0);
+    assert_eq!(http.harness.log.count("tools/call"), 0);
 }

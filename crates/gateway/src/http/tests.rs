@@ -11,10 +11,11 @@ use tokio::sync::{broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Asked, Auditor, Doors, Gatekeeper, Limits, Own, Principal, Record, Scope, Talk, serve,
+    AuditLog, AuditRecord, Authenticator, EndpointLimits, HttpConfig, McpPeer, NativeTools,
+    PendingResponse, Principal, Scope, serve,
 };
-use crate::tests::Stage;
-use crate::{Bounds, Refusal, Share, Told};
+use crate::tests::Harness;
+use crate::{GatewayError, Notification, ServerLimits, Share};
 
 /// Tokens that are their own names, and those that were revoked.
 pub(super) struct Tokens {
@@ -29,8 +30,8 @@ impl Tokens {
     }
 }
 
-impl Gatekeeper for Tokens {
-    fn admit(&self, token: &str) -> Option<Principal> {
+impl Authenticator for Tokens {
+    fn authenticate(&self, token: &str) -> Option<Principal> {
         let all = Scope::default();
         let scope = match token {
             "good" | "other" => all,
@@ -39,14 +40,14 @@ impl Gatekeeper for Tokens {
             "looker" => Scope { tools: Some(vec!["lo*".to_owned()]), ..all },
             _ => return None,
         };
-        self.is_good(token).then(|| Principal { name: token.into(), scope })
+        self.is_valid(token).then(|| Principal { name: token.into(), scope })
     }
 
-    fn is_good(&self, name: &str) -> bool {
+    fn is_valid(&self, name: &str) -> bool {
         !self.gone.lock().unwrap().contains(name)
     }
 
-    fn revoked(&self) -> broadcast::Receiver<String> {
+    fn revocations(&self) -> broadcast::Receiver<String> {
         self.revoked.subscribe()
     }
 }
@@ -55,17 +56,17 @@ impl Gatekeeper for Tokens {
 #[derive(Default)]
 pub(super) struct Audit(pub(super) Mutex<Vec<String>>);
 
-impl Auditor for Audit {
+impl AuditLog for Audit {
     fn wants_arguments(&self) -> bool {
         false
     }
 
-    fn note(&self, record: &Record<'_>) {
+    fn record(&self, record: &AuditRecord<'_>) {
         assert_eq!(record.arguments, None);
-        let Record { who, server, method, tool, outcome, status, .. } = record;
+        let AuditRecord { who, server, method, tool, outcome, status, .. } = record;
         let [who, method, tool] = [who, method, tool].map(|text| text.unwrap_or("-"));
         let status = status.unwrap_or_default();
-        let line = format!("{who} {server} {method} {tool} {} {status}", outcome.word());
+        let line = format!("{who} {server} {method} {tool} {} {status}", outcome.as_str());
         self.0.lock().unwrap().push(line);
     }
 }
@@ -73,24 +74,27 @@ impl Auditor for Audit {
 /// Patterm's own tools: they answer with their method.
 struct Echo;
 
-impl Own for Echo {
-    fn talk(&self, _: &Principal) -> Result<(Arc<dyn Talk>, mpsc::Receiver<Told>), Refusal> {
+impl NativeTools for Echo {
+    fn connect(
+        &self,
+        _: &Principal,
+    ) -> Result<(Arc<dyn McpPeer>, mpsc::Receiver<Notification>), GatewayError> {
         Ok((Arc::new(Self), mpsc::channel(1).1))
     }
 }
 
-impl Talk for Echo {
-    fn ask<'a>(&'a self, id: &'a Id, method: &'a str, _: String) -> Asked<'a> {
+impl McpPeer for Echo {
+    fn request<'a>(&'a self, id: &'a Id, method: &'a str, _: String) -> PendingResponse<'a> {
         let answer = json!({"jsonrpc": "2.0", "id": id.as_json(), "result": method});
         Box::pin(std::future::ready(Ok(answer.to_string().into_bytes())))
     }
 
-    fn tell(&self, _: &Message<'_>, _: &str) {}
+    fn notify(&self, _: &Message<'_>, _: &str) {}
 }
 
 pub(super) struct Http {
     pub(super) address: std::net::SocketAddr,
-    pub(super) stage: Stage,
+    pub(super) harness: Harness,
     pub(super) tokens: Arc<Tokens>,
     pub(super) audit: Arc<Audit>,
 }
@@ -115,27 +119,27 @@ impl Answer {
 
 impl Http {
     pub(super) async fn new(share: Share) -> Self {
-        Self::with(share, Limits { body_bytes: 1 << 20, ..Limits::default() }).await
+        Self::with(share, EndpointLimits { body_bytes: 1 << 20, ..EndpointLimits::default() }).await
     }
 
-    pub(super) async fn with(share: Share, limits: Limits) -> Self {
+    pub(super) async fn with(share: Share, limits: EndpointLimits) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let stage = Stage::new(share, Bounds::default());
+        let harness = Harness::new(share, ServerLimits::default());
         let (gone, revoked) = (Mutex::default(), broadcast::Sender::new(8));
         let (tokens, audit) = (Arc::new(Tokens { gone, revoked }), Arc::<Audit>::default());
-        let doors = Doors {
-            gateway: stage.gateway.clone(),
-            own: Arc::new(Echo),
-            gatekeeper: tokens.clone(),
+        let config = HttpConfig {
+            gateway: harness.gateway.clone(),
+            native_tools: Arc::new(Echo),
+            authenticator: tokens.clone(),
             audit: Some(audit.clone()),
             limits,
             hosts: Vec::new(),
             origins: Vec::new(),
             bots: None,
         };
-        tokio::spawn(serve(listener, doors, CancellationToken::new()));
-        Self { address, stage, tokens, audit }
+        tokio::spawn(serve(listener, config, CancellationToken::new()));
+        Self { address, harness, tokens, audit }
     }
 
     pub(super) async fn send(
@@ -215,7 +219,7 @@ async fn refused_requests_reach_no_server() {
         let answer = http.send("POST", "/servers/played/mcp", &[], bad).await;
         assert_eq!(answer.status, status, "{bad}: {answer:?}");
     }
-    assert_eq!(http.stage.seen.count("tools/call"), 0);
+    assert_eq!(http.harness.log.count("tools/call"), 0);
     assert_eq!(http.send("GET", "/healthz", &[("Authorization", "")], "").await.status, 200);
     assert_eq!(http.send("GET", "/metrics", &[("Authorization", "")], "").await.status, 401);
 }
@@ -234,9 +238,9 @@ async fn an_older_client_begins_uses_and_ends_a_session() {
     // Messages before the response make it a stream.
     let stream = http.post(&own, &call(2, "progress")).await;
     assert_eq!(stream.header("content-type"), Some("text/event-stream"));
-    let told = stream.body.find(r#""progressToken":"t""#).unwrap();
+    let notification = stream.body.find(r#""progressToken":"t""#).unwrap();
     let done = stream.body.find(r#""done":true"#).unwrap();
-    assert!(told < done && stream.body.contains("id: 1-1"), "{stream:?}");
+    assert!(notification < done && stream.body.contains("id: 1-1"), "{stream:?}");
     // It can be resumed after its first event.
     let resume = [own[0], ("Last-Event-ID", "1-0")];
     let again = http.send("GET", "/servers/played/mcp", &resume, "").await;
@@ -286,9 +290,9 @@ async fn disconnecting_cancels_the_call() {
         body.len()
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    http.stage.seen.until(|seen| seen.count("tools/call") == 1).await;
+    http.harness.log.until(|log| log.count("tools/call") == 1).await;
     drop(stream);
-    http.stage.seen.until(|seen| seen.count("notifications/cancelled") == 1).await;
+    http.harness.log.until(|log| log.count("notifications/cancelled") == 1).await;
 }
 
 #[tokio::test]
@@ -299,7 +303,7 @@ async fn each_session_may_have_its_own_instance() {
         let begun = http.post(&[], &initialize()).await;
         sessions.push(begun.header("mcp-session-id").unwrap().to_owned());
     }
-    assert_eq!(http.stage.seen.count("initialize"), 2);
+    assert_eq!(http.harness.log.count("initialize"), 2);
     let servers = http.send("GET", "/servers", &[], "").await.json();
     assert_eq!(servers["servers"].as_array().unwrap().len(), 2, "{servers}");
     let metrics = http.send("GET", "/metrics", &[], "").await;

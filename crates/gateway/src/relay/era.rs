@@ -42,7 +42,7 @@ impl Era {
 }
 
 /// Whether a request no longer exists in the stateless era.
-pub(super) fn is_gone(method: &str) -> bool {
+pub(super) fn is_removed(method: &str) -> bool {
     const GONE: [&str; 5] =
         ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
     GONE.contains(&method)
@@ -50,7 +50,7 @@ pub(super) fn is_gone(method: &str) -> bool {
 
 /// The translation between a client's era and its server's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Crossing {
+pub(super) enum Translation {
     /// Both have the same era.
     None,
     /// The client is stateless, the server is not.
@@ -107,7 +107,7 @@ pub(super) fn stateless_meta(log_level: Option<&str>) -> String {
     format!(
         "\"{META_VERSION}\":\"{MODERN}\",\"io.modelcontextprotocol/clientCapabilities\":{{}},\
          \"io.modelcontextprotocol/clientInfo\":{}{level}",
-        own_info()
+        client_info()
     )
 }
 
@@ -127,7 +127,7 @@ pub(super) fn meta_edit(text: &str, meta: &str) -> Option<(Span, String)> {
 }
 
 /// How patterm identifies itself to servers.
-pub(super) fn own_info() -> String {
+pub(super) fn client_info() -> String {
     format!("{{\"name\":\"patterm\",\"version\":\"{}\"}}", env!("CARGO_PKG_VERSION"))
 }
 
@@ -155,7 +155,7 @@ pub(super) fn stateless_result_edit(text: &str, method: &str) -> Option<(Span, S
 }
 
 /// Whether a stateless result requests input, which a client of the older era cannot give.
-pub(super) fn wants_input(text: &str) -> bool {
+pub(super) fn requests_input(text: &str) -> bool {
     let kind = raw::at_path(text, &["result", "resultType"]);
     kind.is_some_and(|span| &text[span] != "\"complete\"")
 }
@@ -212,7 +212,7 @@ pub(super) fn initialized(discover: &str) -> String {
 
 /// The result of a handshake for one client: in the revision that it requested, if the server's is
 /// newer.
-pub(super) fn hello_for(initialize: &str, request: &str) -> String {
+pub(super) fn initialize_result_for(initialize: &str, request: &str) -> String {
     let asked = raw::at_path(request, &["params", "protocolVersion"]).map(|span| &request[span]);
     let Some(span) = raw::at_path(initialize, &["protocolVersion"]) else {
         return initialize.to_owned();

@@ -3,6 +3,8 @@
 
 use sha2::{Digest, Sha256};
 
+use super::UpstreamId;
+
 /// The largest id: every language reads it as a number without loss.
 const LARGEST: u64 = (1 << 53) - 1;
 
@@ -33,9 +35,9 @@ impl Ids {
     }
 
     /// The next id that is not in use.
-    pub(super) fn next(&mut self, is_taken: impl Fn(u64) -> bool) -> u64 {
+    pub(super) fn next(&mut self, is_taken: impl Fn(UpstreamId) -> bool) -> UpstreamId {
         loop {
-            let id = (self.0)();
+            let id = UpstreamId((self.0)());
             if !is_taken(id) {
                 return id;
             }
@@ -59,7 +61,7 @@ mod tests {
     fn ids_cover_the_whole_range() {
         let draw = |secret: u8| {
             let mut ids = Ids::of_secret([secret; 32]);
-            (0..1_000).map(|_| ids.next(|_| false)).collect::<BTreeSet<_>>()
+            (0..1_000).map(|_| ids.next(|_| false).0).collect::<BTreeSet<_>>()
         };
         let ids = draw(1);
         assert_eq!(ids.len(), 1_000);
@@ -72,6 +74,6 @@ mod tests {
     fn an_id_in_use_is_skipped() {
         let mut count = 0..;
         let mut ids = Ids::of(move || count.next().unwrap());
-        assert_eq!((ids.next(|id| id < 3), ids.next(|_| false)), (3, 4));
+        assert_eq!((ids.next(|id| id.0 < 3).0, ids.next(|_| false).0), (3, 4));
     }
 }

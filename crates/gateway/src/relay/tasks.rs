@@ -6,8 +6,8 @@ use std::collections::{HashMap, VecDeque};
 use patterm_wire::ErrorObject;
 use serde_json::value::RawValue;
 
-use super::{Ask, Pending, Relay};
-use crate::ambiguous::is_taken_for;
+use super::{ClientRequest, Pending, Relay};
+use crate::ambiguous::folds_to;
 use crate::raw;
 
 /// The request for a list of tasks.
@@ -57,7 +57,7 @@ pub(super) fn is_about_task(method: &str) -> bool {
 fn asks_for_task(method: &str) -> bool {
     let method = method.trim();
     let end = method.char_indices().nth(PREFIX.len()).map_or(method.len(), |(at, _)| at);
-    is_taken_for(&method[..end], PREFIX)
+    folds_to(&method[..end], PREFIX)
 }
 
 /// The task id at a path.
@@ -67,15 +67,15 @@ fn task_at(text: &str, path: &[&str]) -> Option<String> {
 
 impl<R> Relay<R> {
     /// Refuses a request about a task of another caller.
-    pub(super) fn check_task(&self, ask: &Ask<R>) -> Result<(), ErrorObject> {
-        if !self.terms.shared || ask.method == LIST || !asks_for_task(&ask.method) {
+    pub(super) fn check_task(&self, request: &ClientRequest<R>) -> Result<(), ErrorObject> {
+        if !self.config.shared || request.method == LIST || !asks_for_task(&request.method) {
             return Ok(());
         }
-        let Some(task) = task_at(&ask.text, &["params", "taskId"]) else {
-            let why = format!("{} needs the id of one of your tasks as `taskId`", ask.method);
+        let Some(task) = task_at(&request.text, &["params", "taskId"]) else {
+            let why = format!("{} needs the id of one of your tasks as `taskId`", request.method);
             return Err(ErrorObject::invalid_params(why));
         };
-        if self.is_task_of(&task, ask.line) {
+        if self.is_task_of(&task, request.client) {
             return Ok(());
         }
         let why = format!(
@@ -85,20 +85,20 @@ impl<R> Relay<R> {
         Err(ErrorObject::invalid_params(why))
     }
 
-    fn is_task_of(&self, task: &str, line: super::LineId) -> bool {
-        let caller = self.lines.get(&line).map(|line| &line.caller);
+    fn is_task_of(&self, task: &str, client: super::ClientId) -> bool {
+        let caller = self.clients.get(&client).map(|client| &client.caller);
         caller.is_some() && self.tasks.caller_of(task) == caller
     }
 
     /// Records the task in a response, if its request created one.
     pub(super) fn note_task(&mut self, pending: &Pending<R>, text: &str) {
-        if !self.terms.shared || asks_for_task(&pending.method) {
+        if !self.config.shared || asks_for_task(&pending.method) {
             return;
         }
         // In a member of its own, as in 2025-11-25, or as the result itself.
         let task = task_at(text, &["result", "task", "taskId"])
             .or_else(|| task_at(text, &["result", "taskId"]));
-        let caller = self.lines.get(&pending.line).map(|line| line.caller.clone());
+        let caller = self.clients.get(&pending.client).map(|client| client.caller.clone());
         if let (Some(task), Some(caller)) = (task, caller) {
             self.tasks.note(task, &caller);
         }
@@ -110,21 +110,21 @@ impl<R> Relay<R> {
         pending: &Pending<R>,
         text: &str,
     ) -> Option<(raw::Span, String)> {
-        if !self.terms.shared || pending.method != LIST {
+        if !self.config.shared || pending.method != LIST {
             return None;
         }
         let span = raw::at_path(text, &["result", "tasks"])?;
         let all: Vec<&RawValue> = serde_json::from_str(&text[span.clone()]).unwrap_or_default();
         let is_own = |task: &&&RawValue| {
             let id = task_at(task.get(), &["taskId"]);
-            id.is_some_and(|id| self.is_task_of(&id, pending.line))
+            id.is_some_and(|id| self.is_task_of(&id, pending.client))
         };
         let own: Vec<&str> = all.iter().filter(is_own).map(|task| task.get()).collect();
         Some((span, format!("[{}]", own.join(","))))
     }
 
     /// The caller of the task that a notification is about.
-    pub(super) fn owner_of_told(&self, text: &str) -> Option<String> {
+    pub(super) fn task_owner(&self, text: &str) -> Option<String> {
         let task = task_at(text, &["params", "taskId"])?;
         self.tasks.caller_of(&task).cloned()
     }

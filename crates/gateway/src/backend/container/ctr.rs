@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::net::UnixStream;
 
-use super::settings::Place;
-use super::target::Trouble;
-use super::tool::Tools;
+use super::command::CommandRunner;
+use super::info::EngineError;
+use super::settings::EngineEndpoint;
 
 /// How deep an index may refer to further ones.
 const INDEX_DEPTH: usize = 3;
@@ -20,7 +20,7 @@ const INDEX_DEPTH: usize = 3;
 pub(super) struct Ctr {
     socket: PathBuf,
     namespace: String,
-    pub(super) tools: Tools,
+    pub(super) runner: CommandRunner,
 }
 
 /// A container as containerd describes it.
@@ -53,8 +53,8 @@ impl ImageConfig {
 }
 
 impl Ctr {
-    pub(super) fn new(place: &Place, tools: Tools) -> Self {
-        Self { socket: place.socket(), namespace: place.namespace().to_owned(), tools }
+    pub(super) fn new(endpoint: &EngineEndpoint, runner: CommandRunner) -> Self {
+        Self { socket: endpoint.socket(), namespace: endpoint.namespace().to_owned(), runner }
     }
 
     /// The tool with these arguments.
@@ -67,45 +67,44 @@ impl Ctr {
     }
 
     /// Checks that containerd is reachable; its tool would wait for it.
-    pub(super) async fn reach(&self) -> Result<(), Trouble> {
-        let reached = UnixStream::connect(&self.socket).await;
-        reached.map(drop).map_err(|error| {
+    pub(super) async fn check_reachable(&self) -> Result<(), EngineError> {
+        let connected = UnixStream::connect(&self.socket).await;
+        connected.map(drop).map_err(|error| {
             let socket = self.socket.display();
-            Trouble::Down(format!("containerd cannot be reached at {socket}: {error}"))
+            EngineError::Unreachable(format!("containerd cannot be reached at {socket}: {error}"))
         })
     }
 
     /// Runs the tool until it exits.
-    pub(super) async fn run(&self, words: &[&str]) -> Result<Vec<u8>, Trouble> {
-        self.reach().await?;
-        let run = self.tools.run(self.argv(words.iter().copied())).await;
-        run.map_err(|said| trouble(&said))
+    pub(super) async fn run(&self, words: &[&str]) -> Result<Vec<u8>, EngineError> {
+        self.check_reachable().await?;
+        let run = self.runner.run(self.argv(words.iter().copied())).await;
+        run.map_err(|message| error_of(&message))
     }
 
     /// A container's description.
-    pub(super) async fn info(&self, name: &str) -> Result<Info, Trouble> {
-        let text =
-            self.run(&["containers", "info", name]).await.map_err(|trouble| match trouble {
-                Trouble::Missing(_) => Trouble::Missing(name.to_owned()),
-                other => other,
-            })?;
-        let unread = |e| Trouble::Failed(format!("cannot parse containerd's response: {e}"));
+    pub(super) async fn info(&self, name: &str) -> Result<Info, EngineError> {
+        let text = self.run(&["containers", "info", name]).await.map_err(|error| match error {
+            EngineError::NotFound(_) => EngineError::NotFound(name.to_owned()),
+            other => other,
+        })?;
+        let unread = |e| EngineError::Failed(format!("cannot parse containerd's response: {e}"));
         serde_json::from_slice(&text).map_err(unread)
     }
 
     /// The first process of a running container.
-    pub(super) async fn first_process(&self, id: &str) -> Result<Option<u32>, Trouble> {
+    pub(super) async fn first_process(&self, id: &str) -> Result<Option<u32>, EngineError> {
         let list = self.run(&["tasks", "ls"]).await?;
         Ok(first_process(&String::from_utf8_lossy(&list), id))
     }
 
     /// The configurations of an image, one per platform that is available.
-    pub(super) async fn configs(&self, image: &str) -> Result<Vec<ImageConfig>, Trouble> {
+    pub(super) async fn configs(&self, image: &str) -> Result<Vec<ImageConfig>, EngineError> {
         let filter = format!("name=={image}");
         let list = self.run(&["images", "ls", &filter]).await?;
         let list = String::from_utf8_lossy(&list).into_owned();
         let digest = digest(&list, image)
-            .ok_or_else(|| Trouble::Failed(format!("containerd has no image `{image}`")))?;
+            .ok_or_else(|| EngineError::Failed(format!("containerd has no image `{image}`")))?;
         let (mut configs, mut next) = (Vec::new(), vec![(digest.to_owned(), 0)]);
         while let Some((digest, depth)) = next.pop() {
             // Parts for other platforms may be missing.
@@ -120,7 +119,7 @@ impl Ctr {
             next.extend(parts.map(|digest| (digest.to_owned(), depth + 1)));
         }
         match configs.is_empty() {
-            true => Err(Trouble::Failed(format!("cannot read the image `{image}`"))),
+            true => Err(EngineError::Failed(format!("cannot read the image `{image}`"))),
             false => Ok(configs),
         }
     }
@@ -135,16 +134,16 @@ fn config_of(blob: &[u8]) -> Option<ImageConfig> {
 }
 
 /// The meaning of the tool's error message.
-fn trouble(said: &str) -> Trouble {
-    let said = said.trim_start_matches("ctr: ");
-    let is = |words: &[&str]| words.iter().any(|word| said.contains(word));
+fn error_of(message: &str) -> EngineError {
+    let message = message.trim_start_matches("ctr: ");
+    let is = |words: &[&str]| words.iter().any(|as_str| message.contains(as_str));
     if is(&["connection refused", "Unavailable", "failed to dial", "error reading from server"]) {
-        return Trouble::Down(format!("containerd does not respond: {said}"));
+        return EngineError::Unreachable(format!("containerd does not respond: {message}"));
     }
-    if said.contains("not found") {
-        return Trouble::Missing(said.to_owned());
+    if message.contains("not found") {
+        return EngineError::NotFound(message.to_owned());
     }
-    Trouble::Failed(said.to_owned())
+    EngineError::Failed(message.to_owned())
 }
 
 /// The process of a running task in a list of tasks: `TASK PID STATUS`.
@@ -159,7 +158,7 @@ fn first_process(list: &str, id: &str) -> Option<u32> {
 /// The digest of an image in a list of images: `REF TYPE DIGEST …`.
 fn digest<'a>(list: &'a str, image: &str) -> Option<&'a str> {
     let row = list.lines().find(|line| line.split_whitespace().next() == Some(image))?;
-    row.split_whitespace().find(|word| word.starts_with("sha256:"))
+    row.split_whitespace().find(|as_str| as_str.starts_with("sha256:"))
 }
 
 #[cfg(test)]
@@ -180,11 +179,11 @@ mod tests {
 
     #[test]
     fn error_messages_of_the_tool_are_classified() {
-        let missing = trouble("ctr: container \"x\" in namespace \"default\": not found");
-        assert!(matches!(missing, Trouble::Missing(_)), "{missing:?}");
-        let down = trouble("ctr: connection error: desc = \"transport: connection refused\"");
-        assert!(matches!(down, Trouble::Down(_)), "{down:?}");
-        assert!(matches!(trouble("ctr: no"), Trouble::Failed(_)));
+        let missing = error_of("ctr: container \"x\" in namespace \"default\": not found");
+        assert!(matches!(missing, EngineError::NotFound(_)), "{missing:?}");
+        let down = error_of("ctr: connection error: desc = \"transport: connection refused\"");
+        assert!(matches!(down, EngineError::Unreachable(_)), "{down:?}");
+        assert!(matches!(error_of("ctr: no"), EngineError::Failed(_)));
     }
 
     #[test]

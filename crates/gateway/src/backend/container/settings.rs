@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 /// Servers need little; one that leaks is ended before the machine suffers.
-const MEMORY: u64 = 1 << 30;
+const MEMORY_BYTES: u64 = 1 << 30;
 
 /// Threads count too: a runtime starts one per core.
 const PROCESSES: u32 = 256;
@@ -14,7 +14,7 @@ const PROCESSES: u32 = 256;
 /// Container engines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Engine {
+pub enum ContainerEngine {
     /// Docker, through its API.
     Docker,
     /// Podman, through the same API.
@@ -23,9 +23,9 @@ pub enum Engine {
     Containerd,
 }
 
-impl Engine {
+impl ContainerEngine {
     /// As in a project file.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Docker => "docker",
             Self::Podman => "podman",
@@ -36,9 +36,9 @@ impl Engine {
 
 /// An engine, and how to reach it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Place {
+pub struct EngineEndpoint {
     /// The engine.
-    pub engine: Engine,
+    pub engine: ContainerEngine,
     /// Its socket, if it is not the default.
     pub socket: Option<PathBuf>,
     /// containerd's namespace, if it is not `default`.
@@ -47,9 +47,9 @@ pub struct Place {
     pub fifo_dir: Option<PathBuf>,
 }
 
-impl Place {
+impl EngineEndpoint {
     /// An engine at its default address.
-    pub fn usual(engine: Engine) -> Self {
+    pub fn default_of(engine: ContainerEngine) -> Self {
         Self { engine, socket: None, namespace: None, fifo_dir: None }
     }
 
@@ -58,19 +58,20 @@ impl Place {
         if let Some(socket) = &self.socket {
             return socket.clone();
         }
-        let usual = match self.engine {
-            Engine::Docker => "/var/run/docker.sock",
-            Engine::Podman => "/run/podman/podman.sock",
-            Engine::Containerd => "/run/containerd/containerd.sock",
+        let default = match self.engine {
+            ContainerEngine::Docker => "/var/run/docker.sock",
+            ContainerEngine::Podman => "/run/podman/podman.sock",
+            ContainerEngine::Containerd => "/run/containerd/containerd.sock",
         };
         // Rootless Podman has its own socket.
         let own = std::env::var_os("XDG_RUNTIME_DIR")
             .map(|folder| PathBuf::from(folder).join("podman/podman.sock"))
-            .filter(|socket| self.engine == Engine::Podman && socket.exists());
+            .filter(|socket| self.engine == ContainerEngine::Podman && socket.exists());
         // Docker's own tools read this first.
-        let named = std::env::var("DOCKER_HOST").ok().filter(|_| self.engine == Engine::Docker);
-        let named = named.and_then(|host| host.strip_prefix("unix://").map(PathBuf::from));
-        named.or(own).unwrap_or_else(|| usual.into())
+        let from_env =
+            std::env::var("DOCKER_HOST").ok().filter(|_| self.engine == ContainerEngine::Docker);
+        let from_env = from_env.and_then(|host| host.strip_prefix("unix://").map(PathBuf::from));
+        from_env.or(own).unwrap_or_else(|| default.into())
     }
 
     pub(super) fn namespace(&self) -> &str {
@@ -80,9 +81,9 @@ impl Place {
 
 /// A server in a running container.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exec {
+pub struct ExecSpec {
     /// The engine.
-    pub place: Place,
+    pub endpoint: EngineEndpoint,
     /// The container's name or id.
     pub container: String,
     /// The program in it, with its arguments.
@@ -94,9 +95,9 @@ pub struct Exec {
 /// A server in a container of its own: without network, capabilities or new privileges, and with a
 /// read-only root.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Own {
+pub struct RunSpec {
     /// The engine.
-    pub place: Place,
+    pub endpoint: EngineEndpoint,
     /// The image.
     pub image: String,
     /// The program in it, with its arguments; the image's default if empty.
@@ -106,23 +107,23 @@ pub struct Own {
     /// Whether it has network access.
     pub network: bool,
     /// Its memory limit in bytes.
-    pub memory: u64,
+    pub memory_bytes: u64,
     /// Its limit of processes and threads.
     pub processes: u32,
     /// Folders and files of this machine that are mounted.
     pub mounts: Vec<Mount>,
 }
 
-impl Own {
+impl RunSpec {
     /// An image with default settings.
-    pub fn usual(place: Place, image: impl Into<String>) -> Self {
+    pub fn with_defaults(endpoint: EngineEndpoint, image: impl Into<String>) -> Self {
         Self {
-            place,
+            endpoint,
             image: image.into(),
             command: Vec::new(),
             env: BTreeMap::new(),
             network: false,
-            memory: MEMORY,
+            memory_bytes: MEMORY_BYTES,
             processes: PROCESSES,
             mounts: Vec::new(),
         }

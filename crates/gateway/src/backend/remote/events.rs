@@ -11,21 +11,21 @@ use tokio::io::{AsyncWriteExt, DuplexStream};
 use crate::events::{EventReader, TooLong};
 
 /// Receives the lines.
-pub(super) type Out = Arc<tokio::sync::Mutex<DuplexStream>>;
+pub(super) type LineWriter = Arc<tokio::sync::Mutex<DuplexStream>>;
 
 /// A stream of events.
-pub(super) struct Events {
+pub(super) struct EventStream {
     pub(super) last: Option<HeaderValue>,
     reader: EventReader,
 }
 
-impl Default for Events {
+impl Default for EventStream {
     fn default() -> Self {
         Self::after(None)
     }
 }
 
-impl Events {
+impl EventStream {
     /// A stream that continues after an event.
     pub(super) fn after(last: Option<HeaderValue>) -> Self {
         Self { last, reader: EventReader::new(DEFAULT_MESSAGE_LIMIT) }
@@ -35,7 +35,7 @@ impl Events {
     pub(super) async fn read(
         &mut self,
         mut body: Body,
-        out: &Out,
+        out: &LineWriter,
         of: Option<&Id>,
     ) -> Result<Option<Vec<u8>>, String> {
         while let Some(frame) = body.frame().await {
@@ -81,7 +81,7 @@ pub(super) async fn collect(body: Body) -> Result<Vec<u8>, String> {
 }
 
 /// Writes a message as one line.
-pub(super) async fn write(out: &Out, message: &[u8]) {
+pub(super) async fn write(out: &LineWriter, message: &[u8]) {
     let mut line = Vec::new();
     Framing::Newline.encode(message, &mut line);
     // A session that has ended reads nothing.
@@ -90,13 +90,13 @@ pub(super) async fn write(out: &Out, message: &[u8]) {
 
 /// Why a request failed, with its causes.
 pub(super) fn reason(error: &dyn std::error::Error) -> String {
-    let (mut told, mut next) = (error.to_string(), error.source());
+    let (mut quoted_message, mut next) = (error.to_string(), error.source());
     while let Some(inner) = next {
         let inner_text = inner.to_string();
-        if !told.ends_with(&inner_text) {
-            told = format!("{told}: {inner_text}");
+        if !quoted_message.ends_with(&inner_text) {
+            quoted_message = format!("{quoted_message}: {inner_text}");
         }
         next = inner.source();
     }
-    told
+    quoted_message
 }

@@ -6,22 +6,22 @@ use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 
-use super::state::Shared;
+use super::context::HttpContext;
+use crate::error::{GatewayError, GatewayErrorKind};
 use crate::raw;
-use crate::refusal::{Refusal, RefusalKind};
 
 /// The audit log.
-pub trait Auditor: Send + Sync {
+pub trait AuditLog: Send + Sync {
     /// Whether arguments are recorded as well.
     fn wants_arguments(&self) -> bool;
 
     /// Records a call, without waiting for the disk.
-    fn note(&self, record: &Record<'_>);
+    fn record(&self, record: &AuditRecord<'_>);
 }
 
 /// A call in the audit log.
 #[derive(Debug, Clone)]
-pub struct Record<'a> {
+pub struct AuditRecord<'a> {
     /// The token or the agent; `None` for requests without a valid token.
     pub who: Option<&'a str>,
     /// The server, or `patterm`.
@@ -33,18 +33,20 @@ pub struct Record<'a> {
     /// The call's parameters, if they are recorded.
     pub arguments: Option<&'a str>,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: CallOutcome,
     /// The HTTP status, if there was one.
     pub status: Option<u16>,
     /// How long it took.
     pub duration: Duration,
-    /// Bytes of the request and of the response.
-    pub bytes: (usize, usize),
+    /// Bytes of the request.
+    pub request_bytes: usize,
+    /// Bytes of the response.
+    pub response_bytes: usize,
 }
 
 /// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CallOutcome {
     /// With a result.
     Ok,
     /// With a result in which the tool reports an error.
@@ -59,7 +61,7 @@ pub enum Outcome {
     Refused,
 }
 
-impl Outcome {
+impl CallOutcome {
     /// The outcome of a response.
     pub fn of(answer: &[u8]) -> Self {
         if !raw::has(answer, b"\"error\"") && !raw::has(answer, b"\"isError\"") {
@@ -78,16 +80,16 @@ impl Outcome {
     }
 
     /// The outcome of an error.
-    pub fn of_refusal(refusal: &Refusal) -> Self {
-        match refusal.kind {
-            RefusalKind::Timeout => Self::Timeout,
-            RefusalKind::Limit | RefusalKind::Unknown => Self::Refused,
-            RefusalKind::Unavailable | RefusalKind::Ended => Self::Error(-32000),
+    pub fn of_error(error: &GatewayError) -> Self {
+        match error.kind {
+            GatewayErrorKind::Timeout => Self::Timeout,
+            GatewayErrorKind::Limit | GatewayErrorKind::Unknown => Self::Refused,
+            GatewayErrorKind::Unavailable | GatewayErrorKind::Ended => Self::Error(-32000),
         }
     }
 
     /// The word on the wire.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::ToolError => "tool_error",
@@ -104,20 +106,20 @@ const REFUSALS: [u16; 6] = [401, 403, 404, 413, 415, 429];
 
 /// Counts of all requests since the endpoint was opened.
 #[derive(Default)]
-pub(super) struct Counts {
+pub(super) struct RequestCounts {
     classes: [AtomicU64; 6],
     refusals: [AtomicU64; REFUSALS.len()],
     cancelled: AtomicU64,
     micros: AtomicU64,
 }
 
-impl Counts {
+impl RequestCounts {
     fn count(&self, status: Option<u16>, took: Duration) {
         let one = |counter: &AtomicU64| counter.fetch_add(1, Ordering::Relaxed);
         match status {
             Some(status) => {
                 self.classes.get(usize::from(status / 100)).map(one);
-                let which = REFUSALS.iter().position(|refusal| *refusal == status);
+                let which = REFUSALS.iter().position(|error| *error == status);
                 which.and_then(|which| self.refusals.get(which)).map(one);
             }
             None => drop(one(&self.cancelled)),
@@ -152,32 +154,32 @@ impl Counts {
 }
 
 /// The record of a request in progress. If it is dropped before the end, the request was cancelled.
-pub(super) struct Note(Option<Box<Noted>>);
+pub(super) struct AuditEntry(Option<Box<EntryData>>);
 
-struct Noted {
-    shared: Shared,
-    began: Instant,
+struct EntryData {
+    context: HttpContext,
+    started: Instant,
     who: Option<String>,
     server: String,
     method: Option<String>,
     tool: Option<String>,
     arguments: Option<String>,
-    taken: usize,
-    ended: Option<(Outcome, StatusCode, usize)>,
+    request_bytes: usize,
+    ended: Option<(CallOutcome, StatusCode, usize)>,
 }
 
-impl Note {
+impl AuditEntry {
     /// Begins a record.
-    pub(super) fn begin(shared: &Shared, server: &str) -> Self {
-        Self(Some(Box::new(Noted {
-            shared: shared.clone(),
-            began: Instant::now(),
+    pub(super) fn start(context: &HttpContext, server: &str) -> Self {
+        Self(Some(Box::new(EntryData {
+            context: context.clone(),
+            started: Instant::now(),
             who: None,
             server: server.to_owned(),
             method: None,
             tool: None,
             arguments: None,
-            taken: 0,
+            request_bytes: 0,
             ended: None,
         })))
     }
@@ -188,61 +190,62 @@ impl Note {
     }
 
     /// Sets the server, if it is known later.
-    pub(super) fn at(&mut self, server: String) {
-        if let Some(noted) = &mut self.0 {
-            noted.server = server;
+    pub(super) fn set_server(&mut self, server: String) {
+        if let Some(data) = &mut self.0 {
+            data.server = server;
         }
     }
 
     /// Sets the caller.
-    pub(super) fn by(&mut self, who: &str) {
-        if let Some(noted) = &mut self.0 {
-            noted.who = Some(who.to_owned());
+    pub(super) fn set_caller(&mut self, who: &str) {
+        if let Some(data) = &mut self.0 {
+            data.who = Some(who.to_owned());
         }
     }
 
     /// Sets the method and what the audit log wants of the message.
-    pub(super) fn asks(&mut self, method: &str, text: &str) {
-        let Some(noted) = &mut self.0 else { return };
-        noted.taken = text.len();
-        noted.method = Some(method.to_owned());
-        let Some(audit) = &noted.shared.doors().audit else { return };
+    pub(super) fn set_message(&mut self, method: &str, text: &str) {
+        let Some(data) = &mut self.0 else { return };
+        data.request_bytes = text.len();
+        data.method = Some(method.to_owned());
+        let Some(audit) = &data.context.config().audit else { return };
         if method == "tools/call" {
             let name = raw::at_path(text, &["params", "name"]);
-            noted.tool = name.and_then(|span| serde_json::from_str(&text[span]).ok());
+            data.tool = name.and_then(|span| serde_json::from_str(&text[span]).ok());
         }
         if audit.wants_arguments() {
-            noted.arguments = raw::member(text, "params").map(str::to_owned);
+            data.arguments = raw::member(text, "params").map(str::to_owned);
         }
     }
 
     /// Sets the outcome.
-    pub(super) fn answered(&mut self, outcome: Outcome, status: StatusCode, bytes: usize) {
-        if let Some(noted) = &mut self.0 {
-            noted.ended = Some((outcome, status, bytes));
+    pub(super) fn answered(&mut self, outcome: CallOutcome, status: StatusCode, bytes: usize) {
+        if let Some(data) = &mut self.0 {
+            data.ended = Some((outcome, status, bytes));
         }
     }
 }
 
-impl Drop for Note {
+impl Drop for AuditEntry {
     fn drop(&mut self) {
-        let Some(noted) = self.0.take() else { return };
-        let duration = noted.began.elapsed();
-        let status = noted.ended.map(|(_, status, _)| status.as_u16());
-        noted.shared.counts().count(status, duration);
-        let Some(audit) = &noted.shared.doors().audit else { return };
-        let (outcome, _, given) =
-            noted.ended.unwrap_or((Outcome::Cancelled, StatusCode::default(), 0));
-        audit.note(&Record {
-            who: noted.who.as_deref(),
-            server: &noted.server,
-            method: noted.method.as_deref(),
-            tool: noted.tool.as_deref(),
-            arguments: noted.arguments.as_deref(),
+        let Some(data) = self.0.take() else { return };
+        let duration = data.started.elapsed();
+        let status = data.ended.map(|(_, status, _)| status.as_u16());
+        data.context.counts().count(status, duration);
+        let Some(audit) = &data.context.config().audit else { return };
+        let (outcome, _, response_bytes) =
+            data.ended.unwrap_or((CallOutcome::Cancelled, StatusCode::default(), 0));
+        audit.record(&AuditRecord {
+            who: data.who.as_deref(),
+            server: &data.server,
+            method: data.method.as_deref(),
+            tool: data.tool.as_deref(),
+            arguments: data.arguments.as_deref(),
             outcome,
             status,
             duration,
-            bytes: (noted.taken, given),
+            request_bytes: data.request_bytes,
+            response_bytes,
         });
     }
 }
@@ -254,12 +257,12 @@ mod tests {
     #[test]
     fn outcomes_of_responses() {
         for (answer, outcome) in [
-            (r#"{"id":1,"result":{"content":[]}}"#, Outcome::Ok),
-            (r#"{"id":1,"result":{"error":"a word","isError":false}}"#, Outcome::Ok),
-            (r#"{"id":1,"result":{"isError":true}}"#, Outcome::ToolError),
-            (r#"{"id":1,"error":{"code":-32602,"message":"x"}}"#, Outcome::Error(-32602)),
+            (r#"{"id":1,"result":{"content":[]}}"#, CallOutcome::Ok),
+            (r#"{"id":1,"result":{"error":"a word","isError":false}}"#, CallOutcome::Ok),
+            (r#"{"id":1,"result":{"isError":true}}"#, CallOutcome::ToolError),
+            (r#"{"id":1,"error":{"code":-32602,"message":"x"}}"#, CallOutcome::Error(-32602)),
         ] {
-            assert_eq!(Outcome::of(answer.as_bytes()), outcome, "{answer}");
+            assert_eq!(CallOutcome::of(answer.as_bytes()), outcome, "{answer}");
         }
     }
 }

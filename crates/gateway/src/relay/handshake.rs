@@ -1,11 +1,11 @@
 //! The state of the handshake: which eras the server supports, and the one handshake that serves
 //! all clients.
 
-use patterm_wire::{Id, reply};
+use patterm_wire::reply;
 
 use super::era::{self, Era};
-use super::{Ask, Output, Relay};
-use crate::refusal::{Refusal, RefusalKind};
+use super::{ClientRequest, Output, Relay, UpstreamId};
+use crate::error::{GatewayError, GatewayErrorKind};
 
 /// Which eras a server supports; `None` if unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(crate) struct Eras {
 
 /// The results of the handshake, as JSON.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Hello {
+pub(crate) struct ServerHello {
     /// The result of `server/discover`.
     pub(crate) discover: Option<String>,
     /// The result of `initialize`.
@@ -27,24 +27,24 @@ pub(crate) struct Hello {
 #[derive(Debug, Default)]
 pub(super) struct Probe {
     /// It is not sent: it ended the server before.
-    pub(super) forbidden: bool,
+    pub(super) skipped: bool,
     /// It was sent in this session.
     asked: bool,
     /// It timed out under this id; a server that starts slowly may still answer.
-    late: Option<u64>,
+    late: Option<UpstreamId>,
 }
 
 /// What the session waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum HandshakeState {
     /// Nothing was sent.
     Silent,
     /// `server/discover` was sent under this id.
-    Discovering(u64),
+    Discovering(UpstreamId),
     /// `initialize` was sent under this id.
-    Initializing(u64),
+    Initializing(UpstreamId),
     /// It was answered; `notifications/initialized` is not written yet, though it may be queued.
-    Initialized { on_its_way: bool },
+    Initialized { queued: bool },
     /// Clients of every supported era are served.
     Ready,
     /// The session ended.
@@ -62,37 +62,39 @@ pub(super) enum Need {
 impl<R> Relay<R> {
     /// The pending handshake request, and whether it is the probe: a server that does not know the
     /// probe may not answer it.
-    pub(crate) fn greeting(&self) -> Option<(u64, bool)> {
-        match self.stage {
-            Stage::Discovering(own) => Some((own, true)),
-            Stage::Initializing(own) => Some((own, false)),
+    pub(crate) fn pending_handshake(&self) -> Option<(UpstreamId, bool)> {
+        match self.handshake {
+            HandshakeState::Discovering(upstream) => Some((upstream, true)),
+            HandshakeState::Initializing(upstream) => Some((upstream, false)),
             _ => None,
         }
     }
 
     /// The probe timed out: the server is treated as one of the older era.
-    pub(crate) fn probe_is_over(&mut self, own: u64) {
-        if self.stage == Stage::Discovering(own) {
-            self.probe.late = Some(own);
+    pub(crate) fn probe_timed_out(&mut self, upstream: UpstreamId) {
+        if self.handshake == HandshakeState::Discovering(upstream) {
+            self.probe.late = Some(upstream);
             self.discovered(None);
         }
     }
 
     /// Skips the probe: it ended the server before.
-    pub(crate) fn forbid_probe(&mut self) {
-        self.probe.forbidden = true;
+    pub(crate) fn skip_probe(&mut self) {
+        self.probe.skipped = true;
         self.eras.modern = Some(false);
     }
 
     /// Whether the outcome of the probe is known from this session or the previous one.
     pub(crate) fn was_probed(&self) -> bool {
-        self.probe.asked || self.probe.forbidden
+        self.probe.asked || self.probe.skipped
     }
 
     /// Whether the server was probed and has answered no handshake: if it exits now, the probe is
     /// the likely cause.
-    pub(crate) fn dies_of_probe(&self) -> bool {
-        self.probe.asked && self.hello == Hello::default() && self.stage != Stage::Closed
+    pub(crate) fn may_end_by_probe(&self) -> bool {
+        self.probe.asked
+            && self.hello == ServerHello::default()
+            && self.handshake != HandshakeState::Closed
     }
 
     /// The version that the server reports; `None` before the handshake.
@@ -105,74 +107,77 @@ impl<R> Relay<R> {
     }
 
     /// Whether the server has answered a handshake.
-    pub(crate) fn is_greeted(&self) -> bool {
-        self.hello != Hello::default()
+    pub(crate) fn is_handshake_done(&self) -> bool {
+        self.hello != ServerHello::default()
     }
 
     /// Reports whether `notifications/initialized` was written; if not, only that is repeated.
     pub(crate) fn initialized_written(&mut self, well: bool) {
-        if !matches!(self.stage, Stage::Initialized { .. }) {
+        if !matches!(self.handshake, HandshakeState::Initialized { .. }) {
             return;
         }
         if well {
-            self.stage = Stage::Ready;
-            self.flush();
+            self.handshake = HandshakeState::Ready;
+            self.serve_waiting();
         } else {
-            self.stage = Stage::Initialized { on_its_way: false };
+            self.handshake = HandshakeState::Initialized { queued: false };
         }
     }
 
     pub(super) fn need(&self, era: Era) -> Need {
-        let greeted = self.hello.initialize.is_some();
+        let is_initialized = self.hello.initialize.is_some();
         match (era, self.eras.modern, self.eras.legacy) {
             // The only client of a server does its own handshake.
-            (Era::Legacy, None, None | Some(true)) if self.terms.exclusive && !greeted => {
+            (Era::Legacy, None, None | Some(true)) if self.config.exclusive && !is_initialized => {
                 Need::Initialize
             }
-            (Era::Legacy, None, Some(true)) if greeted => Need::Nothing,
+            (Era::Legacy, None, Some(true)) if is_initialized => Need::Nothing,
             (_, None, _) => Need::Discover,
             (Era::Modern, Some(true), _) if self.hello.discover.is_some() => Need::Nothing,
             (Era::Modern, Some(true), _) => Need::Discover,
             // A server that supports both gets a handshake once a client needs one.
             (Era::Legacy, _, Some(false)) if self.hello.discover.is_some() => Need::Nothing,
             (Era::Legacy, _, Some(false)) => Need::Discover,
-            _ if greeted => Need::Nothing,
+            _ if is_initialized => Need::Nothing,
             _ => Need::Initialize,
         }
     }
 
     /// Starts what a request needs, unless it is in progress already.
-    pub(super) fn advance(&mut self, need: Need, ask: Option<&Ask<R>>) {
-        match (&self.stage, need) {
-            (Stage::Initialized { on_its_way: false }, _) => self.write_initialized(),
-            (Stage::Silent | Stage::Ready, Need::Discover) => self.discover(),
-            (Stage::Silent | Stage::Ready, Need::Initialize) => self.initialize(ask),
+    pub(super) fn advance(&mut self, need: Need, request: Option<&ClientRequest<R>>) {
+        match (&self.handshake, need) {
+            (HandshakeState::Initialized { queued: false }, _) => self.write_initialized(),
+            (HandshakeState::Silent | HandshakeState::Ready, Need::Discover) => self.discover(),
+            (HandshakeState::Silent | HandshakeState::Ready, Need::Initialize) => {
+                self.initialize(request)
+            }
             _ => {}
         }
     }
 
     fn discover(&mut self) {
-        let own = self.own_id();
+        let upstream = self.next_upstream_id();
         self.probe.asked = true;
-        self.stage = Stage::Discovering(own);
+        self.handshake = HandshakeState::Discovering(upstream);
         let params = format!("{{\"_meta\":{{{}}}}}", era::stateless_meta(None));
-        let id = Id::from_number(own);
+        let id = upstream.to_id();
         self.write_bytes(reply::request(&id, "server/discover", Some(&params)));
     }
 
-    fn initialize(&mut self, ask: Option<&Ask<R>>) {
-        let own = self.own_id();
-        self.stage = Stage::Initializing(own);
-        let id = Id::from_number(own);
+    fn initialize(&mut self, request: Option<&ClientRequest<R>>) {
+        let upstream = self.next_upstream_id();
+        self.handshake = HandshakeState::Initializing(upstream);
+        let id = upstream.to_id();
         // The server learns the capabilities of its only client.
-        let theirs = ask.filter(|ask| self.terms.exclusive && ask.method == "initialize");
-        let theirs = theirs.and_then(|ask| crate::raw::member(&ask.text, "params"));
+        let theirs =
+            request.filter(|request| self.config.exclusive && request.method == "initialize");
+        let theirs = theirs.and_then(|request| crate::raw::member(&request.text, "params"));
         let ours = || {
             format!(
                 "{{\"protocolVersion\":\"{}\",\"capabilities\":{{\"roots\":{{}}}},\
                  \"clientInfo\":{}}}",
                 era::LEGACY,
-                era::own_info()
+                era::client_info()
             )
         };
         let params = theirs.map_or_else(ours, str::to_owned);
@@ -180,25 +185,29 @@ impl<R> Relay<R> {
     }
 
     fn write_initialized(&mut self) {
-        self.stage = Stage::Initialized { on_its_way: true };
+        self.handshake = HandshakeState::Initialized { queued: true };
         let text = reply::notification("notifications/initialized", None);
         let text = String::from_utf8_lossy(&text).into_owned();
         self.out.push(Output::WriteInitialized(text));
     }
 
     /// Handles a response of the handshake; returns whether it was one.
-    pub(super) fn greeted(&mut self, own: u64, outcome: Result<&str, &str>) -> bool {
-        match self.stage {
-            Stage::Discovering(id) if id == own => self.discovered(outcome.ok()),
-            Stage::Initializing(id) if id == own => match outcome {
+    pub(super) fn receive_handshake(
+        &mut self,
+        upstream: UpstreamId,
+        outcome: Result<&str, &str>,
+    ) -> bool {
+        match self.handshake {
+            HandshakeState::Discovering(id) if id == upstream => self.discovered(outcome.ok()),
+            HandshakeState::Initializing(id) if id == upstream => match outcome {
                 Ok(result) => {
                     self.hello.initialize = Some(result.to_owned());
                     self.eras.legacy = Some(true);
                     self.write_initialized();
                 }
-                Err(error) => self.not_greeted(error),
+                Err(error) => self.initialize_failed(error),
             },
-            _ if self.probe.late == Some(own) => {
+            _ if self.probe.late == Some(upstream) => {
                 self.probe.late = None;
                 self.discovered_late(outcome.ok());
             }
@@ -218,78 +227,78 @@ impl<R> Relay<R> {
     fn discovered(&mut self, result: Option<&str>) {
         let modern = result.is_some_and(era::is_modern);
         self.eras.modern = Some(modern);
-        self.stage = Stage::Ready;
+        self.handshake = HandshakeState::Ready;
         if modern {
             self.hello.discover = result.map(str::to_owned);
         }
-        self.settle("it does not answer `initialize` or `server/discover` correctly");
+        self.continue_or_fail("it does not answer `initialize` or `server/discover` correctly");
     }
 
-    fn not_greeted(&mut self, error: &str) {
-        self.stage = Stage::Ready;
+    fn initialize_failed(&mut self, error: &str) {
+        self.handshake = HandshakeState::Ready;
         self.eras.legacy = Some(false);
-        self.settle(error);
+        self.continue_or_fail(error);
     }
 
     /// Continues with the queued requests, unless the server supports neither era.
-    fn settle(&mut self, why: &str) {
+    fn continue_or_fail(&mut self, why: &str) {
         if self.eras != (Eras { modern: Some(false), legacy: Some(false) }) {
             if self.eras.legacy == Some(false) && self.hello.discover.is_some() {
-                self.listen_for_all();
+                self.subscribe_for_all();
             }
-            return self.flush();
+            return self.serve_waiting();
         }
-        if !self.probe.asked && !self.probe.forbidden {
+        if !self.probe.asked && !self.probe.skipped {
             // An earlier server at this name was of the older era; this one is not.
             self.eras.modern = None;
-            return self.flush();
+            return self.serve_waiting();
         }
         // The next call tries again.
         self.eras = Eras::default();
         let message = format!("the handshake failed: {why}");
-        self.fail_waiting(&Refusal::new(RefusalKind::Unavailable, message));
+        self.fail_waiting(&GatewayError::new(GatewayErrorKind::Unavailable, message));
     }
 
     /// Clients of the older era get notifications about changed lists without asking; a stateless
     /// server must be asked.
-    fn listen_for_all(&mut self) {
-        if self.own_listening.is_some() {
+    fn subscribe_for_all(&mut self) {
+        if self.own_subscription.is_some() {
             return;
         }
-        let own = self.own_id();
-        self.own_listening = Some(own);
+        let upstream = self.next_upstream_id();
+        self.own_subscription = Some(upstream);
         let lists = "\"toolsListChanged\":true,\"promptsListChanged\":true,\
                      \"resourcesListChanged\":true";
         let meta = era::stateless_meta(None);
         let params = format!("{{\"notifications\":{{{lists}}},\"_meta\":{{{meta}}}}}");
-        let id = Id::from_number(own);
+        let id = upstream.to_id();
         self.write_bytes(reply::request(&id, "subscriptions/listen", Some(&params)));
     }
 
     /// `initialize` timed out. Returns whether the server is unusable: it accepts `initialize` only
     /// once.
-    pub(crate) fn greeting_is_late(&mut self, own: u64) -> bool {
-        if self.stage != Stage::Initializing(own) {
+    pub(crate) fn initialize_timed_out(&mut self, upstream: UpstreamId) -> bool {
+        if self.handshake != HandshakeState::Initializing(upstream) {
             return false;
         }
         if self.hello.discover.is_none() {
             return true;
         }
-        self.not_greeted("it does not answer `initialize`");
+        self.initialize_failed("it does not answer `initialize`");
         false
     }
 
-    fn fail_waiting(&mut self, refusal: &Refusal) {
-        let error = refusal.to_error();
-        for ask in std::mem::take(&mut self.waiting) {
-            self.refuse(ask, &error);
+    fn fail_waiting(&mut self, error: &GatewayError) {
+        let error = error.to_error_object();
+        for request in std::mem::take(&mut self.waiting) {
+            self.refuse(request, &error);
         }
     }
 
     /// Handles the queued requests, as far as possible now.
-    fn flush(&mut self) {
-        for ask in std::mem::take(&mut self.waiting) {
-            self.proceed(ask);
+    fn serve_waiting(&mut self) {
+        for request in std::mem::take(&mut self.waiting) {
+            self.proceed(request);
         }
     }
 }

@@ -13,33 +13,40 @@ use tokio::io::{AsyncWrite, AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::docker::{Docker, trouble};
-use super::settings::Exec;
-use super::target::{Target, Trouble};
-use super::tool::{Tools, finish};
-use super::{pulse, wrapper};
-use crate::backend::{Channel, Later, Life};
+use super::command::{CommandRunner, finish};
+use super::docker::{Docker, engine_error};
+use super::info::{ContainerInfo, EngineError};
+use super::settings::ExecSpec;
+use super::{heartbeat, wrapper};
+use crate::backend::{BoxFuture, Channel, ServerControl, ServerExit};
 
 /// Bytes buffered between the engine and the reader.
-const HELD: usize = 256 << 10;
+const BUFFER_BYTES: usize = 256 << 10;
 
 /// The wrapper ends a server within two seconds after its input was closed.
-const END_PATIENCE: Duration = Duration::from_secs(4);
+const END_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// An engine may take a moment to notice an exit.
-const LOOKS: usize = 20;
-const LOOK: Duration = Duration::from_millis(50);
+const CHECKS: usize = 20;
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The output that an engine streams.
-pub(super) type Output = Pin<Box<dyn Stream<Item = Result<LogOutput, Error>> + Send>>;
+pub(super) type EngineOutput = Pin<Box<dyn Stream<Item = Result<LogOutput, Error>> + Send>>;
+
+/// The end of a server whose engine no longer tells more.
+pub(super) const LOST: &str = "was lost with the connection to its engine";
 
 /// How a command ended, once it has.
-pub(super) type Over = watch::Receiver<Option<String>>;
+pub(super) type ExitReceiver = watch::Receiver<Option<ServerExit>>;
 
 /// Starts a server in a running container, with the wrapper in front of it if it can be installed.
-pub(super) async fn exec(engine: Docker, target: Target, exec: Exec) -> Result<Channel, Trouble> {
+pub(super) async fn exec(
+    engine: Docker,
+    info: ContainerInfo,
+    exec: ExecSpec,
+) -> Result<Channel, EngineError> {
     let client = engine.client().await?;
-    let wrapper = match install(&client, &engine.tools, &target.id).await {
+    let wrapper = match install(&client, &engine.runner, &info.id).await {
         Ok(wrapper) => Some(wrapper),
         Err(why) => {
             let container = &exec.container;
@@ -52,11 +59,11 @@ pub(super) async fn exec(engine: Docker, target: Target, exec: Exec) -> Result<C
         None => exec.command.clone(),
     };
     let env = exec.env.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    start(client, &engine.tools, &target.id, argv, env, wrapper.is_some()).await
+    start(client, &engine.runner, &info.id, argv, env, wrapper.is_some()).await
 }
 
 /// Copies the wrapper into a container; returns its path.
-async fn install(client: &Client, tools: &Tools, id: &str) -> Result<String, String> {
+async fn install(client: &Client, runner: &CommandRunner, id: &str) -> Result<String, String> {
     let bytes = wrapper::bytes()?;
     let options = UploadToContainerOptions { path: "/".to_owned(), ..Default::default() };
     let archive = bollard::body_full(wrapper::archive().into());
@@ -65,7 +72,7 @@ async fn install(client: &Client, tools: &Tools, id: &str) -> Result<String, Str
     // The root folder is read-only; another folder may not be.
     let script = ["/bin/sh", "-c", wrapper::INSTALL].map(str::to_owned);
     let argv = script.into_iter().chain([wrapper::file_name()]).collect();
-    let shell = start(client.clone(), tools, id, argv, Vec::new(), false).await;
+    let shell = start(client.clone(), runner, id, argv, Vec::new(), false).await;
     let printed = finish(shell.map_err(|e| e.to_string())?, bytes).await;
     let path = printed.map_err(|why| format!("{error}; and by a shell: {why}"))?;
     wrapper::installed(&path)
@@ -73,12 +80,12 @@ async fn install(client: &Client, tools: &Tools, id: &str) -> Result<String, Str
 
 async fn start(
     client: Client,
-    tools: &Tools,
+    runner: &CommandRunner,
     id: &str,
     argv: Vec<String>,
     env: Vec<String>,
     is_wrapped: bool,
-) -> Result<Channel, Trouble> {
+) -> Result<Channel, EngineError> {
     let options = CreateExecOptions {
         attach_stdin: Some(true),
         attach_stdout: Some(true),
@@ -88,40 +95,42 @@ async fn start(
         env: Some(env),
         ..Default::default()
     };
-    let made = client.create_exec(id, options).await.map_err(|e| trouble(e, id))?;
-    let options = StartExecOptions { output_capacity: Some(HELD), ..Default::default() };
-    let started = client.start_exec(&made.id, Some(options)).await.map_err(|e| trouble(e, id))?;
+    let made = client.create_exec(id, options).await.map_err(|e| engine_error(e, id))?;
+    let options = StartExecOptions { output_capacity: Some(BUFFER_BYTES), ..Default::default() };
+    let started =
+        client.start_exec(&made.id, Some(options)).await.map_err(|e| engine_error(e, id))?;
     let StartExecResults::Attached { output, input } = started else {
-        return Err(Trouble::Failed("the engine returned no streams".into()));
+        return Err(EngineError::Failed("the engine returned no streams".into()));
     };
     let (asked, exec) = (client.clone(), made.id.clone());
-    let over = async move { how_it_ended(&asked, &exec).await };
+    let over = async move { exit_status(&asked, &exec).await };
     let first = is_wrapped.then(Vec::new);
     let (input, output, errors, over) = streams(output, input, first, over);
-    let life = ExecLife { client, exec: made.id, tools: tools.clone(), over };
-    Ok(Channel { input, output, errors, pid: None, life: Box::new(life) })
+    let control = ExecControl { client, exec: made.id, runner: runner.clone(), over };
+    Ok(Channel { input, output, errors, pid: None, control: Box::new(control) })
 }
 
-type Streams = (Box<dyn AsyncWrite + Send + Unpin>, Box<DuplexStream>, Box<DuplexStream>, Over);
+type Streams =
+    (Box<dyn AsyncWrite + Send + Unpin>, Box<DuplexStream>, Box<DuplexStream>, ExitReceiver);
 
 /// Splits one connection into streams; when it ends, `over` tells how.
 pub(super) fn streams(
-    output: Output,
+    output: EngineOutput,
     input: Pin<Box<dyn AsyncWrite + Send>>,
     first: Option<Vec<u8>>,
-    over: impl Future<Output = String> + Send + 'static,
+    over: impl Future<Output = ServerExit> + Send + 'static,
 ) -> Streams {
-    let (printed, prints) = duplex(HELD);
-    let (said, says) = duplex(HELD);
-    let (tell, told) = watch::channel(None);
+    let (printed, prints) = duplex(BUFFER_BYTES);
+    let (said, says) = duplex(BUFFER_BYTES);
+    let (tell, exit_of) = watch::channel(None);
     tokio::spawn(async move {
         sort(output, prints, says).await;
         tell.send_replace(Some(over.await));
     });
-    (Box::new(pulse::input(input, first)), Box::new(printed), Box::new(said), told)
+    (Box::new(heartbeat::input(input, first)), Box::new(printed), Box::new(said), exit_of)
 }
 
-async fn sort(mut output: Output, mut prints: DuplexStream, mut says: DuplexStream) {
+async fn sort(mut output: EngineOutput, mut prints: DuplexStream, mut says: DuplexStream) {
     while let Some(Ok(piece)) = output.next().await {
         // The end is awaited even if nobody reads.
         let _ = match piece {
@@ -131,37 +140,37 @@ async fn sort(mut output: Output, mut prints: DuplexStream, mut says: DuplexStre
     }
 }
 
-async fn how_it_ended(client: &Client, exec: &str) -> String {
-    for _ in 0..LOOKS {
+async fn exit_status(client: &Client, exec: &str) -> ServerExit {
+    for _ in 0..CHECKS {
         match client.inspect_exec(exec).await {
             Ok(found) if found.running == Some(false) => {
                 let code = found.exit_code.unwrap_or_default();
-                return format!("exited with code {code}");
+                return ServerExit::Code(code);
             }
-            Ok(_) => tokio::time::sleep(LOOK).await,
+            Ok(_) => tokio::time::sleep(CHECK_INTERVAL).await,
             Err(_) => break,
         }
     }
-    "was lost with the connection to its engine".to_owned()
+    ServerExit::Other(LOST.to_owned())
 }
 
-struct ExecLife {
+struct ExecControl {
     client: Client,
     exec: String,
-    tools: Tools,
-    over: Over,
+    runner: CommandRunner,
+    over: ExitReceiver,
 }
 
-impl Life for ExecLife {
-    fn ended(&self) -> Later<String> {
-        Box::pin(told(self.over.clone()))
+impl ServerControl for ExecControl {
+    fn wait(&self) -> BoxFuture<ServerExit> {
+        Box::pin(exit_of(self.over.clone()))
     }
 
-    fn end(&self) -> Later<()> {
+    fn end(&self) -> BoxFuture<()> {
         let (client, exec) = (self.client.clone(), self.exec.clone());
-        let (tools, over) = (self.tools.clone(), self.over.clone());
+        let (runner, over) = (self.runner.clone(), self.over.clone());
         Box::pin(async move {
-            if timeout(END_PATIENCE, told(over.clone())).await.is_ok() {
+            if timeout(END_TIMEOUT, exit_of(over.clone())).await.is_ok() {
                 return;
             }
             // These engines cannot end a command, but its process on this machine can be killed.
@@ -169,17 +178,17 @@ impl Life for ExecLife {
             let pid = found.filter(|found| found.running == Some(true)).and_then(|found| found.pid);
             if let Some(pid) = pid.filter(|pid| *pid > 1) {
                 let argv = ["kill", "-KILL", &pid.to_string()].map(str::to_owned);
-                if let Err(why) = tools.run(argv.into()).await {
+                if let Err(why) = runner.run(argv.into()).await {
                     tracing::warn!(pid, why, "cannot end a server in a container");
                 }
             }
-            let _ = timeout(END_PATIENCE, told(over)).await;
+            let _ = timeout(END_TIMEOUT, exit_of(over)).await;
         })
     }
 }
 
 /// Waits for the end.
-pub(super) async fn told(mut over: Over) -> String {
-    let told = over.wait_for(Option::is_some).await;
-    told.ok().and_then(|told| told.clone()).unwrap_or_else(|| "ended".to_owned())
+pub(super) async fn exit_of(mut over: ExitReceiver) -> ServerExit {
+    let exit_of = over.wait_for(Option::is_some).await;
+    exit_of.ok().and_then(|exit_of| exit_of.clone()).unwrap_or_else(ServerExit::unknown)
 }

@@ -1,18 +1,54 @@
-//! Checks the `Host` and `Origin` of a request. Both are parsed strictly: a value that two parsers
-//! could read as different hosts is refused.
+//! Who may send requests: checks `Host`, `Origin` and the token. Hosts are parsed strictly: a value
+//! that two parsers could read as different hosts is refused.
 
 use std::net::Ipv6Addr;
 
 use axum::http::{HeaderMap, HeaderName, StatusCode, Uri, header};
+use tokio::sync::broadcast;
 
-use super::answer::Refused;
+use super::response::HttpError;
+use super::scope::Scope;
+
+/// A caller, identified by its token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Principal {
+    /// The token's name.
+    pub name: String,
+    /// What it may use.
+    pub scope: Scope,
+}
+
+/// Knows the tokens.
+pub trait Authenticator: Send + Sync {
+    /// The owner of a token; compared in constant time.
+    fn authenticate(&self, token: &str) -> Option<Principal>;
+
+    /// Whether the token of this name is still valid.
+    fn is_valid(&self, name: &str) -> bool {
+        let _ = name;
+        true
+    }
+
+    /// The names of tokens that are revoked from now on.
+    fn revocations(&self) -> broadcast::Receiver<String> {
+        broadcast::channel(1).1
+    }
+}
+
+/// The token of a request; none if there are two.
+pub(super) fn bearer_token(headers: &HeaderMap) -> Option<&str> {
+    let mut all = headers.get_all(header::AUTHORIZATION).iter();
+    let value = all.next().filter(|_| all.next().is_none())?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
 
 /// Host names of loopback.
 const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 /// Which hosts and origins are allowed.
 #[derive(Debug)]
-pub(super) struct Bounds {
+pub(super) struct HostPolicy {
     hosts: Vec<String>,
     origins: Vec<String>,
 }
@@ -54,7 +90,7 @@ impl Authority {
     }
 }
 
-impl Bounds {
+impl HostPolicy {
     /// Host names and origins besides those of loopback.
     pub(super) fn new(hosts: &[String], origins: &[String]) -> Self {
         let hosts = hosts.iter().filter_map(|host| Authority::parse(host));
@@ -64,9 +100,9 @@ impl Bounds {
 
     /// Refuses requests for another host or from a foreign site: a page in a browser can reach
     /// loopback, also under a name of its own.
-    pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refused> {
-        let forbidden = |why: String| Refused::new(StatusCode::FORBIDDEN, why);
-        let host = only(headers, &header::HOST)?.unwrap_or_default();
+    pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), HttpError> {
+        let forbidden = |why: String| HttpError::new(StatusCode::FORBIDDEN, why);
+        let host = single_header(headers, &header::HOST)?.unwrap_or_default();
         let asked = Authority::parse(host).filter(|asked| self.is_known(asked));
         let Some(asked) = asked else {
             return Err(forbidden(format!("`Host: {host}` is not a name of this server")));
@@ -77,7 +113,7 @@ impl Bounds {
         {
             return Err(forbidden(format!("the request is for {target}, but `Host` says {host}")));
         }
-        match only(headers, &header::ORIGIN)? {
+        match single_header(headers, &header::ORIGIN)? {
             Some(origin) if !self.is_origin(origin) => {
                 Err(forbidden(format!("`Origin: {origin}` may not call this server")))
             }
@@ -98,17 +134,20 @@ impl Bounds {
 }
 
 /// The value of a header that may appear once.
-fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Refused> {
+fn single_header<'a>(
+    headers: &'a HeaderMap,
+    name: &HeaderName,
+) -> Result<Option<&'a str>, HttpError> {
     let mut all = headers.get_all(name).iter();
     let Some(value) = all.next() else { return Ok(None) };
     if all.next().is_some() {
         let why = format!("the header `{name}` appears twice");
-        return Err(Refused::new(StatusCode::BAD_REQUEST, why));
+        return Err(HttpError::new(StatusCode::BAD_REQUEST, why));
     }
     let text = value.to_str().ok();
     text.map(Some).ok_or_else(|| {
         let why = format!("the header `{name}` is not plain text");
-        Refused::new(StatusCode::BAD_REQUEST, why)
+        HttpError::new(StatusCode::BAD_REQUEST, why)
     })
 }
 
@@ -118,8 +157,11 @@ mod tests {
 
     use super::*;
 
-    fn bounds() -> Bounds {
-        Bounds::new(&["box.example".into(), "[fd00::2]".into()], &["https://app.example".into()])
+    fn policy() -> HostPolicy {
+        HostPolicy::new(
+            &["box.example".into(), "[fd00::2]".into()],
+            &["https://app.example".into()],
+        )
     }
 
     #[track_caller]
@@ -128,7 +170,7 @@ mod tests {
         for (name, value) in headers {
             map.append(*name, HeaderValue::from_str(value).unwrap());
         }
-        let checked = bounds().check(&target.parse().unwrap(), &map);
+        let checked = policy().check(&target.parse().unwrap(), &map);
         assert_eq!(checked.is_ok(), allowed, "{target} {headers:?}");
     }
 

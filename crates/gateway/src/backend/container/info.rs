@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::refusal::{Refusal, RefusalKind};
+use crate::error::{GatewayError, GatewayErrorKind};
 
 /// The longest name an engine accepts.
 const NAME_LETTERS: usize = 255;
 
 /// A container that was looked up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct ContainerInfo {
     /// Its id, which is unique.
     pub id: String,
     /// Whether it runs.
@@ -17,29 +17,29 @@ pub struct Target {
     /// The labels that its creator set, without those of its image.
     pub labels: BTreeMap<String, String>,
     /// The names of all labels of the container or its image.
-    pub named: BTreeSet<String>,
+    pub label_names: BTreeSet<String>,
 }
 
 /// Why an engine did not do what was requested.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Trouble {
+pub enum EngineError {
     /// The engine cannot be reached.
     #[error("{0}")]
-    Down(String),
+    Unreachable(String),
     /// There is no such container.
     #[error("there is no container `{0}`")]
-    Missing(String),
+    NotFound(String),
     /// The container does not run.
     #[error("the container `{0}` does not run")]
-    Stopped(String),
+    NotRunning(String),
     /// Any other error.
     #[error("{0}")]
     Failed(String),
 }
 
-impl From<Trouble> for Refusal {
-    fn from(trouble: Trouble) -> Self {
-        Self::new(RefusalKind::Unavailable, trouble.to_string())
+impl From<EngineError> for GatewayError {
+    fn from(error: EngineError) -> Self {
+        Self::new(GatewayErrorKind::Unavailable, error.to_string())
     }
 }
 

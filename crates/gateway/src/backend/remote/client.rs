@@ -13,18 +13,18 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use crate::raw;
 
 /// How long connecting may take.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An HTTP client.
-pub(super) enum Way {
+pub(super) enum HttpClient {
     Plain(Client<HttpConnector, Full<Bytes>>),
     Tls(Client<HttpsConnector<HttpConnector>, Full<Bytes>>),
 }
 
-impl Way {
+impl HttpClient {
     pub(super) fn new(secure: bool) -> std::io::Result<Self> {
         let mut plain = HttpConnector::new();
-        plain.set_connect_timeout(Some(CONNECT_PATIENCE));
+        plain.set_connect_timeout(Some(CONNECT_TIMEOUT));
         plain.set_nodelay(true);
         plain.enforce_http(!secure);
         let mut client = Client::builder(TokioExecutor::new());
@@ -71,10 +71,10 @@ pub(super) fn stateless_headers(headers: &mut HeaderMap, line: &str) {
 
 /// A value that a header cannot contain is encoded as `=?base64?…?=`.
 fn plain(value: String) -> String {
-    let sayable = value.bytes().all(|byte| (0x20..0x7f).contains(&byte))
+    let is_plain = value.bytes().all(|byte| (0x20..0x7f).contains(&byte))
         && value.trim() == value
         && !value.starts_with("=?base64?");
-    match sayable {
+    match is_plain {
         true => value,
         false => format!("=?base64?{}?=", patterm_wire::base64::encode(value.as_bytes())),
     }

@@ -9,16 +9,16 @@ const GATEWAY_ERROR: i64 = -32000;
 /// An error: a message for people and models, and a kind for programs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct Refusal {
+pub struct GatewayError {
     /// Its kind.
-    pub kind: RefusalKind,
+    pub kind: GatewayErrorKind,
     /// What happened, and what to do.
     pub message: String,
 }
 
 /// Kinds of errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RefusalKind {
+pub enum GatewayErrorKind {
     /// The server could not be started, or its handshake failed.
     Unavailable,
     /// The server exited during the call.
@@ -31,7 +31,7 @@ pub enum RefusalKind {
     Unknown,
 }
 
-impl RefusalKind {
+impl GatewayErrorKind {
     /// The word on the wire.
     pub fn word(self) -> &'static str {
         match self {
@@ -44,19 +44,19 @@ impl RefusalKind {
     }
 }
 
-impl Refusal {
+impl GatewayError {
     /// An error.
-    pub fn new(kind: RefusalKind, message: impl Into<String>) -> Self {
+    pub fn new(kind: GatewayErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
 
     /// As a response.
-    pub fn to_answer(&self, id: &Id) -> Vec<u8> {
-        reply::error(Some(id), &self.to_error())
+    pub fn to_response(&self, id: &Id) -> Vec<u8> {
+        reply::error(Some(id), &self.to_error_object())
     }
 
     /// As the `error` of a response.
-    pub fn to_error(&self) -> ErrorObject {
+    pub fn to_error_object(&self) -> ErrorObject {
         ErrorObject::new(GATEWAY_ERROR, self.message.clone())
             .with_data(json!({"kind": self.kind.word()}))
     }

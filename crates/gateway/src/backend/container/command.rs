@@ -9,19 +9,19 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
 use crate::backend::local::{Local, Spawner};
-use crate::backend::{Backend, Channel};
+use crate::backend::{Backend, Channel, ServerExit};
 
 /// The most output that is read: the description of a container takes a few thousand bytes.
 const OUTPUT_BYTES: u64 = 8 << 20;
 
 /// How long a tool may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Runs tools.
 #[derive(Debug, Clone)]
-pub(super) struct Tools(pub(super) Arc<dyn Spawner>);
+pub(super) struct CommandRunner(pub(super) Arc<dyn Spawner>);
 
-impl Tools {
+impl CommandRunner {
     /// A tool as a server's channel.
     pub(super) async fn open(&self, argv: Vec<String>) -> Result<Channel, String> {
         let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/bin:/bin:/usr/sbin:/sbin".into());
@@ -44,7 +44,7 @@ impl Tools {
 
 /// Writes a program's input and waits for its end.
 pub(super) async fn finish(channel: Channel, text: &[u8]) -> Result<Vec<u8>, String> {
-    let Channel { mut input, output, errors, life, .. } = channel;
+    let Channel { mut input, output, errors, control, .. } = channel;
     let talk = async {
         let write = async {
             let _ = input.write_all(text).await;
@@ -58,18 +58,18 @@ pub(super) async fn finish(channel: Channel, text: &[u8]) -> Result<Vec<u8>, Str
             all = async { tokio::join!(all(output), all(errors)) } => all,
             () = write => Default::default(),
         };
-        (printed, said, life.ended().await)
+        (printed, said, control.wait().await)
     };
-    let talked = timeout(PATIENCE, talk).await;
-    life.end().await;
-    let (printed, said, how) =
-        talked.map_err(|_| format!("it did not exit within {PATIENCE:?}"))?;
-    if how == "exited with code 0" {
+    let talked = timeout(TIMEOUT, talk).await;
+    control.end().await;
+    let (printed, said, exit) =
+        talked.map_err(|_| format!("it did not exit within {TIMEOUT:?}"))?;
+    if exit == ServerExit::Code(0) {
         return Ok(printed);
     }
     let said = String::from_utf8_lossy(&said);
     let last = said.lines().rfind(|line| !line.trim().is_empty());
-    Err(last.map_or(how, |line| line.trim().to_owned()))
+    Err(last.map_or_else(|| exit.to_string(), |line| line.trim().to_owned()))
 }
 
 async fn all(from: Box<dyn AsyncRead + Send + Unpin>) -> Vec<u8> {

@@ -7,17 +7,17 @@ use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, duplex};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 /// How often a heartbeat is sent; the wrapper gives up after four times as long.
-const BEAT: Duration = Duration::from_secs(2);
+const HEARTBEAT: Duration = Duration::from_secs(2);
 
 /// Bytes buffered on the way to the engine.
-const HELD: usize = 64 << 10;
+const BUFFER_BYTES: usize = 64 << 10;
 
 /// A stream to write to. If the wrapper reads it, `first` is sent first and heartbeats follow.
 pub(super) fn input<W>(to: W, first: Option<Vec<u8>>) -> DuplexStream
 where
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let (input, from) = duplex(HELD);
+    let (input, from) = duplex(BUFFER_BYTES);
     tokio::spawn(pass_on(from, to, first));
     input
 }
@@ -27,9 +27,9 @@ async fn pass_on<W: AsyncWrite + Unpin>(mut from: DuplexStream, mut to: W, first
     if to.write_all(&first.unwrap_or_default()).await.is_err() {
         return;
     }
-    let mut beat = interval_at(Instant::now() + BEAT, BEAT);
+    let mut beat = interval_at(Instant::now() + HEARTBEAT, HEARTBEAT);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut bytes = vec![0; HELD];
+    let mut bytes = vec![0; BUFFER_BYTES];
     loop {
         let written = tokio::select! {
             biased;
@@ -55,7 +55,7 @@ mod tests {
         let (to, mut seen) = duplex(1 << 10);
         let mut input = input(to, Some(b"A=1\0".to_vec()));
         input.write_all(b"{}\n").await.unwrap();
-        tokio::time::sleep(BEAT * 2 + BEAT / 2).await;
+        tokio::time::sleep(HEARTBEAT * 2 + HEARTBEAT / 2).await;
         drop(input);
         let mut all = Vec::new();
         seen.read_to_end(&mut all).await.unwrap();
@@ -67,7 +67,7 @@ mod tests {
         let (to, mut seen) = duplex(1 << 10);
         let mut input = input(to, None);
         input.write_all(b"{}\n").await.unwrap();
-        tokio::time::sleep(BEAT * 3).await;
+        tokio::time::sleep(HEARTBEAT * 3).await;
         drop(input);
         let mut all = Vec::new();
         seen.read_to_end(&mut all).await.unwrap();

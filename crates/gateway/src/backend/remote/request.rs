@@ -8,10 +8,10 @@ use hyper::body::Incoming as Body;
 use patterm_wire::Id;
 use tokio::time::sleep;
 
-use super::events::{Events, Out, answers, collect, is_events, reason, write};
-use super::link::{Link, SESSION};
+use super::connection::{RemoteConnection, SESSION};
+use super::events::{EventStream, LineWriter, answers, collect, is_events, reason, write};
+use crate::error::{GatewayError, GatewayErrorKind};
 use crate::raw;
-use crate::refusal::{Refusal, RefusalKind};
 
 /// The pause before an interrupted response is resumed.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -20,11 +20,11 @@ const PAUSE: Duration = Duration::from_millis(500);
 const RESUMES: u32 = 5;
 
 /// Characters of an error's body that are quoted.
-const TOLD_BYTES: usize = 500;
+const QUOTED_CHARS: usize = 500;
 
 /// A request in progress.
-pub(super) struct Call {
-    pub(super) link: Arc<Link>,
+pub(super) struct RemoteRequest {
+    pub(super) connection: Arc<RemoteConnection>,
     pub(super) id: Id,
     pub(super) method: String,
     pub(super) line: String,
@@ -32,22 +32,25 @@ pub(super) struct Call {
     pub(super) last: Option<HeaderValue>,
 }
 
-impl Call {
-    pub(super) async fn run(mut self, out: &Out) {
-        if let Err(why) = self.answer(out).await {
-            let host = self.link.uri.authority().map_or("?", |authority| authority.as_str());
-            let refusal = Refusal::new(RefusalKind::Unavailable, format!("{host} {why}"));
-            write(out, &refusal.to_answer(&self.id)).await;
+impl RemoteRequest {
+    pub(super) async fn run(mut self, out: &LineWriter) {
+        if let Err(reason_for_end) = self.answer(out).await {
+            let host = self.connection.uri.authority().map_or("?", |authority| authority.as_str());
+            let refusal = GatewayError::new(
+                GatewayErrorKind::Unavailable,
+                format!("{host} {reason_for_end}"),
+            );
+            write(out, &refusal.to_response(&self.id)).await;
         }
     }
 
     /// Forwards the response, or returns why there is none.
-    async fn answer(&mut self, out: &Out) -> Result<(), String> {
-        let request = self.link.request(Method::POST, &self.line)?;
-        let response = self.link.client.request(request).await;
+    async fn answer(&mut self, out: &LineWriter) -> Result<(), String> {
+        let request = self.connection.request(Method::POST, &self.line)?;
+        let response = self.connection.client.request(request).await;
         let response = response.map_err(|e| format!("cannot be reached: {}", reason(&e)))?;
         if self.method == "initialize" {
-            self.link.state().session = response.headers().get(SESSION).cloned();
+            self.connection.state().session = response.headers().get(SESSION).cloned();
         }
         if !response.status().is_success() {
             return self.refused(response, out).await;
@@ -62,15 +65,15 @@ impl Call {
             return match answers(&body, &self.id) {
                 true => Ok(()),
                 // It may be a login page.
-                false => Err(format!("did not answer with JSON-RPC{}", told(&body))),
+                false => Err(format!("did not answer with JSON-RPC{}", quoted_message(&body))),
             };
         }
         let mut response = response;
         for _ in 0..=RESUMES {
-            let mut events = Events::after(self.last.take());
-            let heard = events.read(response.into_body(), out, Some(&self.id)).await;
+            let mut events = EventStream::after(self.last.take());
+            let received = events.read(response.into_body(), out, Some(&self.id)).await;
             self.last = events.last;
-            if let Ok(Some(answer)) = heard {
+            if let Ok(Some(answer)) = received {
                 self.note_version(&answer);
                 return Ok(());
             }
@@ -78,7 +81,7 @@ impl Call {
                 break;
             }
             sleep(PAUSE).await;
-            response = self.link.resume(self.last.as_ref()).await?;
+            response = self.connection.resume(self.last.as_ref()).await?;
             if !is_events(&response) {
                 break;
             }
@@ -87,9 +90,9 @@ impl Call {
     }
 
     /// Handles an error status; the body may be a JSON-RPC error.
-    async fn refused(&self, response: Response<Body>, out: &Out) -> Result<(), String> {
+    async fn refused(&self, response: Response<Body>, out: &LineWriter) -> Result<(), String> {
         let status = response.status();
-        let had_session = self.link.state().session.is_some();
+        let had_session = self.connection.state().session.is_some();
         let body = collect(response.into_body()).await.unwrap_or_default();
         let text = String::from_utf8_lossy(&body);
         let own = raw::member(&text, "error").is_some();
@@ -99,7 +102,7 @@ impl Call {
             return Ok(());
         }
         if status == StatusCode::NOT_FOUND && had_session && self.method != "initialize" {
-            self.link.lost();
+            self.connection.session_lost();
             return Err("has dropped the session; try again".into());
         }
         let hint = match status.as_u16() {
@@ -107,7 +110,7 @@ impl Call {
             300..=399 => "; set `url` to its final address",
             _ => "",
         };
-        Err(format!("answered {status}{}{hint}", told(&body)))
+        Err(format!("answered {status}{}{hint}", quoted_message(&body)))
     }
 
     /// All later headers contain the revision that the handshake agreed on.
@@ -119,17 +122,18 @@ impl Call {
         let version = raw::at_path(&text, &["result", "protocolVersion"]);
         let version = version.map(|span| text[span].trim_matches('"').to_owned());
         let version = version.and_then(|version| HeaderValue::from_str(&version).ok());
-        self.link.state().version = version;
+        self.connection.state().version = version;
     }
 }
 
 /// A body's message, as the end of a sentence.
-fn told(body: &[u8]) -> String {
+fn quoted_message(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
-    let told: String = match raw::at_path(&text, &["error", "message"]) {
+    let quoted_message: String = match raw::at_path(&text, &["error", "message"]) {
         Some(span) => serde_json::from_str(&text[span]).unwrap_or_default(),
         None => text.trim().to_owned(),
     };
-    let told: String = told.chars().filter(|c| !c.is_control()).take(TOLD_BYTES).collect();
-    if told.is_empty() { told } else { format!(": {told}") }
+    let quoted_message: String =
+        quoted_message.chars().filter(|c| !c.is_control()).take(QUOTED_CHARS).collect();
+    if quoted_message.is_empty() { quoted_message } else { format!(": {quoted_message}") }
 }

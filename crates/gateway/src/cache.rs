@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// What is known about one server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Remembered {
+pub struct CachedServer {
     /// Whether it answers `server/discover`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modern: Option<bool>,
@@ -21,13 +21,13 @@ pub struct Remembered {
 }
 
 /// Stores what is known about servers. An entry is valid for a name and a fingerprint.
-pub trait Memory: Send + Sync + std::fmt::Debug {
+pub trait ServerCache: Send + Sync + std::fmt::Debug {
     /// What is known about a server.
-    fn recall(&self, server: &str, fingerprint: &str) -> Option<Remembered>;
+    fn load(&self, server: &str, fingerprint: &str) -> Option<CachedServer>;
 
     /// Changes what is known about a server, without waiting for the disk.
-    fn remember(&self, server: &str, fingerprint: &str, change: &mut dyn FnMut(&mut Remembered));
+    fn update(&self, server: &str, fingerprint: &str, change: &mut dyn FnMut(&mut CachedServer));
 
     /// Drops all other servers.
-    fn keep_only(&self, servers: &[&str]);
+    fn retain(&self, servers: &[&str]);
 }
