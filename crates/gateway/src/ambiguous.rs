@@ -223,8 +223,8 @@ mod tests {
             (r#"{"params":{"_meta":{"progressToken":1,"progresstoken":2}}}"#, "of `_meta`"),
             (r#"{"params":{"_meta":{},"_meta":{}}}"#, "`_meta` of `params` appears twice"),
         ] {
-            let said = ambiguity(text).unwrap_or_default();
-            assert!(said.contains(why), "{text}: {said}");
+            let message = ambiguity(text).unwrap_or_default();
+            assert!(message.contains(why), "{text}: {message}");
         }
     }
 }

@@ -108,11 +108,11 @@ impl Catalogue {
     /// and waited for, up to `limit`, unless their list is known from an earlier run. A list that
     /// arrives later, and differs, is reported as a change.
     pub async fn tools(&self, caller: &Caller, limit: Duration) -> Vec<SharedTool> {
-        let mut asked = JoinSet::new();
+        let mut fetches = JoinSet::new();
         self.load_cached();
         for server in self.0.gateway.names() {
             if !self.is_fresh(&server) && self.fetching().insert(server.clone()) {
-                asked.spawn(self.clone().follow(server, caller.clone()));
+                fetches.spawn(self.clone().follow(server, caller.clone()));
             }
         }
         // Another caller may be fetching already.
@@ -131,7 +131,7 @@ impl Catalogue {
             }
         };
         let _ = timeout(limit, complete).await;
-        asked.detach_all();
+        fetches.detach_all();
         self.known_tools()
     }
 
@@ -291,8 +291,8 @@ fn check_no_tools(answer: &str) -> Result<(), String> {
     if part("code").and_then(|code| code.parse().ok()) == Some(METHOD_NOT_FOUND) {
         return Ok(());
     }
-    let said = part("message").and_then(|message| serde_json::from_str(message).ok());
-    Err(said.unwrap_or_else(|| "it answered tools/list with an error".into()))
+    let message_text = part("message").and_then(|message| serde_json::from_str(message).ok());
+    Err(message_text.unwrap_or_else(|| "it answered tools/list with an error".into()))
 }
 
 fn shared_tool(server: &str, descriptor: &str) -> Option<SharedTool> {

@@ -33,7 +33,7 @@ pub enum GatewayErrorKind {
 
 impl GatewayErrorKind {
     /// The word on the wire.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Unavailable => "unavailable",
             Self::Ended => "server_ended",
@@ -58,6 +58,6 @@ impl GatewayError {
     /// As the `error` of a response.
     pub fn to_error_object(&self) -> ErrorObject {
         ErrorObject::new(GATEWAY_ERROR, self.message.clone())
-            .with_data(json!({"kind": self.kind.word()}))
+            .with_data(json!({"kind": self.kind.as_str()}))
     }
 }

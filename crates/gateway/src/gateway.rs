@@ -1,4 +1,5 @@
-//! All shared servers of a project by name, and the handles that clients use to call them.
+//! All shared servers of a project by name, and the handles that clients use to call them. It does
+//! not know where servers run or how clients connect.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -106,8 +107,8 @@ impl Gateway {
         let mut old = std::mem::take(&mut *servers);
         for (name, spec) in specs {
             let same = old.get(&name).is_some_and(|e| e.spec.fingerprint == spec.fingerprint);
-            let kept = if same { old.remove(&name) } else { None };
-            let instances = kept.map(|entry| entry.instances).unwrap_or_default();
+            let existing = if same { old.remove(&name) } else { None };
+            let instances = existing.map(|entry| entry.instances).unwrap_or_default();
             servers.insert(name, ServerEntry { spec, instances });
         }
         if let Some(cache) = &self.0.cache {

@@ -1,5 +1,6 @@
 //! One instance of a server. The first call starts it, once for all clients that call at the same
-//! time. If it exits, the next call restarts it, with growing pauses while it keeps failing.
+//! time. If it exits, the next call restarts it, with growing pauses while it keeps failing. It
+//! does not look at messages.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

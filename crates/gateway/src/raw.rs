@@ -15,25 +15,28 @@ pub type Span = Range<usize>;
 /// The values of these members of an object, in this order; `None` if the text is not an object. Of
 /// a duplicate member, the first counts.
 pub fn members<const N: usize>(text: &str, names: [&str; N]) -> Option<[Option<Span>; N]> {
-    Some(counted(text, names)?.0)
+    Some(members_and_duplicates(text, names)?.0)
 }
 
 /// The same, and whether one of them appears twice.
-fn counted<const N: usize>(text: &str, names: [&str; N]) -> Option<([Option<Span>; N], bool)> {
-    let (mut found, mut twice) = ([const { None }; N], false);
-    let seed = Members { text, names, found: &mut found, twice: &mut twice };
+fn members_and_duplicates<const N: usize>(
+    text: &str,
+    names: [&str; N],
+) -> Option<([Option<Span>; N], bool)> {
+    let (mut found, mut duplicate) = ([const { None }; N], false);
+    let seed = Members { text, names, found: &mut found, duplicate: &mut duplicate };
     let mut reader = serde_json::Deserializer::from_str(text);
     seed.deserialize(&mut reader).ok()?;
     reader.end().ok()?;
-    Some((found, twice))
+    Some((found, duplicate))
 }
 
 /// Whether a member on a path of names appears twice: parsers differ in which one they use.
 pub(crate) fn is_ambiguous(text: &str, path: &[&str]) -> bool {
     let mut text = text;
     for name in path {
-        let Some(([inner], twice)) = counted(text, [name]) else { return false };
-        if twice {
+        let Some(([inner], duplicate)) = members_and_duplicates(text, [name]) else { return false };
+        if duplicate {
             return true;
         }
         let Some(inner) = inner.and_then(|inner| text.get(inner)) else { return false };
@@ -51,7 +54,7 @@ pub fn member<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 /// The position of the value at a path of member names.
 pub fn at_path(text: &str, path: &[&str]) -> Option<Span> {
     // Most messages do not contain the name: this is seen without parsing them.
-    if path.last().is_some_and(|name| !may_have(text, name)) {
+    if path.last().is_some_and(|name| !may_contain(text, name)) {
         return None;
     }
     let mut span = 0..text.len();
@@ -64,21 +67,21 @@ pub fn at_path(text: &str, path: &[&str]) -> Option<Span> {
 }
 
 /// Whether a name may appear somewhere in a text. Only escapes can hide it.
-fn may_have(text: &str, name: &str) -> bool {
+fn may_contain(text: &str, name: &str) -> bool {
     let bytes = text.as_bytes();
-    has(bytes, name.as_bytes()) || memchr::memchr(b'\\', bytes).is_some()
+    contains(bytes, name.as_bytes()) || memchr::memchr(b'\\', bytes).is_some()
 }
 
 /// Texts up to this length are searched byte by byte: preparing the search that is fast in long
 /// texts takes as long as that.
 const SHORT: usize = 4 << 10;
 
-/// Whether `bytes` contains `wanted`.
-pub(crate) fn has(bytes: &[u8], wanted: &[u8]) -> bool {
-    let Some(first) = wanted.first().filter(|_| bytes.len() <= SHORT) else {
-        return memchr::memmem::find(bytes, wanted).is_some();
+/// Whether `bytes` contains `needle`.
+pub(crate) fn contains(bytes: &[u8], needle: &[u8]) -> bool {
+    let Some(first) = needle.first().filter(|_| bytes.len() <= SHORT) else {
+        return memchr::memmem::find(bytes, needle).is_some();
     };
-    memchr::memchr_iter(*first, bytes).any(|at| bytes[at..].starts_with(wanted))
+    memchr::memchr_iter(*first, bytes).any(|at| bytes[at..].starts_with(needle))
 }
 
 /// The position of a message's `id`. The text is known to be one JSON object, so values are skipped
@@ -218,7 +221,7 @@ struct Members<'a, 'f, const N: usize> {
     text: &'a str,
     names: [&'a str; N],
     found: &'f mut [Option<Span>; N],
-    twice: &'f mut bool,
+    duplicate: &'f mut bool,
 }
 
 impl<'de: 'a, 'a, const N: usize> DeserializeSeed<'de> for Members<'a, '_, N> {
@@ -239,7 +242,7 @@ impl<'de: 'a, 'a, const N: usize> Visitor<'de> for Members<'a, '_, N> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(which) = map.next_key_seed(Name(&self.names))? {
             let again = which.is_some_and(|which| self.found[which].is_some());
-            *self.twice |= again;
+            *self.duplicate |= again;
             let Some(which) = which.filter(|_| !again) else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
@@ -284,8 +287,8 @@ mod tests {
     fn bytes_are_found_in_short_and_long_texts() {
         for length in [0, 3, SHORT - 4, SHORT + 10] {
             let text = format!("{}isError", "is".repeat(length / 2));
-            assert!(has(text.as_bytes(), b"isError"), "{length}");
-            assert!(!has(&text.as_bytes()[..text.len() - 1], b"isError"), "{length}");
+            assert!(contains(text.as_bytes(), b"isError"), "{length}");
+            assert!(!contains(&text.as_bytes()[..text.len() - 1], b"isError"), "{length}");
         }
     }
 

@@ -1,5 +1,5 @@
-//! The session with a running server: moves bytes between its streams and the relay. A session
-//! outlives its clients.
+//! The session with a running server: moves bytes between its streams and the relay, which decides
+//! what they mean. A session outlives its clients.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

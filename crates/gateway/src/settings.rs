@@ -1,4 +1,4 @@
-//! Settings of a shared server.
+//! Settings of a shared server. The host reads them from the project file.
 
 use std::time::Duration;
 

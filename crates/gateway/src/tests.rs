@@ -45,21 +45,21 @@ struct ScriptedServer {
 
 impl Backend for ScriptedServer {
     fn open(&self) -> BoxFuture<Result<Channel, GatewayError>> {
-        let played = self.clone();
+        let server = self.clone();
         Box::pin(async move {
-            if played.absent {
+            if server.absent {
                 return Err(GatewayError::new(
                     GatewayErrorKind::Unavailable,
                     "there is no such program",
                 ));
             }
-            played.log.starts.fetch_add(1, Ordering::Relaxed);
+            server.log.starts.fetch_add(1, Ordering::Relaxed);
             let (input, theirs) = duplex(1 << 16);
             let (output, mine) = duplex(1 << 16);
-            let (errors, said) = duplex(1 << 16);
+            let (errors, error_writer) = duplex(1 << 16);
             let (over, ended) = watch::channel(false);
             tokio::spawn(async move {
-                run_script(theirs, mine, said, played.log).await;
+                run_script(theirs, mine, error_writer, server.log).await;
                 over.send_replace(true);
             });
             Ok(Channel {
@@ -156,7 +156,7 @@ impl Harness {
     fn configure(&self, fingerprint: &str, share: Share, limits: ServerLimits, absent: bool) {
         let backend = Arc::new(ScriptedServer { log: self.log.clone(), absent });
         let fingerprint = fingerprint.to_owned();
-        let wanted = ServerSpec {
+        let spec = ServerSpec {
             backend,
             fingerprint,
             share,
@@ -164,7 +164,7 @@ impl Harness {
             roots: "[]".into(),
             tools: ToolPatterns::default(),
         };
-        self.gateway.configure(BTreeMap::from([("played".to_owned(), wanted)]));
+        self.gateway.configure(BTreeMap::from([("played".to_owned(), spec)]));
     }
 
     fn client(&self, caller: &str) -> Arc<ClientHandle> {
@@ -219,8 +219,11 @@ async fn a_server_that_exited_is_reported_and_restarted() {
     let other = tokio::spawn(async move { call_tool(&waiting, 1, "hang").await });
     harness.log.until(|log| log.count("tools/call") == 2).await;
     for answer in [call_tool(&client, 2, "die").await, other.await.unwrap()] {
-        let said = answer["error"]["message"].as_str().unwrap();
-        assert!(said.contains("exited with code 7; its last output: cannot go on"), "{answer}");
+        let message_text = answer["error"]["message"].as_str().unwrap();
+        assert!(
+            message_text.contains("exited with code 7; its last output: cannot go on"),
+            "{answer}"
+        );
         assert_eq!(answer["error"]["data"]["kind"], "server_ended");
     }
     assert_eq!(call_tool(&client, 3, "x").await["result"]["of"], 3);
@@ -236,8 +239,8 @@ async fn a_server_that_keeps_exiting_is_restarted_with_growing_pauses() {
     call_tool(&client, 1, "die").await;
     call_tool(&client, 2, "die").await;
     let answer = call_tool(&client, 3, "die").await;
-    let said = answer["error"]["message"].as_str().unwrap();
-    assert!(said.contains("not restarted for"), "{answer}");
+    let message_text = answer["error"]["message"].as_str().unwrap();
+    assert!(message_text.contains("not restarted for"), "{answer}");
     assert_eq!(harness.starts(), 2, "the call fails without a start");
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(call_tool(&client, 4, "x").await["result"]["of"], 4);

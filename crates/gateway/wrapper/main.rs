@@ -21,15 +21,15 @@ use std::time::{Duration, Instant};
 mod system;
 
 use system::{
-    Ended, IN, SIGKILL, SIGTERM, Signals, Waited, Watched, adopt_orphans, close, kill, read,
+    Exit, IN, PollFd, SIGKILL, SIGTERM, Signals, Waited, adopt_orphans, close, kill, read,
     set_nonblocking, wait, write,
 };
 
 /// Heartbeats arrive every two seconds; three may be lost.
-const SILENCE: Duration = Duration::from_secs(8);
+const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// A server that reads nothing for this long is given up by its writer, too.
-const STALL: Duration = Duration::from_secs(60);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long a server may take to exit after its input was closed.
 const CLOSE_GRACE: Duration = Duration::from_millis(1_000);
@@ -38,54 +38,55 @@ const CLOSE_GRACE: Duration = Duration::from_millis(1_000);
 const TERM_GRACE: Duration = Duration::from_millis(1_000);
 
 /// How often processes are checked while they are being ended.
-const LOOK: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Exit codes of a shell for a command that cannot be run, and for one that does not exist.
 const NOT_RUN: i32 = 126;
 const NOT_FOUND: i32 = 127;
 
 /// Bytes buffered for a server that does not read.
-const HELD: usize = 64 << 10;
+const BUFFER_BYTES: usize = 64 << 10;
 
-struct Asked {
+struct Options {
     heartbeat: bool,
     variables: usize,
     command: Vec<OsString>,
 }
 
-fn asked() -> Option<Asked> {
-    let mut asked = Asked { heartbeat: false, variables: 0, command: Vec::new() };
+fn parse_options() -> Option<Options> {
+    let mut options = Options { heartbeat: false, variables: 0, command: Vec::new() };
     let mut words = std::env::args_os().skip(1);
     loop {
         let word = words.next()?;
         match word.to_str() {
-            Some("--heartbeat") => asked.heartbeat = true,
-            Some("--env") => asked.variables = words.next()?.to_str()?.parse().ok()?,
+            Some("--heartbeat") => options.heartbeat = true,
+            Some("--env") => options.variables = words.next()?.to_str()?.parse().ok()?,
             // Tests whether it can be run where it was put.
             Some("--check") => std::process::exit(0),
             Some("--") => break,
             _ => return None,
         }
     }
-    asked.command = words.collect();
-    (!asked.command.is_empty()).then_some(asked)
+    options.command = words.collect();
+    (!options.command.is_empty()).then_some(options)
 }
 
 fn main() {
-    let Some(asked) = asked() else {
-        say("usage: patterm-wrapper [--heartbeat] [--env N] -- COMMAND …");
+    let Some(options) = parse_options() else {
+        log("usage: patterm-wrapper [--heartbeat] [--env N] -- COMMAND …");
         std::process::exit(NOT_RUN);
     };
     adopt_orphans();
     let signals = Signals::new();
-    let mut input = Input { buffer: Vec::new(), heartbeat: asked.heartbeat, last: Instant::now() };
-    let Some(variables) = input.variables(asked.variables) else { std::process::exit(NOT_RUN) };
-    let mut command = Command::new(&asked.command[0]);
-    command.args(&asked.command[1..]).envs(variables).stdin(Stdio::piped()).process_group(0);
+    let mut input =
+        Input { buffer: Vec::new(), heartbeat: options.heartbeat, last: Instant::now() };
+    let Some(variables) = input.variables(options.variables) else { std::process::exit(NOT_RUN) };
+    let mut command = Command::new(&options.command[0]);
+    command.args(&options.command[1..]).envs(variables).stdin(Stdio::piped()).process_group(0);
     let mut server = match command.spawn() {
         Ok(server) => server,
         Err(error) => {
-            say(&format!("cannot start `{}`: {error}", asked.command[0].to_string_lossy()));
+            log(&format!("cannot start `{}`: {error}", options.command[0].to_string_lossy()));
             let missing = error.kind() == std::io::ErrorKind::NotFound;
             std::process::exit(if missing { NOT_FOUND } else { NOT_RUN });
         }
@@ -94,22 +95,22 @@ fn main() {
     let Some(to) = server.stdin.take() else { std::process::exit(NOT_RUN) };
     let to = to.into_raw_fd();
     set_nonblocking(to);
-    let ended = match serve(&mut input, to, &signals, pid) {
-        Some(ended) => Some(ended),
+    let exit = match serve(&mut input, to, &signals, pid) {
+        Some(exit) => Some(exit),
         None => {
             close(to);
-            end_by_itself(pid, &signals)
+            wait_for_exit(pid, &signals)
         }
     };
-    let ended = end_all(pid, ended, &signals);
-    std::process::exit(match ended {
-        Some(Ended::Code(code)) => code,
-        Some(Ended::Signal(signal)) => 128 + signal,
+    let exit = end_all(pid, exit, &signals);
+    std::process::exit(match exit {
+        Some(Exit::Code(code)) => code,
+        Some(Exit::Signal(signal)) => 128 + signal,
         None => 128 + SIGKILL,
     });
 }
 
-fn say(text: &str) {
+fn log(text: &str) {
     let _ = writeln!(std::io::stderr(), "patterm-wrapper: {text}");
 }
 
@@ -139,7 +140,7 @@ impl Input {
         let mut variables = Vec::new();
         while variables.len() < count {
             let Some(end) = self.buffer.iter().position(|byte| *byte == 0) else {
-                if self.buffer.len() > HELD || !self.read() {
+                if self.buffer.len() > BUFFER_BYTES || !self.read() {
                     return None;
                 }
                 continue;
@@ -157,10 +158,10 @@ impl Input {
     }
 
     /// How long until something must have happened.
-    fn patience(&self) -> Option<Duration> {
+    fn time_left(&self) -> Option<Duration> {
         let limit = match (self.buffer.is_empty(), self.heartbeat) {
-            (false, _) => STALL,
-            (true, true) => SILENCE,
+            (false, _) => WRITE_TIMEOUT,
+            (true, true) => HEARTBEAT_TIMEOUT,
             (true, false) => return None,
         };
         Some((self.last + limit).saturating_duration_since(Instant::now()))
@@ -168,28 +169,28 @@ impl Input {
 }
 
 /// Forwards input. Returns how the server ended, or `None` if it must be ended.
-fn serve(input: &mut Input, to: i32, signals: &Signals, pid: i32) -> Option<Ended> {
+fn serve(input: &mut Input, to: i32, signals: &Signals, pid: i32) -> Option<Exit> {
     let mut open = true;
     loop {
-        let stdin = Watched::new(if input.buffer.is_empty() { 0 } else { -1 }, IN);
+        let stdin = PollFd::new(if input.buffer.is_empty() { 0 } else { -1 }, IN);
         let out = if open && !input.buffer.is_empty() { to } else { -1 };
-        let mut watched = [stdin, signals.watched(), Watched::new(out, system::OUT)];
-        let patience = input.patience();
-        if patience.is_some_and(|patience| patience.is_zero()) {
-            say("the connection is lost; ending the server");
+        let mut polled = [stdin, signals.polled(), PollFd::new(out, system::OUT)];
+        let time_left = input.time_left();
+        if time_left.is_some_and(|left| left.is_zero()) {
+            log("the connection is lost; ending the server");
             return None;
         }
-        system::poll(&mut watched, patience);
-        if watched[1].is_ready() {
-            let asked = signals.take();
-            if let Some(ended) = reap(pid).server {
-                return Some(ended);
+        system::poll(&mut polled, time_left);
+        if polled[1].is_ready() {
+            let must_end = signals.take();
+            if let Some(exit) = reap(pid).server {
+                return Some(exit);
             }
-            if asked {
+            if must_end {
                 return None;
             }
         }
-        if watched[0].is_ready() {
+        if polled[0].is_ready() {
             if !input.read() {
                 return None;
             }
@@ -215,7 +216,7 @@ fn serve(input: &mut Input, to: i32, signals: &Signals, pid: i32) -> Option<Ende
 
 struct Reaped {
     /// How the server ended, if it did.
-    server: Option<Ended>,
+    server: Option<Exit>,
     /// No child is left, not even a zombie.
     is_all: bool,
 }
@@ -225,8 +226,8 @@ fn reap(pid: i32) -> Reaped {
     let mut server = None;
     loop {
         match wait() {
-            Waited::Ended(ended, how) if ended == pid => server = Some(how),
-            Waited::Ended(..) => {}
+            Waited::Exited(child, exit) if child == pid => server = Some(exit),
+            Waited::Exited(..) => {}
             Waited::Running => return Reaped { server, is_all: false },
             Waited::NoChild => return Reaped { server, is_all: true },
         }
@@ -234,45 +235,45 @@ fn reap(pid: i32) -> Reaped {
 }
 
 /// Waits a moment for a server whose input is closed.
-fn end_by_itself(pid: i32, signals: &Signals) -> Option<Ended> {
+fn wait_for_exit(pid: i32, signals: &Signals) -> Option<Exit> {
     let until = Instant::now() + CLOSE_GRACE;
     loop {
-        if let Some(ended) = reap(pid).server {
-            return Some(ended);
+        if let Some(exit) = reap(pid).server {
+            return Some(exit);
         }
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return None;
         }
-        system::poll(&mut [signals.watched()], Some(left));
+        system::poll(&mut [signals.polled()], Some(left));
         signals.take();
     }
 }
 
 /// Ends everything that was started here, and reaps all of it: the first process of the container,
 /// which would inherit zombies, may never reap.
-fn end_all(pid: i32, mut ended: Option<Ended>, signals: &Signals) -> Option<Ended> {
+fn end_all(pid: i32, mut exit: Option<Exit>, signals: &Signals) -> Option<Exit> {
     let until = Instant::now() + TERM_GRACE;
     let last = until + TERM_GRACE;
     let mut signal = SIGTERM;
-    let mut told = Vec::new();
+    let mut signalled = Vec::new();
     loop {
         let reaped = reap(pid);
-        ended = reaped.server.or(ended);
+        exit = reaped.server.or(exit);
         let left = descendants();
         // Without `/proc` no process can be found.
         if reaped.is_all || (left.is_empty() && Instant::now() >= last) {
-            return ended;
+            return exit;
         }
         for process in left {
             // SIGTERM is sent once, SIGKILL repeatedly: a process that was just being started
             // appears later.
-            if signal == SIGKILL || !told.contains(&process) {
+            if signal == SIGKILL || !signalled.contains(&process) {
                 kill(process, signal);
-                told.push(process);
+                signalled.push(process);
             }
         }
-        system::poll(&mut [signals.watched()], Some(LOOK));
+        system::poll(&mut [signals.polled()], Some(CHECK_INTERVAL));
         signals.take();
         if Instant::now() >= until {
             signal = SIGKILL;

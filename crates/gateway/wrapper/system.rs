@@ -27,13 +27,13 @@ struct SignalSet([u8; 128]);
 
 /// A descriptor and the events it is polled for: `struct pollfd`.
 #[repr(C)]
-pub struct Watched {
+pub struct PollFd {
     descriptor: i32,
     events: i16,
     seen: i16,
 }
 
-impl Watched {
+impl PollFd {
     /// A negative descriptor is never ready.
     pub fn new(descriptor: i32, events: i16) -> Self {
         Self { descriptor, events, seen: 0 }
@@ -55,7 +55,7 @@ unsafe extern "C" {
     #[link_name = "kill"]
     fn send_signal(pid: i32, signal: i32) -> i32;
     #[link_name = "poll"]
-    fn poll_all(watched: *mut Watched, count: usize, milliseconds: i32) -> i32;
+    fn poll_all(polled: *mut PollFd, count: usize, milliseconds: i32) -> i32;
     #[link_name = "read"]
     fn read_from(descriptor: i32, bytes: *mut u8, count: usize) -> isize;
     #[link_name = "write"]
@@ -81,13 +81,13 @@ pub fn close(descriptor: i32) {
 }
 
 /// Waits until one is ready, or for at most `limit`; without one, for ever.
-pub fn poll(watched: &mut [Watched], patience: Option<Duration>) {
-    let milliseconds = patience.map_or(-1, |patience| {
+pub fn poll(polled: &mut [PollFd], limit: Option<Duration>) {
+    let milliseconds = limit.map_or(-1, |limit| {
         // Rounded up, or the last millisecond would be spent in a busy loop.
-        i32::try_from(patience.as_millis() + 1).unwrap_or(i32::MAX)
+        i32::try_from(limit.as_millis() + 1).unwrap_or(i32::MAX)
     });
-    // SAFETY: `Watched` is laid out as `struct pollfd`, and the length is the slice's.
-    unsafe { poll_all(watched.as_mut_ptr(), watched.len(), milliseconds) };
+    // SAFETY: `PollFd` is laid out as `struct pollfd`, and the length is the slice's.
+    unsafe { poll_all(polled.as_mut_ptr(), polled.len(), milliseconds) };
 }
 
 /// Reads; 0 at the end and on errors, which are treated as the end.
@@ -123,14 +123,14 @@ pub fn kill(pid: i32, signal: i32) {
 
 /// How a process ended.
 #[derive(Clone, Copy)]
-pub enum Ended {
+pub enum Exit {
     Code(i32),
     Signal(i32),
 }
 
 /// The result of `wait`.
 pub enum Waited {
-    Ended(i32, Ended),
+    Exited(i32, Exit),
     /// There are children, and none has ended.
     Running,
     NoChild,
@@ -144,8 +144,8 @@ pub fn wait() -> Waited {
     match (pid, status & 0x7f) {
         (0, _) => Waited::Running,
         (..0, _) => Waited::NoChild,
-        (_, 0) => Waited::Ended(pid, Ended::Code((status >> 8) & 0xff)),
-        (_, signal) => Waited::Ended(pid, Ended::Signal(signal)),
+        (_, 0) => Waited::Exited(pid, Exit::Code((status >> 8) & 0xff)),
+        (_, signal) => Waited::Exited(pid, Exit::Signal(signal)),
     }
 }
 
@@ -168,19 +168,19 @@ impl Signals {
         Self(descriptor)
     }
 
-    pub fn watched(&self) -> Watched {
-        Watched::new(self.0, IN)
+    pub fn polled(&self) -> PollFd {
+        PollFd::new(self.0, IN)
     }
 
     /// Reads all pending signals; returns whether one of them requests the end.
     pub fn take(&self) -> bool {
         // `struct signalfd_siginfo`, which begins with the signal's number.
         let mut bytes = [0; 128];
-        let mut asked = false;
+        let mut must_end = false;
         while read(self.0, &mut bytes) == bytes.len() {
             let signal = i32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-            asked |= signal != SIGCHLD;
+            must_end |= signal != SIGCHLD;
         }
-        asked
+        must_end
     }
 }

@@ -1,7 +1,7 @@
 //! Panes of another keeper, which died. Their inits are not children of this keeper: if one is
-//! killed, its processes are reparented to the first process of the machine, and nothing tells any
-//! more that they belong to a pane. So the processes below such an init are recorded periodically,
-//! and killed if the init is gone before it could end them itself.
+//! killed, its processes are reparented to the first process of the machine, and no longer belong
+//! to a pane visibly. So the processes below such an init are recorded periodically, and killed if
+//! the init is gone before it could end them itself.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;

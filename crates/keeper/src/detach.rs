@@ -1,4 +1,4 @@
-//! Starts servers as nobody's children: neither of their client, nor of the keeper, which would
+//! Starts servers that are nobody's children: neither their client's, nor the keeper's, which would
 //! kill what a server leaves behind as strays.
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
 //! The keeper's event loop: one thread that waits for the server, for inits that exit, and for the
-//! time to restart the server.
+//! time to restart the server. It reads no output and knows nothing about its programs.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

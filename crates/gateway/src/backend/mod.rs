@@ -1,4 +1,5 @@
 //! Where servers run: each backend starts a server and returns its streams and a handle to end it.
+//! Backends move bytes; they do not know which client a message belongs to.
 
 pub mod container;
 pub mod local;

@@ -103,13 +103,13 @@ impl HostPolicy {
     pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), HttpError> {
         let forbidden = |why: String| HttpError::new(StatusCode::FORBIDDEN, why);
         let host = single_header(headers, &header::HOST)?.unwrap_or_default();
-        let asked = Authority::parse(host).filter(|asked| self.is_known(asked));
-        let Some(asked) = asked else {
+        let requested = Authority::parse(host).filter(|requested| self.is_known(requested));
+        let Some(requested) = requested else {
             return Err(forbidden(format!("`Host: {host}` is not a name of this server")));
         };
         // Some intermediaries prefer a host in the request target to the header.
         if let Some(target) = uri.authority()
-            && Authority::parse(target.as_str()).as_ref() != Some(&asked)
+            && Authority::parse(target.as_str()).as_ref() != Some(&requested)
         {
             return Err(forbidden(format!("the request is for {target}, but `Host` says {host}")));
         }
@@ -121,8 +121,8 @@ impl HostPolicy {
         }
     }
 
-    fn is_known(&self, asked: &Authority) -> bool {
-        LOCAL.contains(&asked.host.as_str()) || self.hosts.contains(&asked.host)
+    fn is_known(&self, requested: &Authority) -> bool {
+        LOCAL.contains(&requested.host.as_str()) || self.hosts.contains(&requested.host)
     }
 
     fn is_origin(&self, origin: &str) -> bool {

@@ -64,7 +64,7 @@ pub enum CallOutcome {
 impl CallOutcome {
     /// The outcome of a response.
     pub fn of(answer: &[u8]) -> Self {
-        if !raw::has(answer, b"\"error\"") && !raw::has(answer, b"\"isError\"") {
+        if !raw::contains(answer, b"\"error\"") && !raw::contains(answer, b"\"isError\"") {
             return Self::Ok;
         }
         let Ok(text) = std::str::from_utf8(answer) else { return Self::Ok };

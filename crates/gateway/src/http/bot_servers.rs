@@ -1,5 +1,5 @@
 //! The servers inside bots' containers: one per container, shared by all callers, stopped when
-//! idle. The owner of a container is checked with its engine again and again: names and labels
+//! idle. The owner of a container is verified with its engine repeatedly, because names and labels
 //! change.
 
 use std::collections::{BTreeMap, HashMap, HashSet};

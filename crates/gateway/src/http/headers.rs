@@ -37,37 +37,38 @@ pub(super) fn check(
         let span = raw::at_path(text, &["params", "_meta", name]);
         span.ok_or_else(|| ErrorObject::invalid_params(format!("`_meta` has no `{name}`")))
     };
-    let said = of_meta("io.modelcontextprotocol/protocolVersion")?;
-    let said: String = serde_json::from_str(&text[said]).unwrap_or_default();
-    if version != Some(said.as_str()) {
+    let body_version = of_meta("io.modelcontextprotocol/protocolVersion")?;
+    let body_version: String = serde_json::from_str(&text[body_version]).unwrap_or_default();
+    if version != Some(body_version.as_str()) {
         return Err(mismatch(format!(
-            "`MCP-Protocol-Version` is {}, but the body says {said}",
+            "`MCP-Protocol-Version` is {}, but the body says {body_version}",
             version.unwrap_or("missing")
         )));
     }
-    if said != MODERN {
-        return Err(unsupported(&said, &[MODERN]));
+    if body_version != MODERN {
+        return Err(unsupported(&body_version, &[MODERN]));
     }
     of_meta("io.modelcontextprotocol/clientCapabilities")?;
-    let named = text_of(headers, "mcp-method")?;
-    if named != Some(method) {
-        let named = named.unwrap_or("missing");
-        return Err(mismatch(format!("`Mcp-Method` is {named}, but the body says {method}")));
+    let header_name = text_of(headers, "mcp-method")?;
+    if header_name != Some(method) {
+        let header_name = header_name.unwrap_or("missing");
+        return Err(mismatch(format!("`Mcp-Method` is {header_name}, but the body says {method}")));
     }
     let member = match method {
         "tools/call" | "prompts/get" => "name",
         "resources/read" => "uri",
         _ => return Ok(()),
     };
-    let wanted = raw::at_path(text, &["params", member]);
-    let wanted: Option<String> = wanted.and_then(|span| serde_json::from_str(&text[span]).ok());
-    let named = text_of(headers, "mcp-name")?.map(decoded).transpose()?;
-    match (wanted, named) {
-        (Some(wanted), Some(named)) if wanted == named => Ok(()),
+    let body_name = raw::at_path(text, &["params", member]);
+    let body_name: Option<String> =
+        body_name.and_then(|span| serde_json::from_str(&text[span]).ok());
+    let header_name = text_of(headers, "mcp-name")?.map(decoded).transpose()?;
+    match (body_name, header_name) {
+        (Some(body_name), Some(header_name)) if body_name == header_name => Ok(()),
         (None, _) => Ok(()),
-        (Some(wanted), named) => {
-            let named = named.unwrap_or_else(|| "missing".into());
-            Err(mismatch(format!("`Mcp-Name` is {named}, but the body says {wanted}")))
+        (Some(body_name), header_name) => {
+            let header_name = header_name.unwrap_or_else(|| "missing".into());
+            Err(mismatch(format!("`Mcp-Name` is {header_name}, but the body says {body_name}")))
         }
     }
 }
@@ -99,7 +100,7 @@ fn base64(text: &str) -> Option<Vec<u8>> {
         return None;
     }
     let mut bytes = Vec::with_capacity(text.len() * 3 / 4);
-    let (mut held, mut bits) = (0u32, 0);
+    let (mut accumulator, mut bits) = (0u32, 0);
     for letter in letters.bytes() {
         let value = match letter {
             b'A'..=b'Z' => letter - b'A',
@@ -109,12 +110,12 @@ fn base64(text: &str) -> Option<Vec<u8>> {
             b'/' => 63,
             _ => return None,
         };
-        held = held << 6 | u32::from(value);
+        accumulator = accumulator << 6 | u32::from(value);
         bits += 6;
         if bits >= 8 {
             bits -= 8;
-            bytes.push((held >> bits) as u8);
-            held &= (1 << bits) - 1;
+            bytes.push((accumulator >> bits) as u8);
+            accumulator &= (1 << bits) - 1;
         }
     }
     Some(bytes)

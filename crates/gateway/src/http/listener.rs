@@ -1,5 +1,6 @@
 //! Accepts connections and routes requests: the number of connections and the time for headers are
-//! limited, and every path has one handler. Tokens are the handlers' business.
+//! limited, and every path has one handler. It does not check tokens and reads no bodies; handlers
+//! do, in this order.
 
 use std::convert::Infallible;
 use std::pin::Pin;

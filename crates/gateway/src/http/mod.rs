@@ -1,6 +1,7 @@
 //! The HTTP endpoints: every shared server, and patterm's own tools, as Streamable HTTP of both
 //! eras. A request is served only with a token, from an allowed origin and under one of this
-//! server's host names.
+//! server's host names. How tokens are stored, what patterm's own tools do and where the audit log
+//! is written is the host's part, behind traits.
 
 mod admission;
 mod audit;

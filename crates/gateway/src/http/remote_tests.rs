@@ -23,7 +23,7 @@ fn remote(
     let headers = BTreeMap::from([("Authorization".to_owned(), format!("Bearer {token}"))]);
     let backend = Remote { url, headers };
     assert!(!format!("{backend:?}").contains("Bearer"), "a token is in no log");
-    let wanted = ServerSpec {
+    let spec = ServerSpec {
         backend: Arc::new(backend),
         fingerprint: String::new(),
         share: Share::All,
@@ -32,7 +32,7 @@ fn remote(
         tools: ToolPatterns::default(),
     };
     let gateway = Gateway::default();
-    gateway.configure(BTreeMap::from([("far".to_owned(), wanted)]));
+    gateway.configure(BTreeMap::from([("far".to_owned(), spec)]));
     let caller = Caller { name: "a".into(), session: "1".into() };
     let (client, notifications) = gateway.connect("far", &caller).unwrap();
     (gateway, client, notifications)
@@ -54,10 +54,10 @@ async fn a_remote_server_is_used_like_a_local_one() {
     assert!(notifications.try_recv().unwrap().text.contains("\"progressToken\":\"t\""));
     // A cancelled call closes its request, and that reaches the server.
     let (hang, id) = (call(8, "hang").to_string(), Id::from_number(8));
-    let asked = client.request(&id, "tools/call", hang);
+    let request = client.request(&id, "tools/call", hang);
     let arrived = http.harness.log.until(|log| log.count("tools/call") == 3);
     tokio::select! {
-        answer = asked => panic!("{answer:?}"),
+        answer = request => panic!("{answer:?}"),
         () = arrived => {}
     }
     http.harness.log.until(|log| log.count("notifications/cancelled") == 1).await;
@@ -195,8 +195,8 @@ async fn an_older_remote_server_gets_a_session_a_stream_and_a_delete() {
     // It drops the session: that call fails, and the next one begins another session.
     let gone = call(9, "forgotten").to_string();
     let answer = client.request(&Id::from_number(9), "tools/call", gone).await;
-    let said = answer.map(|body| String::from_utf8_lossy(&body).into_owned());
-    assert!(format!("{said:?}").contains("dropped the session"), "{said:?}");
+    let message_text = answer.map(|body| String::from_utf8_lossy(&body).into_owned());
+    assert!(format!("{message_text:?}").contains("dropped the session"), "{message_text:?}");
     gateway.end().await;
     let (gateway, client, _told) = {
         let port = server.heads.lock().unwrap()[0].split("host: ").nth(1).unwrap().to_owned();

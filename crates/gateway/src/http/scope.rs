@@ -219,8 +219,8 @@ impl RestrictedPeer {
                 self.scope.has_tool(&d.name) && (d.is_read_only || !self.scope.read_only);
             is_valid && shown.shows(&d.name)
         };
-        let kept: Vec<&str> = all.iter().filter(|d| may(d)).map(|d| d.text).collect();
-        raw::edited(text, vec![(span, format!("[{}]", kept.join(",")))]).into_bytes()
+        let permitted: Vec<&str> = all.iter().filter(|d| may(d)).map(|d| d.text).collect();
+        raw::edited(text, vec![(span, format!("[{}]", permitted.join(",")))]).into_bytes()
     }
 }
 
@@ -284,7 +284,7 @@ mod tests {
             read_only: Arc::default(),
             key: String::new(),
         };
-        let kept =
+        let permitted =
             r#"{"x": 12345678901234567890, "name":"a_find","annotations":{"readOnlyHint": true}}"#;
         let other = r#"{"name":"b_find","annotations":{"readOnlyHint":true}}"#;
         let writes = r#"{"name":"a_set","annotations":{"readOnlyHint":"true"}}"#;
@@ -294,11 +294,11 @@ mod tests {
                 tools.join(",")
             )
         };
-        let all = body(&[kept, other, writes]).into_bytes();
+        let all = body(&[permitted, other, writes]).into_bytes();
         let tools = Some(vec!["a_*".to_owned()]);
         let named = restricted(Scope { tools: tools.clone(), ..Scope::default() });
-        assert_eq!(named.filtered(all.clone()), body(&[kept, writes]).into_bytes());
+        assert_eq!(named.filtered(all.clone()), body(&[permitted, writes]).into_bytes());
         let both = restricted(Scope { tools, read_only: true, ..Scope::default() });
-        assert_eq!(both.filtered(all), body(&[kept]).into_bytes());
+        assert_eq!(both.filtered(all), body(&[permitted]).into_bytes());
     }
 }

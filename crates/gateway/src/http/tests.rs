@@ -317,3 +317,32 @@ async fn patterms_own_tools_are_served_too() {
     let answer = http.send("POST", "/mcp", &[("Authorization", "Bearer narrow")], &body).await;
     assert_eq!(answer.json()["result"], "tools/call");
 }
+
+#[tokio::test]
+async fn paths_without_a_handler_are_404_and_monitoring_is_read_only() {
+    let http = Http::new(Share::All).await;
+    for (method, path, status) in [
+        ("HEAD", "/healthz", 200),
+        ("POST", "/healthz", 405),
+        ("DELETE", "/servers", 405),
+        ("POST", "/metrics", 405),
+        ("HEAD", "/metrics", 200),
+        ("GET", "/", 404),
+        ("GET", "/mcp/", 404),
+        ("POST", "/servers/played/mcp/more", 404),
+        ("POST", "/bots", 400),
+    ] {
+        let answer = http.send(method, path, &[], "{}").await;
+        assert_eq!(answer.status, status, "{method} {path}: {answer:?}");
+        if method == "HEAD" || status == 404 || status == 405 {
+            assert_eq!(answer.body, "", "{method} {path}");
+        }
+        let allow = (status == 405).then_some("GET,HEAD");
+        assert_eq!(answer.header("allow"), allow, "{method} {path}");
+    }
+    // A name may be percent-encoded.
+    let body = call(1, "x").to_string();
+    assert_eq!(http.send("POST", "/servers/pl%61yed/mcp", &[], &body).await.status, 200);
+    let unknown = http.send("POST", "/servers/%FF/mcp", &[], &body).await;
+    assert_eq!(unknown.status, 404, "{unknown:?}");
+}

@@ -85,17 +85,17 @@ impl Filter {
 
     /// As in the acknowledgement.
     pub(super) fn to_json(&self) -> String {
-        let words = [
+        let flags = [
             ("toolsListChanged", self.tools_list_changed),
             ("promptsListChanged", self.prompts_list_changed),
             ("resourcesListChanged", self.resources_list_changed),
         ];
-        let said: Vec<_> = words
+        let enabled: Vec<_> = flags
             .iter()
             .filter(|(_, on)| *on)
-            .map(|(word, _)| format!("\"{word}\":true"))
+            .map(|(name, _)| format!("\"{name}\":true"))
             .collect();
-        format!("{{{}}}", said.join(","))
+        format!("{{{}}}", enabled.join(","))
     }
 }
 
@@ -213,13 +213,16 @@ pub(super) fn initialized(discover: &str) -> String {
 /// The result of a handshake for one client: in the revision that it requested, if the server's is
 /// newer.
 pub(super) fn initialize_result_for(initialize: &str, request: &str) -> String {
-    let asked = raw::at_path(request, &["params", "protocolVersion"]).map(|span| &request[span]);
+    let requested =
+        raw::at_path(request, &["params", "protocolVersion"]).map(|span| &request[span]);
     let Some(span) = raw::at_path(initialize, &["protocolVersion"]) else {
         return initialize.to_owned();
     };
-    let place = |quoted: &str| LEGACY_REVISIONS.iter().position(|r| quoted.trim_matches('"') == *r);
-    let agreed = place(&initialize[span.clone()]);
-    match asked.filter(|asked| place(asked).zip(agreed).is_some_and(|(a, b)| a < b)) {
+    let index_of =
+        |quoted: &str| LEGACY_REVISIONS.iter().position(|r| quoted.trim_matches('"') == *r);
+    let agreed = index_of(&initialize[span.clone()]);
+    match requested.filter(|requested| index_of(requested).zip(agreed).is_some_and(|(a, b)| a < b))
+    {
         Some(older) => raw::edited(initialize, vec![(span, older.to_owned())]),
         None => initialize.to_owned(),
     }

@@ -1,4 +1,4 @@
-//! Requests and notifications from clients.
+//! Messages from clients: requests, notifications, and responses to the server's requests.
 
 use patterm_wire::error::{INVALID_REQUEST, METHOD_NOT_FOUND};
 use patterm_wire::{ErrorObject, Id, reply};
@@ -118,8 +118,10 @@ impl<R> Relay<R> {
     fn listen(&mut self, request: ClientRequest<R>) {
         let filter = Filter::of(&request.text).unwrap_or_default();
         let params = format!("{{\"notifications\":{}}}", filter.to_json());
-        let said = reply::notification("notifications/subscriptions/acknowledged", Some(&params));
-        let text = era::to_listener(&String::from_utf8_lossy(&said), request.id.as_json());
+        let acknowledgement =
+            reply::notification("notifications/subscriptions/acknowledged", Some(&params));
+        let text =
+            era::to_listener(&String::from_utf8_lossy(&acknowledgement), request.id.as_json());
         self.out.push(Output::Notify {
             client: request.client,
             request_id: Some(request.id.clone()),
@@ -139,10 +141,10 @@ impl<R> Relay<R> {
         if let (Some(resource), Some(client)) = (&resource, self.clients.get_mut(&request.client)) {
             client.resources.remove(resource);
         }
-        let wanted = |resource: &String| {
+        let is_subscribed = |resource: &String| {
             self.clients.values().any(|client| client.resources.contains(resource))
         };
-        match resource.as_ref().is_some_and(wanted) {
+        match resource.as_ref().is_some_and(is_subscribed) {
             true => self.answer(request, "{}"),
             false => self.send(request, Translation::None),
         }

@@ -1,4 +1,5 @@
-//! Output of the server.
+//! Lines from the server: responses, requests and notifications, and anything that is not a
+//! message.
 
 use patterm_wire::error::{INTERNAL_ERROR, METHOD_NOT_FOUND};
 use patterm_wire::{ErrorObject, Id, Incoming, Malformed, Message, reply};

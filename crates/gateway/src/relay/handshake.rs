@@ -29,7 +29,7 @@ pub(super) struct Probe {
     /// It is not sent: it ended the server before.
     pub(super) skipped: bool,
     /// It was sent in this session.
-    asked: bool,
+    sent: bool,
     /// It timed out under this id; a server that starts slowly may still answer.
     late: Option<UpstreamId>,
 }
@@ -86,13 +86,13 @@ impl<R> Relay<R> {
 
     /// Whether the outcome of the probe is known from this session or the previous one.
     pub(crate) fn was_probed(&self) -> bool {
-        self.probe.asked || self.probe.skipped
+        self.probe.sent || self.probe.skipped
     }
 
     /// Whether the server was probed and has answered no handshake: if it exits now, the probe is
     /// the likely cause.
     pub(crate) fn may_end_by_probe(&self) -> bool {
-        self.probe.asked
+        self.probe.sent
             && self.hello == ServerHello::default()
             && self.handshake != HandshakeState::Closed
     }
@@ -157,7 +157,7 @@ impl<R> Relay<R> {
 
     fn discover(&mut self) {
         let upstream = self.next_upstream_id();
-        self.probe.asked = true;
+        self.probe.sent = true;
         self.handshake = HandshakeState::Discovering(upstream);
         let params = format!("{{\"_meta\":{{{}}}}}", era::stateless_meta(None));
         let id = upstream.to_id();
@@ -248,7 +248,7 @@ impl<R> Relay<R> {
             }
             return self.serve_waiting();
         }
-        if !self.probe.asked && !self.probe.skipped {
+        if !self.probe.sent && !self.probe.skipped {
             // An earlier server at this name was of the older era; this one is not.
             self.eras.modern = None;
             return self.serve_waiting();

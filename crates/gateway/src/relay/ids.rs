@@ -19,17 +19,17 @@ impl Ids {
 
     /// Ids derived from a secret.
     pub(crate) fn of_secret(secret: [u8; 32]) -> Self {
-        let (mut block, mut held) = (0u64, Vec::new());
+        let (mut block, mut ids) = (0u64, Vec::new());
         Self::of(move || {
             loop {
-                if let Some(id) = held.pop() {
+                if let Some(id) = ids.pop() {
                     return id;
                 }
                 let hash = Sha256::new().chain_update(secret).chain_update(block.to_le_bytes());
                 block += 1;
                 let hash: [u8; 32] = hash.finalize().into();
                 let (parts, _) = hash.as_chunks::<8>();
-                held.extend(parts.iter().map(|part| u64::from_le_bytes(*part) & LARGEST));
+                ids.extend(parts.iter().map(|part| u64::from_le_bytes(*part) & LARGEST));
             }
         })
     }

@@ -1,4 +1,4 @@
-//! The files of a log, by their names.
+//! The files of a log: their names, and creating, opening and setting them aside.
 
 use std::collections::VecDeque;
 use std::fs::DirBuilder;

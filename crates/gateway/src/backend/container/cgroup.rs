@@ -6,21 +6,21 @@ use std::path::PathBuf;
 const GROUPS: &str = "/sys/fs/cgroup";
 
 /// Limits the processes in the cgroup of a process.
-pub(super) fn processes(pid: u32, most: u32) -> std::io::Result<()> {
+pub(super) fn processes(pid: u32, limit: u32) -> std::io::Result<()> {
     let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup"))?;
     let group =
         group(&groups).ok_or_else(|| std::io::Error::other("the process is in no cgroup"))?;
-    std::fs::write(group.join("pids.max"), most.to_string())
+    std::fs::write(group.join("pids.max"), limit.to_string())
 }
 
 /// The folder of a process's cgroup, from `/proc/PID/cgroup`: `NUMBER:CONTROLLERS:PATH`. Never the
 /// root cgroup.
 fn group(groups: &str) -> Option<PathBuf> {
-    let of = |wanted: &str| {
+    let of = |controller: &str| {
         groups.lines().find_map(|line| {
             let mut parts = line.splitn(3, ':').skip(1);
             let (controllers, path) = (parts.next()?, parts.next()?);
-            controllers.split(',').any(|one| one == wanted).then_some(path)
+            controllers.split(',').any(|one| one == controller).then_some(path)
         })
     };
     let (folder, path) = match of("pids") {

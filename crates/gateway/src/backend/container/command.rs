@@ -45,7 +45,7 @@ impl CommandRunner {
 /// Writes a program's input and waits for its end.
 pub(super) async fn finish(channel: Channel, text: &[u8]) -> Result<Vec<u8>, String> {
     let Channel { mut input, output, errors, control, .. } = channel;
-    let talk = async {
+    let exchange = async {
         let write = async {
             let _ = input.write_all(text).await;
             let _ = input.shutdown().await;
@@ -54,21 +54,21 @@ pub(super) async fn finish(channel: Channel, text: &[u8]) -> Result<Vec<u8>, Str
             std::future::pending::<()>().await;
         };
         // A program may exit before it has read everything.
-        let (printed, said) = tokio::select! {
+        let (printed, complaints) = tokio::select! {
             all = async { tokio::join!(all(output), all(errors)) } => all,
             () = write => Default::default(),
         };
-        (printed, said, control.wait().await)
+        (printed, complaints, control.wait().await)
     };
-    let talked = timeout(TIMEOUT, talk).await;
+    let exchanged = timeout(TIMEOUT, exchange).await;
     control.end().await;
-    let (printed, said, exit) =
-        talked.map_err(|_| format!("it did not exit within {TIMEOUT:?}"))?;
+    let (printed, complaints, exit) =
+        exchanged.map_err(|_| format!("it did not exit within {TIMEOUT:?}"))?;
     if exit == ServerExit::Code(0) {
         return Ok(printed);
     }
-    let said = String::from_utf8_lossy(&said);
-    let last = said.lines().rfind(|line| !line.trim().is_empty());
+    let complaints = String::from_utf8_lossy(&complaints);
+    let last = complaints.lines().rfind(|line| !line.trim().is_empty());
     Err(last.map_or_else(|| exit.to_string(), |line| line.trim().to_owned()))
 }
 

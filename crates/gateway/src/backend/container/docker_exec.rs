@@ -73,8 +73,8 @@ async fn install(client: &Client, runner: &CommandRunner, id: &str) -> Result<St
     let script = ["/bin/sh", "-c", wrapper::INSTALL].map(str::to_owned);
     let argv = script.into_iter().chain([wrapper::file_name()]).collect();
     let shell = start(client.clone(), runner, id, argv, Vec::new(), false).await;
-    let printed = finish(shell.map_err(|e| e.to_string())?, bytes).await;
-    let path = printed.map_err(|why| format!("{error}; and by a shell: {why}"))?;
+    let output_reader = finish(shell.map_err(|e| e.to_string())?, bytes).await;
+    let path = output_reader.map_err(|why| format!("{error}; and by a shell: {why}"))?;
     wrapper::installed(&path)
 }
 
@@ -95,18 +95,18 @@ async fn start(
         env: Some(env),
         ..Default::default()
     };
-    let made = client.create_exec(id, options).await.map_err(|e| engine_error(e, id))?;
+    let created = client.create_exec(id, options).await.map_err(|e| engine_error(e, id))?;
     let options = StartExecOptions { output_capacity: Some(BUFFER_BYTES), ..Default::default() };
     let started =
-        client.start_exec(&made.id, Some(options)).await.map_err(|e| engine_error(e, id))?;
+        client.start_exec(&created.id, Some(options)).await.map_err(|e| engine_error(e, id))?;
     let StartExecResults::Attached { output, input } = started else {
         return Err(EngineError::Failed("the engine returned no streams".into()));
     };
-    let (asked, exec) = (client.clone(), made.id.clone());
-    let over = async move { exit_status(&asked, &exec).await };
+    let (inspector, exec) = (client.clone(), created.id.clone());
+    let over = async move { exit_status(&inspector, &exec).await };
     let first = is_wrapped.then(Vec::new);
     let (input, output, errors, over) = streams(output, input, first, over);
-    let control = ExecControl { client, exec: made.id, runner: runner.clone(), over };
+    let control = ExecControl { client, exec: created.id, runner: runner.clone(), over };
     Ok(Channel { input, output, errors, pid: None, control: Box::new(control) })
 }
 
@@ -120,22 +120,26 @@ pub(super) fn streams(
     first: Option<Vec<u8>>,
     over: impl Future<Output = ServerExit> + Send + 'static,
 ) -> Streams {
-    let (printed, prints) = duplex(BUFFER_BYTES);
-    let (said, says) = duplex(BUFFER_BYTES);
-    let (tell, exit_of) = watch::channel(None);
+    let (output_reader, output_writer) = duplex(BUFFER_BYTES);
+    let (errors, error_writer) = duplex(BUFFER_BYTES);
+    let (sender, exit) = watch::channel(None);
     tokio::spawn(async move {
-        sort(output, prints, says).await;
-        tell.send_replace(Some(over.await));
+        sort(output, output_writer, error_writer).await;
+        sender.send_replace(Some(over.await));
     });
-    (Box::new(heartbeat::input(input, first)), Box::new(printed), Box::new(said), exit_of)
+    (Box::new(heartbeat::input(input, first)), Box::new(output_reader), Box::new(errors), exit)
 }
 
-async fn sort(mut output: EngineOutput, mut prints: DuplexStream, mut says: DuplexStream) {
+async fn sort(
+    mut output: EngineOutput,
+    mut output_writer: DuplexStream,
+    mut error_writer: DuplexStream,
+) {
     while let Some(Ok(piece)) = output.next().await {
         // The end is awaited even if nobody reads.
         let _ = match piece {
-            LogOutput::StdErr { message } => says.write_all(&message).await,
-            other => prints.write_all(&other.into_bytes()).await,
+            LogOutput::StdErr { message } => error_writer.write_all(&message).await,
+            other => output_writer.write_all(&other.into_bytes()).await,
         };
     }
 }

@@ -35,8 +35,8 @@ done 2>/dev/null
 exit 1"#;
 
 /// The path that the shell printed.
-pub(super) fn installed(said: &[u8]) -> Result<String, String> {
-    let path = String::from_utf8_lossy(said).trim().to_owned();
+pub(super) fn installed(output: &[u8]) -> Result<String, String> {
+    let path = String::from_utf8_lossy(output).trim().to_owned();
     match path.starts_with('/') {
         true => Ok(path),
         false => Err("the shell did not print the wrapper's path".to_owned()),
