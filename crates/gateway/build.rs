@@ -1,5 +1,6 @@
-//! Compiles the wrapper that runs in front of servers in containers. Where that is not possible, for
-//! want of a static C library, the build goes on, and servers in containers run without it.
+//! Compiles the wrapper that runs in front of servers in containers. If that is not possible,
+//! because there is no static C library, the build continues, and servers in containers run without
+//! it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,10 +11,10 @@ fn main() {
     let wrapper = out.join("patterm-wrapper");
     let why = compile(&wrapper).err().unwrap_or_default();
     if !why.is_empty() {
-        println!("cargo::warning=servers in containers will run without their wrapper: {why}");
+        println!("cargo::warning=servers in containers will run without the wrapper: {why}");
         let _ = std::fs::write(&wrapper, b"");
     }
-    // One line, for whoever asks why there is none.
+    // One line, shown when the wrapper is needed.
     let _ = std::fs::write(out.join("patterm-wrapper.why"), why);
 }
 
@@ -32,7 +33,7 @@ fn compile(wrapper: &Path) -> Result<(), String> {
         command.arg(chosen);
     }
     command.args(["--target", &target]).arg("-o").arg(wrapper).arg("wrapper/main.rs");
-    let output = command.output().map_err(|e| format!("the compiler cannot be run: {e}"))?;
+    let output = command.output().map_err(|e| format!("cannot run the compiler: {e}"))?;
     if output.status.success() && wrapper.is_file() {
         return Ok(());
     }

@@ -1,5 +1,5 @@
-//! What must hold of what shared MCP servers say, for any bytes: their lines, their events, and a whole
-//! session. The fuzz targets and the tests that replay the corpus share it.
+//! Properties of the output of shared MCP servers for any bytes: lines, events, and a whole session.
+//! The fuzz targets and the tests that replay the corpus share them.
 #![allow(dead_code, reason = "each fuzz target uses one of them")]
 
 use std::collections::BTreeMap;
@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use patterm_wire::{Framing, Id, Incoming, Message};
 use serde_json::value::RawValue;
 
+use crate::error::{GatewayError, GatewayErrorKind};
 use crate::events::EventReader;
 use crate::lines::{Lines, LongLine};
-use crate::refusal::{Refusal, RefusalKind};
-use crate::relay::{Ask, Era, Eras, Ids, Output, Relay, Terms};
+use crate::relay::{ClientId, ClientRequest, Era, Eras, Ids, Output, Relay, RelayConfig};
 
 const LIMIT: usize = 64;
 
-/// Lines that come in pieces, what was left of long ones, and what had no end.
+/// The lines of a stream in pieces, what is left of oversized ones, and the unfinished rest.
 fn lines_of(stream: &[u8], step: usize) -> (Vec<Vec<u8>>, Vec<LongLine>, Vec<u8>) {
     let mut lines = Lines::new(LIMIT, 8);
     let (mut whole, mut long) = (Vec::new(), Vec::new());
@@ -25,8 +25,8 @@ fn lines_of(stream: &[u8], step: usize) -> (Vec<Vec<u8>>, Vec<LongLine>, Vec<u8>
     (whole, long, lines.rest())
 }
 
-/// The first byte says how the rest is cut into reads. However that is, the lines are the same, and
-/// none is longer than the limit.
+/// The first byte says how the rest is split into reads. The lines do not depend on it, and none
+/// exceeds the limit.
 pub(crate) fn lines(data: &[u8]) {
     let Some((step, stream)) = data.split_first() else { return };
     let whole = lines_of(stream, stream.len().max(1));
@@ -34,7 +34,7 @@ pub(crate) fn lines(data: &[u8]) {
     assert!(whole.0.iter().all(|line| line.len() <= LIMIT && !line.contains(&b'\n')));
 }
 
-/// The events of a stream that comes in pieces, its ids, and whether one was too long.
+/// The events of a stream in pieces, its last id, and whether an event was too long.
 fn events_of(stream: &[u8], step: usize) -> (Vec<Vec<u8>>, Option<Vec<u8>>, bool) {
     let mut reader = EventReader::new(LIMIT);
     let (mut events, mut id) = (Vec::new(), None);
@@ -52,7 +52,7 @@ fn events_of(stream: &[u8], step: usize) -> (Vec<Vec<u8>>, Option<Vec<u8>>, bool
     (events, id, false)
 }
 
-/// The same of a stream of events.
+/// The same for a stream of events.
 pub(crate) fn events(data: &[u8]) {
     let Some((step, stream)) = data.split_first() else { return };
     let whole = events_of(stream, stream.len().max(1));
@@ -61,74 +61,78 @@ pub(crate) fn events(data: &[u8]) {
     assert!(whole.0.iter().all(|event| !event.contains(&b'\n') && !event.contains(&b'\r')));
 }
 
-/// Ids that a corpus can know.
+/// Predictable ids, which a corpus can contain.
 fn counting() -> Ids {
     let mut count = 1..;
     Ids::of(move || count.next().unwrap_or_default())
 }
 
-/// A session as a play: each line begins with who does something, and the number of a caller where it
-/// matters. Nobody is answered twice, everybody under his own id, and at the end nobody waits.
+/// A session as a script: each line begins with the kind of an action, and a client's number where it
+/// matters. No request is answered twice, each under its own id, and at the end none is pending.
 pub(crate) fn session(data: &[u8]) {
-    let terms = Terms { exclusive: data.first() == Some(&b'!'), ..Terms::default() };
-    let mut play = Play {
-        relay: Relay::new(Terms { roots: "[]".into(), ..terms }, Eras::default(), counting()),
+    let config = RelayConfig { exclusive: data.first() == Some(&b'!'), ..RelayConfig::default() };
+    let mut script = Script {
+        relay: Relay::new(
+            RelayConfig { roots: "[]".into(), ..config },
+            Eras::default(),
+            counting(),
+        ),
         asked: Vec::new(),
         open: BTreeMap::new(),
     };
     for line in data.split(|byte| *byte == b'\n') {
-        play.act(line);
-        play.look();
+        script.act(line);
+        script.look();
     }
-    let of_probe = data.last() == Some(&b'!') && play.relay.dies_of_probe();
-    play.relay.close(&Refusal::new(RefusalKind::Ended, "over"), of_probe);
-    play.look();
-    let owed: Vec<_> = play.open.values().filter(|ask| ask.1).collect();
+    let by_probe = data.last() == Some(&b'!') && script.relay.may_end_by_probe();
+    script.relay.close(&GatewayError::new(GatewayErrorKind::Ended, "over"), by_probe);
+    script.look();
+    let owed: Vec<_> = script.open.values().filter(|ask| ask.1).collect();
     assert!(owed.is_empty(), "never answered: {owed:?}");
-    assert_eq!(play.relay.in_flight(), 0);
+    assert_eq!(script.relay.in_flight(), 0);
 }
 
-struct Play {
+struct Script {
     relay: Relay<usize>,
-    /// By the number of an ask: whose it was.
+    /// The client and the id of each request.
     asked: Vec<(u64, Id)>,
-    /// Those that are not answered, and whether they must be: who cancels may be answered or not.
+    /// Pending requests, and whether they must be answered: a cancelled one may be.
     open: BTreeMap<usize, (Id, bool)>,
 }
 
-impl Play {
+impl Script {
     fn act(&mut self, line: &[u8]) {
         let (Some(who), rest) = (line.first(), line.get(1..).unwrap_or_default()) else { return };
         let caller = u64::from(rest.first().copied().unwrap_or_default() & 3);
         let said = rest.get(1..).unwrap_or_default();
         match who {
-            b's' => self.relay.hear(rest),
+            b's' => self.relay.receive_line(rest),
             b'x' => {
                 let (head, tail) = rest.split_at(rest.len() / 2);
                 let line = LongLine { head: head.to_vec(), tail: tail.to_vec() };
-                self.relay.hear_too_long(&line, 1);
+                self.relay.receive_oversized(&line, 1);
             }
             b'c' => self.say(caller, said),
-            b'j' => self.relay.join(caller, &caller.to_string()),
+            b'j' => self.relay.join(ClientId(caller), &caller.to_string()),
             b'l' => {
-                self.relay.leave(caller);
+                self.relay.leave(ClientId(caller));
                 let gone = |number: &usize| self.asked[*number].0 == caller;
                 self.open.retain(|number, _| !gone(number));
             }
             b'w' => self.relay.initialized_written(caller != 0),
             b'p' | b't' => {
-                let Some((own, _)) = self.relay.greeting() else { return };
+                let Some((own, _)) = self.relay.pending_handshake() else { return };
                 if *who == b'p' {
-                    self.relay.probe_is_over(own);
+                    self.relay.probe_timed_out(own);
                 } else {
-                    self.relay.greeting_is_late(own);
+                    self.relay.initialize_timed_out(own);
                 }
             }
             _ => {}
         }
     }
 
-    /// A caller says something, as it comes from a door.
+    /// A client sends a message.
     fn say(&mut self, caller: u64, said: &[u8]) {
         let (Ok(text), Ok(Incoming::One(message))) =
             (std::str::from_utf8(said), Incoming::parse(said))
@@ -140,19 +144,28 @@ impl Play {
                 let number = self.asked.len();
                 self.asked.push((caller, id.clone()));
                 self.open.insert(number, (id.clone(), true));
-                self.relay.join(caller, &caller.to_string());
+                self.relay.join(ClientId(caller), &caller.to_string());
                 let (method, text) = (method.to_string(), text.to_owned());
                 let era = Era::of(&text);
-                self.relay.ask(Ask { line: caller, id, method, text, era, reply: number });
+                self.relay.request(ClientRequest {
+                    client: ClientId(caller),
+                    id,
+                    method,
+                    text,
+                    era,
+                    reply: number,
+                });
             }
             Message::Notification { method, .. } => {
                 if method == "notifications/cancelled" {
                     let mine = self.open.iter_mut().filter(|ask| self.asked[*ask.0].0 == caller);
                     mine.for_each(|(_, ask)| ask.1 = false);
                 }
-                self.relay.tell(caller, &method, text);
+                self.relay.notify(ClientId(caller), &method, text);
             }
-            Message::Response { id: Some(id), .. } => self.relay.respond(caller, &id, text),
+            Message::Response { id: Some(id), .. } => {
+                self.relay.respond(ClientId(caller), &id, text)
+            }
             Message::Response { .. } => {}
         }
     }
@@ -177,7 +190,7 @@ impl Play {
                     };
                     assert_eq!(of, id);
                 }
-                Output::GiveBack(number, text) => {
+                Output::Return(number, text) => {
                     let id = self.open.remove(&number).map(|(id, _)| id);
                     let Ok(Incoming::One(Message::Request { id: of, .. })) =
                         Incoming::parse(text.as_bytes())
@@ -186,15 +199,14 @@ impl Play {
                     };
                     assert_eq!(Some(of), id);
                 }
-                Output::Tell { text, .. } => assert!(Incoming::parse(text.as_bytes()).is_ok()),
+                Output::Notify { text, .. } => assert!(Incoming::parse(text.as_bytes()).is_ok()),
             }
         }
     }
 }
 
-/// A caller's message on its way to a server. What is written is one line; it says what the caller
-/// said, but for its id and its token; and whoever reads it, with whichever JSON library, finds the
-/// same method and the same tool in it.
+/// A client's message to a server. What is written is one line, equal to the client's message except
+/// for the id and the progress token; every JSON library finds the same method and tool in it.
 pub(crate) fn relayed(data: &[u8]) {
     let (Ok(text), Ok(Incoming::One(message))) = (std::str::from_utf8(data), Incoming::parse(data))
     else {
@@ -206,10 +218,17 @@ pub(crate) fn relayed(data: &[u8]) {
             Message::Request { id, method, .. } => {
                 let (id, method, text) = (id.clone(), method.to_string(), text.to_owned());
                 let era = Era::of(&text);
-                relay.ask(Ask { line: 1, id, method, text, era, reply: 0 });
+                relay.request(ClientRequest {
+                    client: ClientId(1),
+                    id,
+                    method,
+                    text,
+                    era,
+                    reply: 0,
+                });
             }
-            Message::Notification { method, .. } => relay.tell(1, method, text),
-            Message::Response { id: Some(id), .. } => relay.respond(1, id, text),
+            Message::Notification { method, .. } => relay.notify(ClientId(1), method, text),
+            Message::Response { id: Some(id), .. } => relay.respond(ClientId(1), id, text),
             Message::Response { .. } => {}
         }
         let mut out = Vec::new();
@@ -236,24 +255,31 @@ pub(crate) fn relayed(data: &[u8]) {
     }
 }
 
-/// A session with a server of the older era that has answered the handshake.
+/// A session with a server of the older era, after the handshake.
 fn greeted(exclusive: bool) -> Relay<usize> {
-    let terms = Terms { exclusive, roots: "[]".into(), ..Terms::default() };
+    let config = RelayConfig { exclusive, roots: "[]".into(), ..RelayConfig::default() };
     let eras = Eras { modern: Some(false), legacy: Some(true) };
-    let mut relay = Relay::new(terms, eras, counting());
+    let mut relay = Relay::new(config, eras, counting());
     let (method, text) = ("ping".to_owned(), PING.to_owned());
-    relay.ask(Ask { line: 1, id: Id::from_number(0), method, text, era: Era::Legacy, reply: 0 });
-    relay.hear(br#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}"#);
+    relay.request(ClientRequest {
+        client: ClientId(1),
+        id: Id::from_number(0),
+        method,
+        text,
+        era: Era::Legacy,
+        reply: 0,
+    });
+    relay.receive_line(br#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}"#);
     relay.initialized_written(true);
-    relay.hear(br#"{"jsonrpc":"2.0","id":2,"result":{}}"#);
-    relay.hear(br#"{"jsonrpc":"2.0","id":"s","method":"sampling/createMessage"}"#);
+    relay.receive_line(br#"{"jsonrpc":"2.0","id":2,"result":{}}"#);
+    relay.receive_line(br#"{"jsonrpc":"2.0","id":"s","method":"sampling/createMessage"}"#);
     relay.move_output(&mut Vec::new());
     relay
 }
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#;
 
-/// The members of an object, as often as they stand.
+/// The members of an object, with duplicates.
 #[derive(Debug)]
 struct Members(Vec<(String, String)>);
 
@@ -263,8 +289,8 @@ impl Members {
         read.unwrap_or(Self(Vec::new()))
     }
 
-    /// What a member says, if every reader agrees on that: one that takes the first of several, one
-    /// that takes the last, and those that do not care for case.
+    /// The value of a member, if every parser agrees on it: one that uses the first of several, one
+    /// that uses the last, and those that ignore case.
     fn by_all(&self, name: &str) -> Option<String> {
         let exact: Vec<_> = self.0.iter().filter(|(key, _)| key == name).collect();
         let folded: Vec<_> =
@@ -299,7 +325,7 @@ impl<'de> serde::Deserialize<'de> for Members {
     }
 }
 
-/// A message as a value without what is the relay's own; `None` where no value can hold it.
+/// A message without the parts that the relay replaces; `None` if it cannot be represented.
 fn without_ids(text: &str) -> Option<serde_json::Value> {
     let mut value: serde_json::Value = serde_json::from_str(text).ok()?;
     let message = value.as_object_mut()?;

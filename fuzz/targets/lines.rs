@@ -10,8 +10,8 @@ mod events;
 mod lines;
 #[path = "../../crates/gateway/src/raw.rs"]
 mod raw;
-#[path = "../../crates/gateway/src/refusal.rs"]
-mod refusal;
+#[path = "../../crates/gateway/src/error.rs"]
+mod error;
 #[path = "../../crates/gateway/src/relay/mod.rs"]
 mod relay;
 

@@ -8,7 +8,9 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use patterm_keeper::log::Log;
-use patterm_keeper::{Exit, Keeper, Pane, PaneEvent, Program, Size, SpawnFault, Status};
+use patterm_keeper::{
+    Exit, KeeperConnection, Pane, PaneEvent, Program, ProgramStatus, Size, SpawnFault,
+};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::support::{Baseline, Place, ProcessStats};
@@ -26,12 +28,12 @@ struct Kept {
 
 impl Kept {
     /// A keeper whose server is the given command, run whenever its server is lost.
-    fn start(server: &[&str]) -> (Self, Keeper) {
+    fn start(server: &[&str]) -> (Self, KeeperConnection) {
         let place = Place::new();
         let socket = place.path("run").join("keeper.sock");
         let mut command = place.patterm(&["keeper", "--socket", socket.to_str().unwrap(), "--"]);
         let keeper = command.args(server).stdin(Stdio::null()).spawn().unwrap();
-        let client = until(|| Keeper::connect(&socket).ok());
+        let client = until(|| KeeperConnection::connect(&socket).ok());
         (Self { place, keeper, socket }, client)
     }
 
@@ -52,7 +54,7 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        match Keeper::connect(&self.socket) {
+        match KeeperConnection::connect(&self.socket) {
             Ok(mut client) => drop(client.end()),
             Err(_) => drop(self.keeper.kill()),
         }
@@ -80,7 +82,7 @@ fn ready(descriptor: impl AsFd) {
 }
 
 /// Waits until the status is as wanted.
-fn status(pane: &Pane, wanted: impl Fn(&Status) -> bool) -> Status {
+fn status(pane: &Pane, wanted: impl Fn(&ProgramStatus) -> bool) -> ProgramStatus {
     loop {
         if let Some(status) = pane.status().unwrap().filter(&wanted) {
             return status;
@@ -242,7 +244,7 @@ fn a_new_server_finds_every_pane_and_its_end() {
     let ended = keeper.spawn("ended", &kept.sh("echo printed before; exit 5"), None).unwrap();
     exited(&ended);
     drop((lives, ended, keeper));
-    let mut keeper = Keeper::connect(&kept.socket).unwrap();
+    let mut keeper = KeeperConnection::connect(&kept.socket).unwrap();
     let mut panes: BTreeMap<_, _> = keeper.list().unwrap().into_iter().collect();
     assert_eq!(panes.keys().collect::<Vec<_>>(), ["ended", "lives"]);
     let ended = panes.remove("ended").unwrap();
@@ -284,7 +286,7 @@ fn a_keeper_whose_socket_is_removed_makes_it_again() {
     keeper.spawn("p1", &kept.program(&["cat"]), None).unwrap();
     std::fs::remove_file(&kept.socket).unwrap();
     drop(keeper);
-    let mut keeper = until(|| Keeper::connect(&kept.socket).ok());
+    let mut keeper = until(|| KeeperConnection::connect(&kept.socket).ok());
     assert_eq!(keeper.list().unwrap().len(), 1);
 }
 

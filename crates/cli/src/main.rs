@@ -34,7 +34,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use args::{Arguments, Keeper, Verb};
-use patterm_keeper::Options;
+use patterm_keeper::KeeperOptions;
 use said::complain;
 
 fn main() -> ExitCode {
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
         Some(Verb::McpStdio(options)) => return mcp_stdio::run(options),
         Some(Verb::Serve(options)) => serve::run(&options),
         Some(Verb::Keeper(Keeper { socket, server })) => {
-            patterm_keeper::run(Options { socket, server }).map_err(Into::into)
+            patterm_keeper::run(KeeperOptions { socket, server }).map_err(Into::into)
         }
         Some(Verb::Kill(options)) => kill::run(&options),
         Some(Verb::Upgrade) => upgrade::run(),

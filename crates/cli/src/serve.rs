@@ -128,7 +128,7 @@ enum Ended {
 
 /// Serves until told to end, by a signal or over the socket.
 fn serve(server: Server) -> anyhow::Result<Ended> {
-    patterm_keeper::memory::give_large_blocks_back();
+    patterm_keeper::memory::return_large_blocks();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)

@@ -1,13 +1,13 @@
-//! Messages that two readers could read in two ways. What a caller may do is decided from a message
-//! before a server reads it, so both must read the same: a member that stands twice, or whose name
-//! differs from a known one only in its case (some JSON libraries take it for the same), is refused.
+//! Refuses messages that two JSON parsers could read differently. Permissions are checked on a
+//! message before its server parses it, so both must see the same: a member that appears twice, or
+//! whose name differs from a known one only in case (some JSON libraries ignore case), is refused.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// Members that decide what a message is, whom it is for, and what it does, by where they stand.
+/// Members that decide what a message is, whom it is for and what it does, by object.
 const ENVELOPE: &[&str] = &["jsonrpc", "id", "method", "params", "result", "error"];
 const PARAMS: &[&str] = &[
     "name",
@@ -32,20 +32,20 @@ const META: &[&str] = &[
     "io.modelcontextprotocol/subscriptionId",
 ];
 
-/// The length of the longest of these lists.
+/// At least the length of the longest of these lists.
 const MOST_NAMES: usize = 16;
 
 const _: () =
     assert!(ENVELOPE.len() <= MOST_NAMES && PARAMS.len() <= MOST_NAMES && META.len() <= MOST_NAMES);
 
-/// Why a message could be read in two ways, if it could.
+/// Why a message is ambiguous, if it is.
 pub fn ambiguity(text: &str) -> Option<String> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let read = Object::Envelope.deserialize(&mut reader).and_then(|()| reader.end());
     read.err().map(|error| error.to_string())
 }
 
-/// An object whose members are looked at.
+/// An object whose members are checked.
 #[derive(Clone, Copy)]
 enum Object {
     Envelope,
@@ -62,7 +62,7 @@ impl Object {
         }
     }
 
-    /// What stands under a member of it, if that is looked at as well.
+    /// The object under a member, if that is checked too.
     fn inner(self, name: &str) -> Option<Self> {
         match (self, name) {
             (Self::Envelope, "params") => Some(Self::Params),
@@ -98,7 +98,7 @@ impl<'de> Visitor<'de> for Object {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let mut seen = [false; MOST_NAMES];
         while let Some(key) = map.next_key_seed(Key)? {
-            let known = self.known().iter().position(|known| is_taken_for(&key, known));
+            let known = self.known().iter().position(|known| folds_to(&key, known));
             if let Some(at) = known {
                 let name = self.known()[at];
                 if key != name {
@@ -106,7 +106,7 @@ impl<'de> Visitor<'de> for Object {
                     return Err(A::Error::custom(why));
                 }
                 if std::mem::replace(&mut seen[at], true) {
-                    let why = format!("member `{name}` of {} stands twice", self.name());
+                    let why = format!("member `{name}` of {} appears twice", self.name());
                     return Err(A::Error::custom(why));
                 }
             }
@@ -118,7 +118,7 @@ impl<'de> Visitor<'de> for Object {
         Ok(())
     }
 
-    // What is no object has no members that could stand twice.
+    // A value that is not an object has no duplicate members.
     fn visit_unit<E>(self) -> Result<(), E> {
         Ok(())
     }
@@ -149,9 +149,9 @@ impl<'de> Visitor<'de> for Object {
     }
 }
 
-/// Whether a reader that does not care for case takes a name for a known one. Known ones are ASCII;
-/// letters of other scripts that fold to those (`ſ`, `K`, `ı`) are among what may stand for them.
-pub(crate) fn is_taken_for(name: &str, known: &str) -> bool {
+/// Whether a parser that ignores case takes a name for a known one. Known names are ASCII;
+/// characters of other scripts that fold to ASCII (`ſ`, `K`, `ı`) count as well.
+pub(crate) fn folds_to(name: &str, known: &str) -> bool {
     if name.is_ascii() {
         return name.eq_ignore_ascii_case(known);
     }
@@ -162,7 +162,7 @@ pub(crate) fn is_taken_for(name: &str, known: &str) -> bool {
     folded.eq(known.chars().map(|letter| letter.to_ascii_lowercase()))
 }
 
-/// A name, borrowed where it has no escapes.
+/// A member's name, borrowed unless it contains escapes.
 struct Key;
 
 impl<'de> DeserializeSeed<'de> for Key {
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_everybody_reads_alike_is_passed_on() {
+    fn unambiguous_messages_pass() {
         for text in [
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"name":1,"Name":2,"name":3}}}"#,
             r#"{"m\u0065thod":"x","params":{"_meta":{"progressToken":1,"x":2,"x":3}}}"#,
@@ -208,23 +208,23 @@ mod tests {
     }
 
     #[test]
-    fn what_two_readers_could_read_in_two_ways_is_refused() {
+    fn ambiguous_messages_are_refused() {
         for (text, why) in [
-            (r#"{"method":"a","method":"b"}"#, "`method` of the message stands twice"),
-            (r#"{"method":"a","m\u0065thod":"b"}"#, "`method` of the message stands twice"),
+            (r#"{"method":"a","method":"b"}"#, "`method` of the message appears twice"),
+            (r#"{"method":"a","m\u0065thod":"b"}"#, "`method` of the message appears twice"),
             (r#"{"method":"a","Method":"b"}"#, "`Method` of the message looks like `method`"),
             (r#"{"id":1,"ID":2}"#, "`ID` of the message looks like `id`"),
             (r#"{"params":{},"paramſ":{}}"#, "looks like `params`"),
-            (r#"{"params":{"name":"a","name":"b"}}"#, "`name` of `params` stands twice"),
-            (r#"{"params":{"n\u0061me":"a","name":"b"}}"#, "`name` of `params` stands twice"),
+            (r#"{"params":{"name":"a","name":"b"}}"#, "`name` of `params` appears twice"),
+            (r#"{"params":{"n\u0061me":"a","name":"b"}}"#, "`name` of `params` appears twice"),
             (r#"{"params":{"name":"a","NAME":"b"}}"#, "`NAME` of `params` looks like `name`"),
             (r#"{"params":{"urı":"a"}}"#, "looks like `uri`"),
             (r#"{"params":{"_META":{}}}"#, "looks like `_meta`"),
             (r#"{"params":{"_meta":{"progressToken":1,"progresstoken":2}}}"#, "of `_meta`"),
-            (r#"{"params":{"_meta":{},"_meta":{}}}"#, "`_meta` of `params` stands twice"),
+            (r#"{"params":{"_meta":{},"_meta":{}}}"#, "`_meta` of `params` appears twice"),
         ] {
-            let said = ambiguity(text).unwrap_or_default();
-            assert!(said.contains(why), "{text}: {said}");
+            let message = ambiguity(text).unwrap_or_default();
+            assert!(message.contains(why), "{text}: {message}");
         }
     }
 }

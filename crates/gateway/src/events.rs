@@ -1,40 +1,40 @@
-//! A stream of events, taken apart as its bytes come: what stands in their data, and the last id.
+//! Parses a stream of server-sent events as bytes arrive: the data of each event, and the last id.
 
-/// The events of one stream.
+/// The parser of one stream.
 #[derive(Debug)]
 pub(crate) struct EventReader {
     limit: usize,
     id: Option<Vec<u8>>,
     line: Vec<u8>,
-    /// The last byte was a carriage return, which a line feed may complete.
+    /// The last byte was a carriage return, which may be followed by a line feed.
     returned: bool,
     data: Vec<u8>,
 }
 
-/// An event is longer than one may be.
+/// An event exceeds the limit.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooLong;
 
 impl EventReader {
-    /// For events of at most so many bytes.
+    /// A parser for events of at most `limit` bytes.
     pub(crate) fn new(limit: usize) -> Self {
         Self { limit, id: None, line: Vec::new(), returned: false, data: Vec::new() }
     }
 
-    /// The id that came last, if one came since this was asked.
+    /// The last id, if one arrived since the previous call.
     pub(crate) fn take_id(&mut self) -> Option<Vec<u8>> {
         self.id.take()
     }
 
-    /// Takes bytes up to the end of the next event that says something; `None` if there is no such end
-    /// among them.
+    /// Consumes bytes up to the end of the next event with data; `None` if they contain no such
+    /// end.
     pub(crate) fn next(&mut self, bytes: &mut &[u8]) -> Result<Option<Vec<u8>>, TooLong> {
         while !bytes.is_empty() {
             if std::mem::take(&mut self.returned) && bytes[0] == b'\n' {
                 *bytes = &bytes[1..];
                 continue;
             }
-            // A line ends with either, or with both of them.
+            // A line ends with either character or with both.
             let end = memchr::memchr2(b'\n', b'\r', bytes);
             let part = &bytes[..end.unwrap_or(bytes.len())];
             if self.line.len() + part.len() + self.data.len() >= self.limit {
@@ -55,7 +55,7 @@ impl EventReader {
         Ok(None)
     }
 
-    /// Takes a line; an event is over with an empty one.
+    /// Consumes a line; an empty one ends the event.
     fn take(&mut self, line: &[u8]) -> Option<Vec<u8>> {
         if line.is_empty() {
             let data = std::mem::take(&mut self.data);
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_end_with_either_line_end_or_both() {
+    fn lines_end_with_cr_lf_or_both() {
         for stream in
             ["data: 1\n\ndata: 2\n\n", "data: 1\r\rdata: 2\r\r", "data: 1\r\n\r\ndata: 2\r\n\r\n"]
         {

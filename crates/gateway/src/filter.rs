@@ -1,29 +1,30 @@
-//! Which tools of a server are shown.
+//! Which tools of a server are visible.
 
-/// Patterns of tools' names, in which `*` stands for any letters.
+/// Patterns of tool names, in which `*` matches any characters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Tools {
-    /// Only these; all where it says nothing.
+pub struct ToolPatterns {
+    /// Only these; all if `None`.
     pub only: Option<Vec<String>>,
-    /// But not these.
+    /// Except these.
     pub without: Vec<String>,
 }
 
-impl Tools {
-    /// Whether a tool is shown.
+impl ToolPatterns {
+    /// Whether a tool is visible.
     pub fn shows(&self, tool: &str) -> bool {
-        let any = |patterns: &[String]| patterns.iter().any(|pattern| fits(pattern, tool));
+        let any =
+            |patterns: &[String]| patterns.iter().any(|pattern| matches_pattern(pattern, tool));
         self.only.as_ref().is_none_or(|only| any(only)) && !any(&self.without)
     }
 
-    /// Whether all of them are.
+    /// Whether all tools are visible.
     pub fn shows_all(&self) -> bool {
         self.only.is_none() && self.without.is_empty()
     }
 }
 
-/// Whether a text fits a pattern in which `*` stands for any letters.
-pub fn fits(pattern: &str, text: &str) -> bool {
+/// Whether a text matches a pattern in which `*` matches any characters.
+pub fn matches_pattern(pattern: &str, text: &str) -> bool {
     let Some((begin, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut text) = text.strip_prefix(begin) else { return false };
     let mut parts = rest.split('*');
@@ -42,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_of_tools() {
+    fn patterns_match_whole_names() {
         for (pattern, text, expected) in [
             ("read", "read", true),
             ("read", "read_file", false),
@@ -53,7 +54,7 @@ mod tests {
             ("a*b*c", "axxcyyb", false),
             ("ab*ba", "aba", false),
         ] {
-            assert_eq!(fits(pattern, text), expected, "{pattern} {text}");
+            assert_eq!(matches_pattern(pattern, text), expected, "{pattern} {text}");
         }
     }
 }

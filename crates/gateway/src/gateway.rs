@@ -1,4 +1,5 @@
-//! All shared servers of a project, by name, and callers' lines to them.
+//! All shared servers of a project by name, and the handles that clients use to call them. It does
+//! not know where servers run or how clients connect.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -9,46 +10,47 @@ use patterm_wire::{Id, Message};
 use tokio::sync::mpsc;
 
 use crate::backend::Backend;
-use crate::filter::Tools;
-use crate::memory::{Memory, Remembered};
-use crate::refusal::{Refusal, RefusalKind};
-use crate::relay::{LineId, Terms};
-use crate::server::{Plan, ServerStatus, Slot};
-use crate::session::{Session, Told};
-use crate::settings::{Bounds, Share};
+use crate::cache::{CachedServer, ServerCache};
+use crate::error::{GatewayError, GatewayErrorKind};
+use crate::filter::ToolPatterns;
+use crate::instance::{Instance, InstanceSpec, ServerStatus};
+use crate::relay::{ClientId, RelayConfig};
+use crate::session::{Notification, Session};
+use crate::settings::{ServerLimits, Share};
 
-/// What a caller may be behind with what it is told beside answers; more is lost to it alone.
-const TOLD: usize = 256;
+/// Notifications queued for one client; further ones are dropped for that client only.
+const NOTIFICATIONS: usize = 256;
 
-/// How long somebody may listen to changes: nobody waits for the end of that.
-const LISTENING: Duration = Duration::from_secs(365 * 24 * 3_600);
+/// The timeout of `subscriptions/listen`, which has no natural end.
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3_600);
 
-/// How often a request is put to a server that never saw it: once more, for one that the probe ended.
-const TRIES: usize = 2;
+/// Attempts per request. A second attempt is made only if the probe ended the server before it saw
+/// the request.
+const ATTEMPTS: usize = 2;
 
-/// A server as the project wants it.
+/// How a server is configured.
 #[derive(Debug, Clone)]
-pub struct Wanted {
+pub struct ServerSpec {
     /// Where it runs.
     pub backend: Arc<dyn Backend>,
-    /// All that makes it another server when it changes, as text.
+    /// Everything that makes this a different server when it changes, as text.
     pub fingerprint: String,
-    /// Who shares it.
+    /// Who shares an instance.
     pub share: Share,
-    /// Its bounds.
-    pub bounds: Bounds,
-    /// What it hears of the project's folders, as a JSON list.
+    /// Its limits.
+    pub limits: ServerLimits,
+    /// The answer to `roots/list`, as a JSON list.
     pub roots: String,
-    /// Which of its tools are shown.
-    pub tools: Tools,
+    /// Which of its tools are visible.
+    pub tools: ToolPatterns,
 }
 
-/// Who calls: whom it is for servers that each caller has to itself.
+/// Who calls. It selects the instance where a server is not shared by everybody.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Caller {
     /// The agent or the token.
-    pub caller: String,
-    /// The client's session, where it has one.
+    pub name: String,
+    /// The client's session, if it has one.
     pub session: String,
 }
 
@@ -58,92 +60,93 @@ pub struct Gateway(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    servers: Mutex<BTreeMap<String, Entry>>,
-    next_line: AtomicU64,
-    memory: Option<Arc<dyn Memory>>,
+    servers: Mutex<BTreeMap<String, ServerEntry>>,
+    next_client: AtomicU64,
+    cache: Option<Arc<dyn ServerCache>>,
 }
 
-struct Entry {
-    wanted: Wanted,
-    /// Running copies, by whose they are; one without an owner where all share it.
-    slots: HashMap<String, Arc<Slot>>,
+struct ServerEntry {
+    spec: ServerSpec,
+    /// Instances by owner; the owner is empty if everybody shares the instance.
+    instances: HashMap<String, Arc<Instance>>,
 }
 
-impl Entry {
-    fn is_awake(&self) -> bool {
-        self.slots.values().any(|slot| !slot.is_asleep())
+impl ServerEntry {
+    fn is_running(&self) -> bool {
+        self.instances.values().any(|instance| !instance.is_asleep())
     }
 }
 
 impl Gateway {
-    /// One that knows its servers from earlier lives.
-    pub fn remembering(memory: Arc<dyn Memory>) -> Self {
-        Self(Arc::new(Inner { memory: Some(memory), ..Inner::default() }))
+    /// A gateway that uses what is known about its servers from earlier runs.
+    pub fn with_cache(cache: Arc<dyn ServerCache>) -> Self {
+        Self(Arc::new(Inner { cache: Some(cache), ..Inner::default() }))
     }
 
-    /// What is known of a server from earlier lives.
-    pub(crate) fn recall(&self, server: &str) -> Option<Remembered> {
+    /// What is known about a server from earlier runs.
+    pub(crate) fn cached(&self, server: &str) -> Option<CachedServer> {
         let fingerprint = self.fingerprint(server)?;
-        self.0.memory.as_ref()?.recall(server, &fingerprint)
+        self.0.cache.as_ref()?.load(server, &fingerprint)
     }
 
-    /// Keeps something of a server for its later lives.
-    pub(crate) fn remember(&self, server: &str, mut change: impl FnMut(&mut Remembered)) {
-        if let (Some(memory), Some(fingerprint)) = (&self.0.memory, self.fingerprint(server)) {
-            memory.remember(server, &fingerprint, &mut change);
+    /// Updates what is known about a server.
+    pub(crate) fn update_cache(&self, server: &str, mut change: impl FnMut(&mut CachedServer)) {
+        if let (Some(cache), Some(fingerprint)) = (&self.0.cache, self.fingerprint(server)) {
+            cache.update(server, &fingerprint, &mut change);
         }
     }
 
     fn fingerprint(&self, server: &str) -> Option<String> {
-        self.servers().get(server).map(|entry| entry.wanted.fingerprint.clone())
+        self.servers().get(server).map(|entry| entry.spec.fingerprint.clone())
     }
 
-    /// Makes the servers those that are wanted now. One that is gone or changed takes no new calls,
-    /// and ends when those in flight are done.
-    pub fn configure(&self, wanted: BTreeMap<String, Wanted>) {
+    /// Replaces the set of servers. A server that was removed or changed takes no new calls and
+    /// ends once its calls in flight are done.
+    pub fn configure(&self, specs: BTreeMap<String, ServerSpec>) {
         let mut servers = self.servers();
         let mut old = std::mem::take(&mut *servers);
-        for (name, wanted) in wanted {
-            let same = old.get(&name).is_some_and(|e| e.wanted.fingerprint == wanted.fingerprint);
-            let kept = if same { old.remove(&name) } else { None };
-            let slots = kept.map(|entry| entry.slots).unwrap_or_default();
-            servers.insert(name, Entry { wanted, slots });
+        for (name, spec) in specs {
+            let same = old.get(&name).is_some_and(|e| e.spec.fingerprint == spec.fingerprint);
+            let existing = if same { old.remove(&name) } else { None };
+            let instances = existing.map(|entry| entry.instances).unwrap_or_default();
+            servers.insert(name, ServerEntry { spec, instances });
         }
-        if let Some(memory) = &self.0.memory {
-            memory.keep_only(&servers.keys().map(String::as_str).collect::<Vec<_>>());
+        if let Some(cache) = &self.0.cache {
+            cache.retain(&servers.keys().map(String::as_str).collect::<Vec<_>>());
         }
         drop(servers);
-        for slot in old.into_values().flat_map(|entry| entry.slots.into_values()) {
-            tokio::spawn(async move { slot.retire().await });
+        for instance in old.into_values().flat_map(|entry| entry.instances.into_values()) {
+            tokio::spawn(async move { instance.retire().await });
         }
     }
 
-    /// Adds a server unless it is there. With so many, one that sleeps makes room.
+    /// Adds a server unless it exists. If the limit is reached, a server that is asleep is removed
+    /// to make room.
     pub(crate) fn add(
         &self,
         name: &str,
         most: usize,
-        wanted: impl FnOnce() -> Wanted,
-    ) -> Result<(), Refusal> {
+        spec: impl FnOnce() -> ServerSpec,
+    ) -> Result<(), GatewayError> {
         let mut servers = self.servers();
         if servers.contains_key(name) {
             return Ok(());
         }
         if most != 0 && servers.len() >= most {
-            let asleep = servers.iter().find(|(_, entry)| !entry.is_awake());
+            let asleep = servers.iter().find(|(_, entry)| !entry.is_running());
             let Some(asleep) = asleep.map(|(name, _)| name.clone()) else {
-                let message = format!("{most} servers run already, which is the bound");
-                return Err(Refusal::new(RefusalKind::Limit, message));
+                let message = format!("the limit of {most} running servers is reached");
+                return Err(GatewayError::new(GatewayErrorKind::Limit, message));
             };
             servers.remove(&asleep);
         }
-        servers.insert(name.to_owned(), Entry { wanted: wanted(), slots: HashMap::new() });
+        servers.insert(name.to_owned(), ServerEntry { spec: spec(), instances: HashMap::new() });
         Ok(())
     }
 
-    /// Whether a server runs, or is being started.
-    pub(crate) fn is_awake(&self, name: &str) -> bool {
-        self.servers().get(name).is_some_and(Entry::is_awake)
+    /// Whether a server is running or starting.
+    pub(crate) fn is_running(&self, name: &str) -> bool {
+        self.servers().get(name).is_some_and(ServerEntry::is_running)
     }
 
     /// The names of all servers.
@@ -151,201 +154,219 @@ impl Gateway {
         self.servers().keys().cloned().collect()
     }
 
-    /// Which tools of a server are shown.
-    pub fn tools_of(&self, server: &str) -> Tools {
-        self.servers().get(server).map(|entry| entry.wanted.tools.clone()).unwrap_or_default()
+    /// Which tools of a server are visible.
+    pub fn tools_of(&self, server: &str) -> ToolPatterns {
+        self.servers().get(server).map(|entry| entry.spec.tools.clone()).unwrap_or_default()
     }
 
-    /// How they stand: by name, and by whose copy it is where they are not shared by all.
+    /// The status of every instance: the server's name, the instance's owner, and its state.
     pub fn status(&self) -> Vec<(String, String, ServerStatus)> {
         let servers = self.servers();
         let mut all = Vec::new();
         for (name, entry) in &*servers {
-            if entry.slots.is_empty() {
+            if entry.instances.is_empty() {
                 all.push((name.clone(), String::new(), ServerStatus::asleep()));
             }
-            for (owner, slot) in &entry.slots {
-                all.push((name.clone(), owner.clone(), slot.status()));
+            for (owner, instance) in &entry.instances {
+                all.push((name.clone(), owner.clone(), instance.status()));
             }
         }
         all
     }
 
-    /// A line to a server, for one caller, and what it is told beside answers. The server is started
-    /// by the first call.
-    pub fn line(
+    /// Connects a client to a server. The receiver gets the server's messages other than responses.
+    /// The first call starts the server.
+    pub fn connect(
         &self,
         server: &str,
         caller: &Caller,
-    ) -> Result<(Line, mpsc::Receiver<Told>), Refusal> {
-        let slot = self.slot(server, caller)?;
-        let (teller, told) = mpsc::channel(TOLD);
-        let id = self.0.next_line.fetch_add(1, Ordering::Relaxed);
-        let count = slot.count_of(&caller.caller);
-        let line = Line {
+    ) -> Result<(ClientHandle, mpsc::Receiver<Notification>), GatewayError> {
+        let instance = self.instance(server, caller)?;
+        let (notifier, notifications) = mpsc::channel(NOTIFICATIONS);
+        let id = ClientId(self.0.next_client.fetch_add(1, Ordering::Relaxed));
+        let binding = Binding::new(instance, caller);
+        let client = ClientHandle {
             id,
             name: server.to_owned(),
             gateway: self.clone(),
             caller: caller.clone(),
-            slot: Mutex::new((slot, count)),
-            teller,
+            binding: Mutex::new(binding),
+            notifier,
             joined: Mutex::default(),
         };
-        Ok((line, told))
+        Ok((client, notifications))
     }
 
-    fn slot(&self, server: &str, caller: &Caller) -> Result<Arc<Slot>, Refusal> {
+    fn instance(&self, server: &str, caller: &Caller) -> Result<Arc<Instance>, GatewayError> {
         let mut servers = self.servers();
         let Some(entry) = servers.get_mut(server) else {
-            let there: Vec<_> = servers.keys().map(String::as_str).collect();
-            let message = format!("there is no server `{server}`; there are: {}", there.join(", "));
-            return Err(Refusal::new(RefusalKind::Unknown, message));
+            let known: Vec<_> = servers.keys().map(String::as_str).collect();
+            let message = format!("no server `{server}`; the servers are: {}", known.join(", "));
+            return Err(GatewayError::new(GatewayErrorKind::Unknown, message));
         };
-        let owner = match entry.wanted.share {
+        let owner = match entry.spec.share {
             Share::All => String::new(),
-            Share::Caller => caller.caller.clone(),
-            Share::Session => format!("{} {}", caller.caller, caller.session),
+            Share::Caller => caller.name.clone(),
+            Share::Session => format!("{} {}", caller.name, caller.session),
         };
-        if let Some(slot) = entry.slots.get(&owner) {
-            return Ok(slot.clone());
+        if let Some(instance) = entry.instances.get(&owner) {
+            return Ok(instance.clone());
         }
-        let most = entry.wanted.bounds.sessions;
-        if most != 0 && entry.slots.len() >= most {
-            let asleep = entry.slots.iter().find(|(_, slot)| slot.is_asleep());
+        let most = entry.spec.limits.instances;
+        if most != 0 && entry.instances.len() >= most {
+            let asleep = entry.instances.iter().find(|(_, instance)| instance.is_asleep());
             let Some(asleep) = asleep.map(|(owner, _)| owner.clone()) else {
-                let message = format!("`{server}` runs {most} times already, which is its bound");
-                return Err(Refusal::new(RefusalKind::Limit, message));
+                let message = format!("`{server}` has reached its limit of {most} instances");
+                return Err(GatewayError::new(GatewayErrorKind::Limit, message));
             };
-            if let Some(asleep) = entry.slots.remove(&asleep) {
-                asleep.let_go();
+            if let Some(asleep) = entry.instances.remove(&asleep) {
+                asleep.mark_retired();
             }
         }
-        let slot = Slot::new(Plan {
+        let instance = Instance::new(InstanceSpec {
             name: server.to_owned(),
-            fingerprint: entry.wanted.fingerprint.clone(),
-            memory: self.0.memory.clone(),
-            backend: entry.wanted.backend.clone(),
-            terms: Terms {
-                exclusive: entry.wanted.share == Share::Session,
-                shared: entry.wanted.share == Share::All,
-                roots: entry.wanted.roots.clone(),
-                in_flight: entry.wanted.bounds.in_flight,
+            fingerprint: entry.spec.fingerprint.clone(),
+            cache: self.0.cache.clone(),
+            backend: entry.spec.backend.clone(),
+            config: RelayConfig {
+                exclusive: entry.spec.share == Share::Session,
+                shared: entry.spec.share == Share::All,
+                roots: entry.spec.roots.clone(),
+                in_flight: entry.spec.limits.in_flight,
             },
-            bounds: entry.wanted.bounds,
+            limits: entry.spec.limits,
         });
-        entry.slots.insert(owner, slot.clone());
-        Ok(slot)
+        entry.instances.insert(owner, instance.clone());
+        Ok(instance)
     }
 
-    /// Ends the copies that a client's session had to itself.
+    /// Ends the instances that a client's session had for itself.
     pub fn end_session(&self, caller: &Caller) {
-        let owner = format!("{} {}", caller.caller, caller.session);
+        let owner = format!("{} {}", caller.name, caller.session);
         let mut servers = self.servers();
-        for entry in servers.values_mut().filter(|e| e.wanted.share == Share::Session) {
-            if let Some(slot) = entry.slots.remove(&owner) {
-                tokio::spawn(async move { slot.end("its client ended the session").await });
+        for entry in servers.values_mut().filter(|e| e.spec.share == Share::Session) {
+            if let Some(instance) = entry.instances.remove(&owner) {
+                tokio::spawn(async move { instance.end("its client ended the session").await });
             }
         }
     }
 
-    /// Ends the running copies of a server, once their calls are answered; the next call starts it
-    /// anew. `false` where there is no such server.
+    /// Ends a server's instances once their calls are answered; the next call starts the server
+    /// again. Returns `false` if there is no such server.
     pub fn restart(&self, server: &str) -> bool {
         let mut servers = self.servers();
         let Some(entry) = servers.get_mut(server) else { return false };
-        for slot in std::mem::take(&mut entry.slots).into_values() {
-            tokio::spawn(async move { slot.retire().await });
+        for instance in std::mem::take(&mut entry.instances).into_values() {
+            tokio::spawn(async move { instance.retire().await });
         }
         true
     }
 
-    /// Ends all of them.
+    /// Ends all servers.
     pub async fn end(&self) {
         let all = std::mem::take(&mut *self.servers());
-        let slots: Vec<_> = all.into_values().flat_map(|entry| entry.slots.into_values()).collect();
-        let ends: Vec<_> = slots
+        let instances: Vec<_> =
+            all.into_values().flat_map(|entry| entry.instances.into_values()).collect();
+        let ends: Vec<_> = instances
             .into_iter()
-            .map(|slot| tokio::spawn(async move { slot.end("patterm ends").await }))
+            .map(|instance| {
+                tokio::spawn(async move { instance.end("patterm is shutting down").await })
+            })
             .collect();
         for end in ends {
             let _ = end.await;
         }
     }
 
-    fn servers(&self) -> MutexGuard<'_, BTreeMap<String, Entry>> {
+    fn servers(&self) -> MutexGuard<'_, BTreeMap<String, ServerEntry>> {
         self.0.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A caller's line to a server. Dropped, it takes back what its caller still waited for.
-pub struct Line {
-    id: LineId,
+/// A client's connection to a server. Dropping it cancels its pending requests.
+pub struct ClientHandle {
+    id: ClientId,
     name: String,
     gateway: Gateway,
     caller: Caller,
-    /// The copy of the server it is for; another one after the server became another.
-    slot: Mutex<Place>,
-    teller: mpsc::Sender<Told>,
-    /// The session it takes part in; another one after the server was started again.
+    /// The instance it uses; replaced when the server is reconfigured.
+    binding: Mutex<Binding>,
+    notifier: mpsc::Sender<Notification>,
+    /// The session it joined; replaced when the server is restarted.
     joined: Mutex<Option<Session>>,
 }
 
-/// A copy of a server, and where calls of one caller to it are counted.
-type Place = (Arc<Slot>, Arc<AtomicUsize>);
+/// The instance that a client uses, and the counter of its caller's calls to it.
+#[derive(Clone)]
+struct Binding {
+    instance: Arc<Instance>,
+    in_flight: Arc<AtomicUsize>,
+}
 
-impl Line {
-    /// Asks the server; the answer is whole, under the caller's id. `text` is the message as it came.
-    /// A future that is dropped is a call that is cancelled.
-    pub async fn ask(&self, id: &Id, method: &str, mut text: String) -> Result<Vec<u8>, Refusal> {
-        let (slot, count) = self.place()?;
-        let _counted = slot.count(&count)?;
-        // Who listens does so for as long as he likes.
+impl Binding {
+    fn new(instance: Arc<Instance>, caller: &Caller) -> Self {
+        let in_flight = instance.counter_of(&caller.name);
+        Self { instance, in_flight }
+    }
+}
+
+impl ClientHandle {
+    /// Sends a request and returns the whole response, under the client's id. `text` is the message
+    /// as received. Dropping the future cancels the call.
+    pub async fn request(
+        &self,
+        id: &Id,
+        method: &str,
+        mut text: String,
+    ) -> Result<Vec<u8>, GatewayError> {
+        let Binding { instance, in_flight } = self.binding()?;
+        let _guard = instance.count(&in_flight)?;
         let listens = method == "subscriptions/listen";
-        let patience = if listens { LISTENING } else { slot.bounds().call };
-        for _ in 0..TRIES {
-            let session = slot.session().await?;
+        let limit = if listens { LISTEN_TIMEOUT } else { instance.limits().call_timeout };
+        for _ in 0..ATTEMPTS {
+            let session = instance.session().await?;
             self.join(&session);
-            let answer = session.ask(self.id, id.clone(), method, text)?;
-            let mut call = Call { session, line: self.id, id, why: Some("the caller is gone") };
-            let Some(answered) = slot.timers().timeout(patience, answer).await else {
-                call.why = Some("it took too long");
-                let message = format!("`{}` did not answer within {patience:?}", self.name);
-                return Err(Refusal::new(RefusalKind::Timeout, message));
+            let response = session.request(self.id, id.clone(), method, text)?;
+            let mut call =
+                Call { session, client: self.id, id, why: Some("the client disconnected") };
+            let Some(answered) = instance.timeouts().timeout(limit, response).await else {
+                call.why = Some("it timed out");
+                let message = format!("`{}` did not answer within {limit:?}", self.name);
+                return Err(GatewayError::new(GatewayErrorKind::Timeout, message));
             };
             call.why = None;
             match answered {
-                Ok(Ok(answer)) => return Ok(answer),
-                // It died of the probe, and never saw the request; another one is not probed.
-                Ok(Err(unseen)) => text = unseen,
+                Ok(Ok(response)) => return Ok(response),
+                // The probe ended it before it saw the request; its successor is not probed.
+                Ok(Err(returned)) => text = returned,
                 Err(_) => break,
             }
         }
         let message = format!("`{}` ended before it answered", self.name);
-        Err(Refusal::new(RefusalKind::Ended, message))
+        Err(GatewayError::new(GatewayErrorKind::Ended, message))
     }
 
-    /// Passes on a notification, or an answer to what the server asked this caller.
-    pub fn tell(&self, message: &Message<'_>, text: &str) {
+    /// Forwards a notification, or a response to a request that the server sent to this client.
+    pub fn notify(&self, message: &Message<'_>, text: &str) {
         let joined = self.joined().clone();
         if let Some(session) = joined.filter(Session::is_running) {
-            session.tell(self.id, message, text);
+            session.notify(self.id, message, text);
         }
     }
 
-    fn place(&self) -> Result<Place, Refusal> {
-        let mut place = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
-        if place.0.is_retired() {
-            let slot = self.gateway.slot(&self.name, &self.caller)?;
-            let count = slot.count_of(&self.caller.caller);
-            *place = (slot, count);
+    fn binding(&self) -> Result<Binding, GatewayError> {
+        let mut binding = self.binding.lock().unwrap_or_else(PoisonError::into_inner);
+        if binding.instance.is_retired() {
+            let instance = self.gateway.instance(&self.name, &self.caller)?;
+            *binding = Binding::new(instance, &self.caller);
         }
-        Ok(place.clone())
+        Ok(binding.clone())
     }
 
     fn join(&self, session: &Session) {
         let mut joined = self.joined();
         if joined.as_ref().is_none_or(|old| !old.is(session)) {
-            session.join(self.id, &self.caller.caller, self.teller.clone());
+            session.join(self.id, &self.caller.name, self.notifier.clone());
             *joined = Some(session.clone());
         }
     }
@@ -355,7 +376,7 @@ impl Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for ClientHandle {
     fn drop(&mut self) {
         if let Some(session) = self.joined().take() {
             session.leave(self.id);
@@ -366,16 +387,16 @@ impl Drop for Line {
 /// A call in flight.
 struct Call<'a> {
     session: Session,
-    line: LineId,
+    client: ClientId,
     id: &'a Id,
-    /// Why it is given up, unless it is answered.
+    /// The reason for cancelling it, until it is answered.
     why: Option<&'static str>,
 }
 
 impl Drop for Call<'_> {
     fn drop(&mut self) {
         if let Some(why) = self.why {
-            self.session.cancel(self.line, self.id, why);
+            self.session.cancel(self.client, self.id, why);
         }
     }
 }

@@ -1,25 +1,25 @@
-//! Bytes into lines, with a ceiling: of what is longer only the two ends are kept.
+//! Splits bytes into lines of bounded length; of longer lines only both ends are kept.
 
-/// Bytes that are kept of the end of a line that was too long.
+/// Bytes kept from the end of an oversized line.
 const TAIL_BYTES: usize = 128;
 
-/// Takes lines apart as their bytes come.
+/// Splits a stream into lines as bytes arrive.
 #[derive(Debug)]
 pub(crate) struct Lines {
-    held: Vec<u8>,
-    /// Up to here there is no line end in what is held.
+    buffer: Vec<u8>,
+    /// The prefix of the buffer without a line end.
     searched: usize,
     limit: usize,
-    /// The rest of a line that was too long is skipped.
+    /// The rest of an oversized line is being skipped.
     skipping: bool,
-    /// Bytes that are kept of the beginning of such a line.
+    /// Bytes kept from the start of an oversized line.
     head_limit: usize,
     head: Vec<u8>,
     tail: Vec<u8>,
     long: Vec<LongLine>,
 }
 
-/// What is left of a line that was too long.
+/// Both ends of an oversized line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct LongLine {
     pub(crate) head: Vec<u8>,
@@ -29,7 +29,7 @@ pub(crate) struct LongLine {
 impl Lines {
     pub(crate) fn new(limit: usize, head_limit: usize) -> Self {
         Self {
-            held: Vec::new(),
+            buffer: Vec::new(),
             searched: 0,
             limit,
             skipping: false,
@@ -40,16 +40,16 @@ impl Lines {
         }
     }
 
-    /// Lines that were too long, since this was last asked.
+    /// The oversized lines since the last call.
     pub(crate) fn take_long(&mut self) -> Vec<LongLine> {
         std::mem::take(&mut self.long)
     }
 
-    /// Takes some bytes; `each` gets every line that is whole now, without its end.
+    /// Adds bytes; calls `each` with every complete line, without its end.
     pub(crate) fn take(&mut self, bytes: &[u8], mut each: impl FnMut(&[u8])) {
-        self.held.extend_from_slice(bytes);
+        self.buffer.extend_from_slice(bytes);
         let mut begin = 0;
-        while let Some(length) = memchr::memchr(b'\n', &self.held[self.searched..]) {
+        while let Some(length) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
             let end = self.searched + length;
             if self.skipping || end - begin > self.limit {
                 self.skip(begin, end);
@@ -57,23 +57,23 @@ impl Lines {
                 let (head, tail) = (std::mem::take(&mut self.head), std::mem::take(&mut self.tail));
                 self.long.push(LongLine { head, tail });
             } else {
-                each(&self.held[begin..end]);
+                each(&self.buffer[begin..end]);
             }
             begin = end + 1;
             self.searched = begin;
         }
-        self.held.drain(..begin);
-        self.searched = self.held.len();
-        if self.held.len() > self.limit {
-            self.skip(0, self.held.len());
-            self.held = Vec::new();
+        self.buffer.drain(..begin);
+        self.searched = self.buffer.len();
+        if self.buffer.len() > self.limit {
+            self.skip(0, self.buffer.len());
+            self.buffer = Vec::new();
             self.searched = 0;
         }
     }
 
-    /// Lets go of a part of a line that is too long.
+    /// Drops part of an oversized line.
     fn skip(&mut self, begin: usize, end: usize) {
-        let part = &self.held[begin..end];
+        let part = &self.buffer[begin..end];
         if !std::mem::replace(&mut self.skipping, true) {
             self.head.extend_from_slice(&part[..part.len().min(self.head_limit)]);
         }
@@ -81,12 +81,12 @@ impl Lines {
         self.tail.drain(..self.tail.len().saturating_sub(TAIL_BYTES));
     }
 
-    /// What stands after the last line end.
+    /// The bytes after the last line end.
     pub(crate) fn rest(&mut self) -> Vec<u8> {
         self.searched = 0;
         match std::mem::take(&mut self.skipping) {
             true => Vec::new(),
-            false => std::mem::take(&mut self.held),
+            false => std::mem::take(&mut self.buffer),
         }
     }
 }
@@ -115,13 +115,13 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_all_pieces() {
+    fn lines_are_joined_across_pieces() {
         check(10, &["a\nb", "c\n", "\nd"], &["a", "bc", ""], "d", &[]);
         check(10, &["a", "b", "\n"], &["ab"], "", &[]);
     }
 
     #[test]
-    fn what_is_too_long_is_skipped_to_its_end() {
+    fn oversized_lines_are_skipped_to_their_end() {
         check(3, &["abcd\nx\n"], &["x"], "", &[("ab", "abcd")]);
         check(3, &["abc", "def", "ghi\nx\nabc"], &["x"], "abc", &[("ab", "abcdefghi")]);
         check(3, &["abcdef", "gh"], &[], "", &[]);

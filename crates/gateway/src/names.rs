@@ -1,16 +1,16 @@
-//! Names of shared tools as models see them: `server__tool`, in the letters and the length that all
-//! model APIs take, always the same for the same tool.
+//! Names of shared tools as models see them: `server__tool`, with characters and a length that all
+//! model APIs accept, stable for each tool.
 
 use sha2::{Digest, Sha256};
 
-/// The longest name: model APIs take 64 letters, and clients put up to 14 in front.
+/// The longest name: model APIs take 64 characters, and clients add prefixes of up to 14.
 const NAME_LETTERS: usize = 48;
 
-/// Letters of the hash that tells shortened names apart.
+/// Characters of the hash that distinguishes shortened names.
 const HASH_LETTERS: usize = 8;
 
 /// The name of a server's tool.
-pub(crate) fn of_tool(server: &str, tool: &str) -> String {
+pub(crate) fn tool_name(server: &str, tool: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let whole = format!("{server}__{tool}");
     if whole.len() <= NAME_LETTERS && whole.chars().all(plain) {
@@ -31,17 +31,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_names_stay_and_others_are_told_apart() {
-        assert_eq!(of_tool("search", "find_all"), "search__find_all");
+    fn short_names_are_kept_and_long_ones_stay_distinct() {
+        assert_eq!(tool_name("search", "find_all"), "search__find_all");
         let long = "x".repeat(60);
-        let (a, b) = (of_tool("search", &long), of_tool("search", &format!("{long}y")));
+        let (a, b) = (tool_name("search", &long), tool_name("search", &format!("{long}y")));
         assert!(a.starts_with("search__xxx") && a.len() == NAME_LETTERS, "{a}");
         assert_ne!(a, b);
-        assert_eq!(a, of_tool("search", &long), "the same each time");
-        let dotted = of_tool("files", "read.file");
+        assert_eq!(a, tool_name("search", &long), "the same each time");
+        let dotted = tool_name("files", "read.file");
         assert!(dotted.starts_with("files__read_file_"), "{dotted}");
-        assert_ne!(dotted, of_tool("files", "read_file"));
-        // A name that looks like another's start.
-        assert_ne!(of_tool("a", "b__c.d"), of_tool("a__b", "c.d"));
+        assert_ne!(dotted, tool_name("files", "read_file"));
+        // A name that starts like another one.
+        assert_ne!(tool_name("a", "b__c.d"), tool_name("a__b", "c.d"));
     }
 }

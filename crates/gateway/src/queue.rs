@@ -1,36 +1,36 @@
-//! What waits to be written to a server: bounded, so that one that does not read holds up nobody's
-//! memory.
+//! The bytes to be written to a server. The queue is bounded by its users, so that a server that
+//! does not read cannot exhaust memory.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use patterm_wire::Framing;
 use tokio::sync::Notify;
 
-/// Lines that are to be written together.
+/// Lines to be written together.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Batch {
-    /// The lines, each with its end.
+    /// The lines with their line ends.
     pub(crate) bytes: Vec<u8>,
-    /// One of them must be told that it is written.
-    pub(crate) is_told: bool,
+    /// One of the lines must be reported once it is written.
+    pub(crate) reports_write: bool,
 }
 
-/// What a batch may keep of its room for the next.
+/// Capacity that a batch keeps for reuse.
 const KEPT_BYTES: usize = 64 << 10;
 
 impl Batch {
-    /// Makes it ready for the next.
+    /// Empties it for reuse.
     pub(crate) fn clear(&mut self) {
-        self.is_told = false;
+        self.reports_write = false;
         self.bytes.clear();
         self.bytes.shrink_to(KEPT_BYTES);
     }
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct QueueState {
     next: Batch,
-    /// Bytes that were taken and are not written yet.
+    /// Bytes taken but not written yet.
     taken: usize,
     closed: bool,
 }
@@ -38,64 +38,64 @@ struct Held {
 /// A queue with one reader.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    held: Mutex<Held>,
-    bell: Notify,
+    state: Mutex<QueueState>,
+    wake: Notify,
 }
 
 impl Queue {
-    /// Adds a message, which becomes one line.
-    pub(crate) fn push(&self, json: &str, is_told: bool) {
-        let mut held = self.lock();
-        if held.closed {
+    /// Adds a message as one line.
+    pub(crate) fn push(&self, json: &str, reports_write: bool) {
+        let mut state = self.lock();
+        if state.closed {
             return;
         }
-        let first = held.next.bytes.is_empty();
-        Framing::Newline.encode(json.as_bytes(), &mut held.next.bytes);
-        held.next.is_told |= is_told;
-        drop(held);
-        // The reader takes all at once, and was called by the first.
+        let first = state.next.bytes.is_empty();
+        Framing::Newline.encode(json.as_bytes(), &mut state.next.bytes);
+        state.next.reports_write |= reports_write;
+        drop(state);
+        // The reader takes everything at once and was woken by the first message.
         if first {
-            self.bell.notify_one();
+            self.wake.notify_one();
         }
     }
 
-    /// Bytes that wait.
+    /// Bytes that are waiting to be written.
     pub(crate) fn bytes(&self) -> usize {
-        let held = self.lock();
-        held.next.bytes.len() + held.taken
+        let state = self.lock();
+        state.next.bytes.len() + state.taken
     }
 
-    /// Nothing more is written.
+    /// Drops everything; nothing more is written.
     pub(crate) fn close(&self) {
-        *self.lock() = Held { closed: true, ..Held::default() };
-        self.bell.notify_one();
+        *self.lock() = QueueState { closed: true, ..QueueState::default() };
+        self.wake.notify_one();
     }
 
-    /// Takes all that waits into an empty batch, once something does; `false` when it is closed. What
-    /// was taken counts as waiting until it is [`Self::written`].
+    /// Swaps everything that waits into an empty batch, waiting for the first message; `false` when
+    /// closed. What was taken counts as waiting until [`Self::written`] is called.
     pub(crate) async fn take(&self, batch: &mut Batch) -> bool {
         loop {
             {
-                let mut held = self.lock();
-                if held.closed {
+                let mut state = self.lock();
+                if state.closed {
                     return false;
                 }
-                if !held.next.bytes.is_empty() {
-                    std::mem::swap(&mut held.next, batch);
-                    held.taken = batch.bytes.len();
+                if !state.next.bytes.is_empty() {
+                    std::mem::swap(&mut state.next, batch);
+                    state.taken = batch.bytes.len();
                     return true;
                 }
             }
-            self.bell.notified().await;
+            self.wake.notified().await;
         }
     }
 
-    /// What was taken is written.
+    /// The last batch was written.
     pub(crate) fn written(&self) {
         self.lock().taken = 0;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,5 +1,5 @@
-//! JSON that passes through as it stands: members are found by where they are, and what must
-//! change is changed in place. Key order, numbers beyond 64 bits and unknown members stay.
+//! Edits JSON text in place: finds members by position and replaces only what must change. Key
+//! order, numbers beyond 64 bits and unknown members are preserved.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,31 +9,34 @@ use serde_json::value::RawValue;
 
 use crate::lines::LongLine;
 
-/// Where a member's value stands in a text.
+/// The position of a value in a text.
 pub type Span = Range<usize>;
 
-/// The values of these members of an object, in their order; `None` where the text is no object.
-/// A member that stands twice counts by its first place: whoever reads the text decides himself.
+/// The values of these members of an object, in this order; `None` if the text is not an object. Of
+/// a duplicate member, the first counts.
 pub fn members<const N: usize>(text: &str, names: [&str; N]) -> Option<[Option<Span>; N]> {
-    Some(counted(text, names)?.0)
+    Some(members_and_duplicates(text, names)?.0)
 }
 
-/// The same, and whether one of them stands twice.
-fn counted<const N: usize>(text: &str, names: [&str; N]) -> Option<([Option<Span>; N], bool)> {
-    let (mut found, mut twice) = ([const { None }; N], false);
-    let seed = Members { text, names, found: &mut found, twice: &mut twice };
+/// The same, and whether one of them appears twice.
+fn members_and_duplicates<const N: usize>(
+    text: &str,
+    names: [&str; N],
+) -> Option<([Option<Span>; N], bool)> {
+    let (mut found, mut duplicate) = ([const { None }; N], false);
+    let seed = Members { text, names, found: &mut found, duplicate: &mut duplicate };
     let mut reader = serde_json::Deserializer::from_str(text);
     seed.deserialize(&mut reader).ok()?;
     reader.end().ok()?;
-    Some((found, twice))
+    Some((found, duplicate))
 }
 
-/// Whether a member on a path of names stands twice: readers differ in which one they take.
+/// Whether a member on a path of names appears twice: parsers differ in which one they use.
 pub(crate) fn is_ambiguous(text: &str, path: &[&str]) -> bool {
     let mut text = text;
     for name in path {
-        let Some(([inner], twice)) = counted(text, [name]) else { return false };
-        if twice {
+        let Some(([inner], duplicate)) = members_and_duplicates(text, [name]) else { return false };
+        if duplicate {
             return true;
         }
         let Some(inner) = inner.and_then(|inner| text.get(inner)) else { return false };
@@ -48,10 +51,10 @@ pub fn member<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.get(span?)
 }
 
-/// The value at a path of member names, and where it stands.
+/// The position of the value at a path of member names.
 pub fn at_path(text: &str, path: &[&str]) -> Option<Span> {
-    // Most messages have none of what is looked for: that is seen without taking them apart.
-    if path.last().is_some_and(|name| !may_have(text, name)) {
+    // Most messages do not contain the name: this is seen without parsing them.
+    if path.last().is_some_and(|name| !may_contain(text, name)) {
         return None;
     }
     let mut span = 0..text.len();
@@ -63,26 +66,26 @@ pub fn at_path(text: &str, path: &[&str]) -> Option<Span> {
     Some(span)
 }
 
-/// Whether a name may stand somewhere in a text. Only escapes can hide one that does.
-fn may_have(text: &str, name: &str) -> bool {
+/// Whether a name may appear somewhere in a text. Only escapes can hide it.
+fn may_contain(text: &str, name: &str) -> bool {
     let bytes = text.as_bytes();
-    has(bytes, name.as_bytes()) || memchr::memchr(b'\\', bytes).is_some()
+    contains(bytes, name.as_bytes()) || memchr::memchr(b'\\', bytes).is_some()
 }
 
-/// Texts up to this length are looked through letter by letter: to prepare the search that is fast in
-/// long ones takes as long as that.
+/// Texts up to this length are searched byte by byte: preparing the search that is fast in long
+/// texts takes as long as that.
 const SHORT: usize = 4 << 10;
 
-/// Whether some bytes stand in others.
-pub(crate) fn has(bytes: &[u8], wanted: &[u8]) -> bool {
-    let Some(first) = wanted.first().filter(|_| bytes.len() <= SHORT) else {
-        return memchr::memmem::find(bytes, wanted).is_some();
+/// Whether `bytes` contains `needle`.
+pub(crate) fn contains(bytes: &[u8], needle: &[u8]) -> bool {
+    let Some(first) = needle.first().filter(|_| bytes.len() <= SHORT) else {
+        return memchr::memmem::find(bytes, needle).is_some();
     };
-    memchr::memchr_iter(*first, bytes).any(|at| bytes[at..].starts_with(wanted))
+    memchr::memchr_iter(*first, bytes).any(|at| bytes[at..].starts_with(needle))
 }
 
-/// Where the `id` of a message stands. The text is known to be one JSON object, so that what is
-/// passed over on the way need not be read: whoever puts the result first has all of it there.
+/// The position of a message's `id`. The text is known to be one JSON object, so values are skipped
+/// without parsing them; some servers put a large result first.
 pub(crate) fn id(text: &str) -> Option<Span> {
     let bytes = text.as_bytes();
     let (mut at, mut depth) = (0, 0);
@@ -106,11 +109,11 @@ pub(crate) fn id(text: &str) -> Option<Span> {
         }
         at += 1;
     }
-    // Its name may have been written with escapes.
+    // Its name may be written with escapes.
     at_path(text, &["id"])
 }
 
-/// The end of the string that begins here.
+/// The end of the string that starts here.
 fn string_end(bytes: &[u8], begin: usize) -> Option<usize> {
     let mut at = begin + 1;
     loop {
@@ -127,7 +130,7 @@ fn after_space(bytes: &[u8], from: usize) -> usize {
     from + rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count()
 }
 
-/// The string or number that begins here.
+/// The string or number that starts here.
 fn scalar(bytes: &[u8], begin: usize) -> Option<Span> {
     if bytes.get(begin) == Some(&b'"') {
         return Some(begin..string_end(bytes, begin)?);
@@ -137,7 +140,7 @@ fn scalar(bytes: &[u8], begin: usize) -> Option<Span> {
     Some(begin..begin + length)
 }
 
-/// The text with parts of it replaced; an empty part is a place where something is put in.
+/// The text with some parts replaced; an empty span inserts.
 pub fn edited(text: &str, mut edits: Vec<(Span, String)>) -> String {
     edits.sort_by_key(|(span, _)| span.start);
     let mut done = String::with_capacity(text.len() + 32 * edits.len());
@@ -151,7 +154,7 @@ pub fn edited(text: &str, mut edits: Vec<(Span, String)>) -> String {
     done
 }
 
-/// Where more members can be put into the object that stands here, and what must follow them.
+/// Where members can be inserted into an object, and what must follow them.
 pub fn opening(text: &str, object: &Span) -> Option<(Span, &'static str)> {
     let inside = text.get(object.clone())?.strip_prefix('{')?;
     let comma = if inside.trim_start().starts_with('}') { "" } else { "," };
@@ -159,13 +162,13 @@ pub fn opening(text: &str, object: &Span) -> Option<(Span, &'static str)> {
     Some((at..at, comma))
 }
 
-/// Whether an answer is a result and no error.
+/// Whether a response is a result rather than an error.
 pub fn is_result(body: &[u8]) -> bool {
     std::str::from_utf8(body).is_ok_and(|text| member(text, "result").is_some())
 }
 
-/// The id of an answer of which only the two ends are there: first or last is where all servers that
-/// were seen put it.
+/// The id of a response of which only both ends are known. All servers seen so far put it first or
+/// last.
 pub(crate) fn id_at_ends(line: &LongLine) -> Option<u64> {
     let number = |text: &[u8]| std::str::from_utf8(text.trim_ascii()).ok()?.parse().ok();
     let after = |text: &[u8], at: usize| {
@@ -178,14 +181,14 @@ pub(crate) fn id_at_ends(line: &LongLine) -> Option<u64> {
     {
         return after(&line.head, key.end + 1);
     }
-    // The last member of the outermost object: behind it there is only the one brace.
+    // The last member of the outermost object: only one brace follows it.
     let tail = line.tail.trim_ascii_end().strip_suffix(b"}")?;
     let key = memchr::memmem::rfind(tail, b"\"id\"")?;
     let value = tail[key + 4..].trim_ascii_start().strip_prefix(b":")?;
     number(value)
 }
 
-/// Where the names of the outermost object's members stand, as far as there is text.
+/// The positions of the outermost object's member names, as far as the text goes.
 fn outer_keys(text: &[u8]) -> Vec<Span> {
     let (mut depth, mut begin, mut escaped) = (0, None, false);
     let mut names = Vec::new();
@@ -218,7 +221,7 @@ struct Members<'a, 'f, const N: usize> {
     text: &'a str,
     names: [&'a str; N],
     found: &'f mut [Option<Span>; N],
-    twice: &'f mut bool,
+    duplicate: &'f mut bool,
 }
 
 impl<'de: 'a, 'a, const N: usize> DeserializeSeed<'de> for Members<'a, '_, N> {
@@ -239,21 +242,21 @@ impl<'de: 'a, 'a, const N: usize> Visitor<'de> for Members<'a, '_, N> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(which) = map.next_key_seed(Name(&self.names))? {
             let again = which.is_some_and(|which| self.found[which].is_some());
-            *self.twice |= again;
+            *self.duplicate |= again;
             let Some(which) = which.filter(|_| !again) else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
             let value: &RawValue = map.next_value()?;
             let begin = (value.get().as_ptr() as usize).checked_sub(self.text.as_ptr() as usize);
-            let begin = begin.ok_or_else(|| A::Error::custom("a value from elsewhere"))?;
+            let begin = begin.ok_or_else(|| A::Error::custom("the value is outside the text"))?;
             self.found[which] = Some(begin..begin + value.get().len());
         }
         Ok(())
     }
 }
 
-/// Which of the names a key is.
+/// The index of a key among the names.
 struct Name<'a, 'b>(&'b [&'a str]);
 
 impl<'de> DeserializeSeed<'de> for Name<'_, '_> {
@@ -284,13 +287,13 @@ mod tests {
     fn bytes_are_found_in_short_and_long_texts() {
         for length in [0, 3, SHORT - 4, SHORT + 10] {
             let text = format!("{}isError", "is".repeat(length / 2));
-            assert!(has(text.as_bytes(), b"isError"), "{length}");
-            assert!(!has(&text.as_bytes()[..text.len() - 1], b"isError"), "{length}");
+            assert!(contains(text.as_bytes(), b"isError"), "{length}");
+            assert!(!contains(&text.as_bytes()[..text.len() - 1], b"isError"), "{length}");
         }
     }
 
     #[test]
-    fn members_are_found_where_they_stand() {
+    fn members_are_found_by_position() {
         let text = r#" {"a": [1, {"b": 2}], "\u0062" : 9007199254740993 ,"c":"x"} "#;
         let [b, c, d] = members(text, ["b", "c", "d"]).unwrap();
         assert_eq!(&text[b.clone().unwrap()], "9007199254740993");
@@ -302,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_of_an_answer_of_which_the_middle_is_missing() {
+    fn the_id_of_a_truncated_response_is_found() {
         for (head, tail, id) in [
             (r#"{"jsonrpc":"2.0", "id" : 7 ,"result":{"id":8,"te"#, r#"xt"}}"#, Some(7)),
             (r#"{"result":{"id":8,"text":"\"id\":9"#, r#"x"},"jsonrpc":"2.0","id": 7 } "#, Some(7)),
@@ -316,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_has_no_members() {
+    fn only_objects_have_members() {
         for text in ["[]", "1", "", "{", "{}x", "{\"a\":}", "nonsense"] {
             assert_eq!(members(text, ["a"]), None, "{text}");
         }
@@ -324,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_two_counts() {
+    fn the_first_of_two_members_counts() {
         let text = r#"{"a":1,"\u0061":{"b":2},"c":{"b":1}}"#;
         assert_eq!(member(text, "a"), Some("1"));
         assert!(is_ambiguous(text, &["a", "b"]) && !is_ambiguous(text, &["c", "b"]));
@@ -339,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_by_escapes_is_found() {
+    fn escaped_names_are_found() {
         let text = r#"{"par\u0061ms": {"x\/y": 1}, "z": 2}"#;
         assert_eq!(&text[at_path(text, &["params", "x/y"]).unwrap()], "1");
         assert_eq!(at_path(text, &["params", "z"]), None);
@@ -347,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_of_a_message() {
+    fn the_id_of_a_message_is_found() {
         for (text, expected) in [
             (r#"{"jsonrpc":"2.0","id":7,"method":"m"}"#, Some("7")),
             (r#" { "id" : "a\"}b" , "x":1}"#, Some(r#""a\"}b""#)),
@@ -365,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_put_in_and_others_stay() {
+    fn inserted_members_leave_others_unchanged() {
         let put = |text: &str| {
             let (at, comma) = opening(text, &(0..text.len())).unwrap();
             edited(text, vec![(at, format!("\"a\":1{comma}"))])

@@ -1,5 +1,5 @@
-//! A running server and the session with it: the streams around the relay. It belongs to no caller
-//! and outlives every one of them.
+//! The session with a running server: moves bytes between its streams and the relay, which decides
+//! what they mean. A session outlives its clients.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,62 +11,62 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
 
-use crate::backend::{Channel, Life};
+use crate::backend::{Channel, ServerControl};
+use crate::error::{GatewayError, GatewayErrorKind};
 use crate::lines::Lines;
 use crate::queue::{Batch, Queue};
-use crate::refusal::{Refusal, RefusalKind};
-use crate::relay::{Ask, Era, Eras, LineId, Output, Relay};
+use crate::relay::{ClientId, ClientRequest, Era, Eras, Output, Relay, UpstreamId};
 
-/// A server that knows nothing of the stateless era answers the probe at once, or not at all. Shorter
-/// than a list of tools is waited for, so that the first one has its tools.
-pub const PROBE_PATIENCE: Duration = Duration::from_secs(2);
+/// A server that does not know `server/discover` answers the probe immediately or never. This is
+/// shorter than the wait for a list of tools, so that the first list is complete.
+pub const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long a server may take to say who it is: some fetch packages before their first word.
-const GREETING_PATIENCE: Duration = Duration::from_secs(60);
+/// How long the handshake may take: some servers download packages first.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What may wait to be written to a server: beyond it, callers hear that it does not read.
+/// Bytes queued for a server; requests beyond that are refused.
 const QUEUE_BYTES: usize = 16 << 20;
 
-/// A server that reads nothing for this long while something waits is taken for hung.
-const WRITE_PATIENCE: Duration = Duration::from_secs(30);
+/// A server that reads nothing for this long while bytes are queued is considered hung.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Last lines of its standard error that an end is explained with.
-const LAST_WORDS: usize = 10;
+/// The last lines of standard error that are quoted when a server exits.
+const LAST_ERROR_LINES: usize = 10;
 
-/// Bytes of one of them.
-const LAST_WORD_BYTES: usize = 2 << 10;
+/// Characters of each of those lines.
+const LAST_ERROR_CHARS: usize = 2 << 10;
 
 /// The longest line of standard error that is logged as one.
 const ERROR_LINE_BYTES: usize = 1 << 20;
 
-/// Bytes at the beginning of an answer that is too long, in which its id is looked for.
+/// Bytes at the start of an oversized line that are searched for its id.
 const HEAD_BYTES: usize = 1 << 10;
 
-/// Bytes read in one go.
+/// Bytes per read.
 const READ_BYTES: usize = 64 << 10;
 
-/// After the end of its output, a server has this long to end.
-const END_PATIENCE: Duration = Duration::from_secs(2);
+/// How long a server may take to exit after it closes its output.
+const END_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What a caller is told beside answers: about which of its requests, and what.
+/// A message for a client other than a response.
 #[derive(Debug)]
-pub struct Told {
-    /// The caller's own id of the request it belongs to, where that is known.
-    pub about: Option<Id>,
-    /// The message.
+pub struct Notification {
+    /// The client's own id of the request it belongs to, if known.
+    pub request_id: Option<Id>,
+    /// The message, whole.
     pub text: String,
 }
 
-/// How a session stands.
+/// The state of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum SessionState {
     Running,
-    /// It is over, and why; `asked` if we wanted it.
-    /// The server may have died of the probe (`of_probe`).
-    Over {
-        refusal: Refusal,
-        asked: bool,
-        of_probe: bool,
+    /// It ended. `on_purpose` if patterm ended it, `by_probe` if the probe may have ended the
+    /// server.
+    Ended {
+        error: GatewayError,
+        on_purpose: bool,
+        by_probe: bool,
     },
 }
 
@@ -76,30 +76,30 @@ pub(crate) struct Session(Arc<Inner>);
 
 struct Inner {
     name: String,
-    relay: Mutex<State>,
+    relay: Mutex<RelayState>,
     queue: Queue,
-    life: Box<dyn Life>,
+    control: Box<dyn ServerControl>,
     pid: Option<i32>,
-    standing: watch::Sender<Standing>,
-    last_words: Mutex<VecDeque<String>>,
-    /// When somebody last wanted something, in milliseconds since `began`.
-    used: AtomicU64,
-    ending: AtomicBool,
-    /// Rung when calls were answered.
+    state: watch::Sender<SessionState>,
+    last_errors: Mutex<VecDeque<String>>,
+    /// When it was last used, in milliseconds since `began`.
+    last_used_ms: AtomicU64,
+    is_ending: AtomicBool,
+    /// Signalled when a call was answered.
     answered: Notify,
-    /// Rung when a question of the handshake was answered.
-    greeted: Notify,
+    /// Signalled when a handshake request was answered.
+    handshake_done: Notify,
     began: Instant,
 }
 
-/// To whom an answer goes; a request that no server saw comes back.
-pub(crate) type Reply = oneshot::Sender<Result<Vec<u8>, String>>;
+/// Receives the response, or the request itself if no server saw it.
+pub(crate) type ResponseSender = oneshot::Sender<Result<Vec<u8>, String>>;
 
-struct State {
-    relay: Relay<Reply>,
-    tellers: HashMap<LineId, mpsc::Sender<Told>>,
-    /// Room for what must be done, empty in between.
-    outputs: Vec<Output<Reply>>,
+struct RelayState {
+    relay: Relay<ResponseSender>,
+    notifiers: HashMap<ClientId, mpsc::Sender<Notification>>,
+    /// A reused buffer, empty between calls.
+    outputs: Vec<Output<ResponseSender>>,
 }
 
 impl Session {
@@ -108,39 +108,38 @@ impl Session {
         name: &str,
         channel: Channel,
         message_limit: usize,
-        relay: Relay<Reply>,
+        relay: Relay<ResponseSender>,
     ) -> Self {
-        let Channel { input, output, errors, pid, life } = channel;
+        let Channel { input, output, errors, pid, control } = channel;
         let session = Self(Arc::new(Inner {
             name: name.to_owned(),
-            relay: Mutex::new(State { relay, tellers: HashMap::new(), outputs: Vec::new() }),
+            relay: Mutex::new(RelayState { relay, notifiers: HashMap::new(), outputs: Vec::new() }),
             queue: Queue::default(),
-            life,
+            control,
             pid,
-            standing: watch::Sender::new(Standing::Running),
-            last_words: Mutex::default(),
-            used: AtomicU64::new(0),
-            ending: AtomicBool::new(false),
+            state: watch::Sender::new(SessionState::Running),
+            last_errors: Mutex::default(),
+            last_used_ms: AtomicU64::new(0),
+            is_ending: AtomicBool::new(false),
             answered: Notify::new(),
-            greeted: Notify::new(),
+            handshake_done: Notify::new(),
             began: Instant::now(),
         }));
-        let heard = tokio::spawn(session.clone().listen_to_errors(errors));
-        tokio::spawn(session.clone().write_all(input));
-        tokio::spawn(session.clone().listen(output, message_limit, heard));
+        let errors = tokio::spawn(session.clone().read_errors(errors));
+        tokio::spawn(session.clone().write_input(input));
+        tokio::spawn(session.clone().read_output(output, message_limit, errors));
         session
     }
 
-    /// How it stands, and changes of it.
-    pub(crate) fn standing(&self) -> watch::Receiver<Standing> {
-        self.0.standing.subscribe()
+    /// The state, and its changes.
+    pub(crate) fn state(&self) -> watch::Receiver<SessionState> {
+        self.0.state.subscribe()
     }
 
     pub(crate) fn is_running(&self) -> bool {
-        *self.0.standing.borrow() == Standing::Running
+        *self.0.state.borrow() == SessionState::Running
     }
 
-    /// Whether it is this one.
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -168,108 +167,113 @@ impl Session {
         self.lock().relay.eras()
     }
 
-    /// Waits until a question of the handshake was answered.
-    pub(crate) async fn until_greeted(&self) {
-        self.0.greeted.notified().await;
+    /// Waits until a handshake request was answered.
+    pub(crate) async fn until_handshake(&self) {
+        self.0.handshake_done.notified().await;
     }
 
-    /// The version that the server says it has, and whether it was probed, once it was greeted.
-    pub(crate) fn learned(&self) -> Option<(Option<String>, bool)> {
+    /// The version that the server reports and whether it was probed, once the handshake is done.
+    pub(crate) fn handshake_outcome(&self) -> Option<(Option<String>, bool)> {
         let state = self.lock();
         let relay = &state.relay;
-        relay.is_greeted().then(|| (relay.version(), relay.was_probed()))
+        relay.is_handshake_done().then(|| (relay.version(), relay.was_probed()))
     }
 
     pub(crate) fn uptime(&self) -> Duration {
         self.0.began.elapsed()
     }
 
-    /// How long nobody wanted anything of it; nothing while a call is in flight.
+    /// How long it has been unused; zero while a call is in flight.
     pub(crate) fn idle(&self) -> Duration {
         if self.in_flight() > 0 {
             return Duration::ZERO;
         }
-        let used = Duration::from_millis(self.0.used.load(Ordering::Relaxed));
-        self.0.began.elapsed().saturating_sub(used)
+        let last_used_ms = Duration::from_millis(self.0.last_used_ms.load(Ordering::Relaxed));
+        self.0.began.elapsed().saturating_sub(last_used_ms)
     }
 
-    /// A caller comes; what it is told beside answers goes to `teller`, as long as that takes it.
-    pub(crate) fn join(&self, line: LineId, caller: &str, teller: mpsc::Sender<Told>) {
-        let mut state = self.lock();
-        state.tellers.insert(line, teller);
-        state.relay.join(line, caller);
-    }
-
-    /// A caller leaves.
-    pub(crate) fn leave(&self, line: LineId) {
-        self.with(|relay| relay.leave(line));
-        self.lock().tellers.remove(&line);
-    }
-
-    /// A caller asks; the answer comes by the receiver, under the caller's id, or the request as it
-    /// was, if the server ended before it saw it.
-    pub(crate) fn ask(
+    /// Adds a client. `notifier` receives messages for it other than responses.
+    pub(crate) fn join(
         &self,
-        line: LineId,
+        client: ClientId,
+        caller: &str,
+        notifier: mpsc::Sender<Notification>,
+    ) {
+        let mut state = self.lock();
+        state.notifiers.insert(client, notifier);
+        state.relay.join(client, caller);
+    }
+
+    /// Removes a client.
+    pub(crate) fn leave(&self, client: ClientId) {
+        self.with(|relay| relay.leave(client));
+        self.lock().notifiers.remove(&client);
+    }
+
+    /// Sends a client's request. The receiver gets the response under the client's id, or the
+    /// request itself if the server ended before it saw it.
+    pub(crate) fn request(
+        &self,
+        client: ClientId,
         id: Id,
         method: &str,
         text: String,
-    ) -> Result<oneshot::Receiver<Result<Vec<u8>, String>>, Refusal> {
-        self.note_use();
+    ) -> Result<oneshot::Receiver<Result<Vec<u8>, String>>, GatewayError> {
+        self.touch();
         if self.0.queue.bytes() + text.len() > QUEUE_BYTES {
             let message = format!(
-                "`{}` does not read what it is sent: {} bytes wait already",
+                "`{}` does not read its input: {} bytes are queued already",
                 self.0.name,
                 self.0.queue.bytes()
             );
-            return Err(Refusal::new(RefusalKind::Limit, message));
+            return Err(GatewayError::new(GatewayErrorKind::Limit, message));
         }
         let (reply, answer) = oneshot::channel();
         let era = Era::of(&text);
-        let ask = Ask { line, id, method: method.to_owned(), text, era, reply };
-        self.with(|relay| relay.ask(ask));
+        let request = ClientRequest { client, id, method: method.to_owned(), text, era, reply };
+        self.with(|relay| relay.request(request));
         Ok(answer)
     }
 
-    /// A caller tells something, or answers what it was asked.
-    pub(crate) fn tell(&self, line: LineId, message: &Message<'_>, text: &str) {
-        self.note_use();
+    /// Forwards a client's notification, or its response to a request of the server.
+    pub(crate) fn notify(&self, client: ClientId, message: &Message<'_>, text: &str) {
+        self.touch();
         self.with(|relay| match message {
-            Message::Notification { method, .. } => relay.tell(line, method, text),
-            Message::Response { id: Some(id), .. } => relay.respond(line, id, text),
+            Message::Notification { method, .. } => relay.notify(client, method, text),
+            Message::Response { id: Some(id), .. } => relay.respond(client, id, text),
             _ => {}
         });
     }
 
-    /// A caller does not wait any more.
-    pub(crate) fn cancel(&self, line: LineId, id: &Id, why: &str) {
-        self.with(|relay| relay.cancel(line, id, why));
+    /// Cancels a client's request.
+    pub(crate) fn cancel(&self, client: ClientId, id: &Id, why: &str) {
+        self.with(|relay| relay.cancel(client, id, why));
     }
 
-    /// Ends it, because we want it.
+    /// Ends it on purpose.
     pub(crate) async fn end(&self, why: &str) {
-        self.0.ending.store(true, Ordering::Release);
-        self.over(Refusal::new(RefusalKind::Ended, why));
-        self.0.life.end().await;
+        self.0.is_ending.store(true, Ordering::Release);
+        self.finish(GatewayError::new(GatewayErrorKind::Ended, why));
+        self.0.control.end().await;
     }
 
-    fn note_use(&self) {
+    fn touch(&self) {
         let now = u64::try_from(self.0.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.0.used.store(now, Ordering::Relaxed);
+        self.0.last_used_ms.store(now, Ordering::Relaxed);
     }
 
-    /// Does something with the relay, and what follows from it, before anybody else does.
-    fn with(&self, work: impl FnOnce(&mut Relay<Reply>)) {
+    /// Runs `work` on the relay and carries out what follows from it, under one lock.
+    fn with(&self, work: impl FnOnce(&mut Relay<ResponseSender>)) {
         let mut state = self.lock();
-        let before = state.relay.greeting();
+        let before = state.relay.pending_handshake();
         work(&mut state.relay);
-        let after = state.relay.greeting();
+        let after = state.relay.pending_handshake();
         if before != after {
             if before.is_some() {
-                self.0.greeted.notify_one();
+                self.0.handshake_done.notify_one();
             }
-            if let Some(asked) = after {
-                self.watch_greeting(asked);
+            if let Some(request) = after {
+                self.limit_handshake(request);
             }
         }
         let mut outputs = std::mem::take(&mut state.outputs);
@@ -278,16 +282,22 @@ impl Session {
             match output {
                 Output::Write(line) => self.0.queue.push(&line, false),
                 Output::WriteInitialized(line) => self.0.queue.push(&line, true),
-                // Whoever does not wait any more left in this moment.
+                // If the receiver is gone, its client has just left.
                 Output::Answer(to, body) => {
                     let _ = to.send(Ok(body));
                     self.0.answered.notify_waiters();
                 }
-                Output::GiveBack(to, text) => drop(to.send(Err(text))),
-                Output::Tell { line, about, text } => {
-                    let teller = state.tellers.get(&line);
-                    if teller.is_some_and(|to| to.try_send(Told { about, text }).is_err()) {
-                        tracing::debug!(server = self.0.name, line, "a caller does not listen");
+                Output::Return(to, text) => drop(to.send(Err(text))),
+                Output::Notify { client, request_id, text } => {
+                    let notifier = state.notifiers.get(&client);
+                    if notifier
+                        .is_some_and(|to| to.try_send(Notification { request_id, text }).is_err())
+                    {
+                        tracing::debug!(
+                            server = self.0.name,
+                            client = client.0,
+                            "dropped a notification: the client does not read"
+                        );
                     }
                 }
             }
@@ -295,64 +305,66 @@ impl Session {
         state.outputs = outputs;
     }
 
-    fn after(&self, patience: Duration, work: impl FnOnce(&Self) + Send + 'static) {
+    fn after(&self, limit: Duration, work: impl FnOnce(&Self) + Send + 'static) {
         let session = self.clone();
         tokio::spawn(async move {
-            let mut standing = session.standing();
-            let over = standing.wait_for(|standing| *standing != Standing::Running);
-            if timeout(patience, over).await.is_err() {
+            let mut state = session.state();
+            let ended = state.wait_for(|state| *state != SessionState::Running);
+            if timeout(limit, ended).await.is_err() {
                 work(&session);
             }
         });
     }
 
-    /// A question of the handshake is not waited for for ever.
-    fn watch_greeting(&self, (own, is_probe): (u64, bool)) {
+    /// Limits the time for a handshake request.
+    fn limit_handshake(&self, (upstream, is_probe): (UpstreamId, bool)) {
         match is_probe {
-            true => self.after(PROBE_PATIENCE, move |session| session.probe_is_over(own)),
-            false => self.after(GREETING_PATIENCE, move |session| session.greeting_is_late(own)),
+            true => self.after(PROBE_TIMEOUT, move |session| session.probe_timed_out(upstream)),
+            false => {
+                self.after(HANDSHAKE_TIMEOUT, move |session| session.initialize_timed_out(upstream))
+            }
         }
     }
 
-    fn probe_is_over(&self, own: u64) {
-        self.with(|relay| relay.probe_is_over(own));
+    fn probe_timed_out(&self, upstream: UpstreamId) {
+        self.with(|relay| relay.probe_timed_out(upstream));
     }
 
-    fn greeting_is_late(&self, own: u64) {
-        let mut of_no_use = false;
-        self.with(|relay| of_no_use = relay.greeting_is_late(own));
-        if of_no_use {
+    fn initialize_timed_out(&self, upstream: UpstreamId) {
+        let mut is_unusable = false;
+        self.with(|relay| is_unusable = relay.initialize_timed_out(upstream));
+        if is_unusable {
             let session = self.clone();
-            let how = format!("did not finish the handshake within {GREETING_PATIENCE:?}");
+            let how = format!("did not finish the handshake within {HANDSHAKE_TIMEOUT:?}");
             tokio::spawn(async move { session.ended(&how).await });
         }
     }
 
-    async fn write_all(self, mut input: Box<dyn AsyncWrite + Send + Unpin>) {
+    async fn write_input(self, mut input: Box<dyn AsyncWrite + Send + Unpin>) {
         let mut batch = Batch::default();
         while self.0.queue.take(&mut batch).await {
             let mut rest = batch.bytes.as_slice();
             while !rest.is_empty() {
-                match timeout(WRITE_PATIENCE, input.write(rest)).await {
+                match timeout(WRITE_TIMEOUT, input.write(rest)).await {
                     Ok(Ok(written)) if written > 0 => rest = &rest[written..],
-                    // Its output says what became of it.
+                    // What its output says explains the end.
                     Ok(_) => return self.0.queue.close(),
                     Err(_) => {
-                        let why = format!("read nothing for {WRITE_PATIENCE:?}");
+                        let why = format!("read nothing for {WRITE_TIMEOUT:?}");
                         return self.ended(&why).await;
                     }
                 }
             }
             self.0.queue.written();
-            if batch.is_told {
+            if batch.reports_write {
                 self.with(|relay| relay.initialized_written(true));
             }
             batch.clear();
         }
-        // Its input ends here: most servers take that as their own end.
+        // Dropping the input tells most servers to exit.
     }
 
-    async fn listen(
+    async fn read_output(
         self,
         mut output: Box<dyn AsyncRead + Send + Unpin>,
         limit: usize,
@@ -363,70 +375,76 @@ impl Session {
         loop {
             match output.read(&mut bytes).await {
                 Ok(0) | Err(_) => break,
-                Ok(read) => lines.take(&bytes[..read], |line| self.with(|relay| relay.hear(line))),
+                Ok(read) => {
+                    lines.take(&bytes[..read], |line| self.with(|relay| relay.receive_line(line)))
+                }
             }
             for long in lines.take_long() {
-                tracing::warn!(server = self.0.name, limit, "a line longer than it may be");
-                self.with(|relay| relay.hear_too_long(&long, limit));
+                tracing::warn!(
+                    server = self.0.name,
+                    limit,
+                    "the server printed a line over the limit"
+                );
+                self.with(|relay| relay.receive_oversized(&long, limit));
             }
         }
         let last = lines.rest();
-        self.with(|relay| relay.hear(&last));
-        let ended = timeout(END_PATIENCE, self.0.life.ended()).await;
-        let how = ended.unwrap_or_else(|_| "closed its output".to_owned());
-        // What it said last is worth a moment; whoever holds its standard error is not.
-        let _ = timeout(END_PATIENCE, errors).await;
+        self.with(|relay| relay.receive_line(&last));
+        let ended = timeout(END_TIMEOUT, self.0.control.wait()).await;
+        let how = ended.map_or_else(|_| "closed its output".to_owned(), |exit| exit.to_string());
+        // Its last words are worth a short wait, even if another process holds its standard error.
+        let _ = timeout(END_TIMEOUT, errors).await;
         self.ended(&how).await;
     }
 
     /// The server ended by itself.
     async fn ended(&self, how: &str) {
-        let message = format!("`{}` {how}{}", self.0.name, self.last_words());
-        if !self.0.ending.load(Ordering::Acquire) {
-            tracing::warn!(server = self.0.name, how, "a shared server ended");
+        let message = format!("`{}` {how}{}", self.0.name, self.last_errors());
+        if !self.0.is_ending.load(Ordering::Acquire) {
+            tracing::warn!(server = self.0.name, how, "a shared server exited");
         }
-        self.over(Refusal::new(RefusalKind::Ended, message));
-        self.0.life.end().await;
+        self.finish(GatewayError::new(GatewayErrorKind::Ended, message));
+        self.0.control.end().await;
     }
 
-    /// Tells everybody, once.
-    fn over(&self, refusal: Refusal) {
-        let asked = self.0.ending.load(Ordering::Acquire);
-        let of_probe = !asked && self.lock().relay.dies_of_probe();
-        let first = self.0.standing.send_if_modified(|standing| {
-            let running = *standing == Standing::Running;
+    /// Ends the session, once, and informs all clients.
+    fn finish(&self, error: GatewayError) {
+        let on_purpose = self.0.is_ending.load(Ordering::Acquire);
+        let by_probe = !on_purpose && self.lock().relay.may_end_by_probe();
+        let first = self.0.state.send_if_modified(|state| {
+            let running = *state == SessionState::Running;
             if running {
-                *standing = Standing::Over { refusal: refusal.clone(), asked, of_probe };
+                *state = SessionState::Ended { error: error.clone(), on_purpose, by_probe };
             }
             running
         });
         if first {
-            self.with(|relay| relay.close(&refusal, of_probe));
+            self.with(|relay| relay.close(&error, by_probe));
             self.0.queue.close();
-            // Who listens hears the end.
-            self.lock().tellers.clear();
+            // Clients see the end of their notifications.
+            self.lock().notifiers.clear();
         }
     }
 
-    async fn listen_to_errors(self, mut errors: Box<dyn AsyncRead + Send + Unpin>) {
+    async fn read_errors(self, mut errors: Box<dyn AsyncRead + Send + Unpin>) {
         let mut lines = Lines::new(ERROR_LINE_BYTES, ERROR_LINE_BYTES);
         let mut bytes = vec![0; READ_BYTES];
         while let Ok(read) = errors.read(&mut bytes).await {
             if read == 0 {
                 break;
             }
-            lines.take(&bytes[..read], |line| self.note_error(line));
+            lines.take(&bytes[..read], |line| self.log_error(line));
             for long in lines.take_long() {
-                self.note_error(&long.head);
+                self.log_error(&long.head);
             }
         }
         let last = lines.rest();
         if !last.is_empty() {
-            self.note_error(&last);
+            self.log_error(&last);
         }
     }
 
-    fn note_error(&self, line: &[u8]) {
+    fn log_error(&self, line: &[u8]) {
         let line = String::from_utf8_lossy(line);
         let line: String = line.chars().filter(|c| !c.is_control()).collect();
         let line = line.trim();
@@ -434,26 +452,26 @@ impl Session {
             return;
         }
         tracing::warn!(server = self.0.name, "{line}");
-        let mut words = self.0.last_words.lock().unwrap_or_else(PoisonError::into_inner);
-        if words.len() == LAST_WORDS {
-            words.pop_front();
+        let mut lines = self.0.last_errors.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() == LAST_ERROR_LINES {
+            lines.pop_front();
         }
-        words.push_back(line.chars().take(LAST_WORD_BYTES).collect());
+        lines.push_back(line.chars().take(LAST_ERROR_CHARS).collect());
     }
 
-    /// What it said last, as the end of a sentence.
-    fn last_words(&self) -> String {
-        let words = self.0.last_words.lock().unwrap_or_else(PoisonError::into_inner);
-        match words.is_empty() {
+    /// The last lines of standard error, as the end of a sentence.
+    fn last_errors(&self) -> String {
+        let lines = self.0.last_errors.lock().unwrap_or_else(PoisonError::into_inner);
+        match lines.is_empty() {
             true => String::new(),
             false => {
-                let lines: Vec<&str> = words.iter().map(String::as_str).collect();
-                format!("; it last said: {}", lines.join(" / "))
+                let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+                format!("; its last output: {}", lines.join(" / "))
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, RelayState> {
         self.0.relay.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,47 +1,47 @@
-//! What a project says of a shared server.
+//! Settings of a shared server. The host reads them from the project file.
 
 use std::time::Duration;
 
-/// Who shares one running server.
+/// Who shares an instance of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Share {
     /// Everybody.
     #[default]
     All,
-    /// Each agent or token has one of its own.
+    /// Each agent or token has its own instance.
     Caller,
-    /// Each session of a client has one of its own.
+    /// Each client session has its own instance.
     Session,
 }
 
-/// Bounds of one server; 0 is no bound.
+/// Limits of one server; 0 means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
+pub struct ServerLimits {
     /// Calls in flight.
     pub in_flight: usize,
-    /// Calls in flight of one caller.
-    pub in_flight_of_one: usize,
+    /// Calls in flight per caller.
+    pub in_flight_per_caller: usize,
     /// Bytes of one message.
     pub message_bytes: usize,
-    /// Running copies of it, where it is not shared by all.
-    pub sessions: usize,
+    /// Instances, if it is not shared by everybody.
+    pub instances: usize,
     /// How long a call may take.
-    pub call: Duration,
-    /// After so long without a call it is put to sleep; `None` for never.
-    pub idle: Option<Duration>,
+    pub call_timeout: Duration,
+    /// How long it may be unused before it is stopped; `None` for no limit.
+    pub idle_timeout: Option<Duration>,
 }
 
-impl Default for Bounds {
+impl Default for ServerLimits {
     fn default() -> Self {
         Self {
-            // A model works with a handful at a time; a hundred agents are a thousand.
+            // A model runs a handful of calls at a time; a hundred agents run a thousand.
             in_flight: 1_024,
-            in_flight_of_one: 128,
+            in_flight_per_caller: 128,
             message_bytes: patterm_wire::DEFAULT_MESSAGE_LIMIT,
-            sessions: 64,
-            // Longer than the clients that were measured wait themselves.
-            call: Duration::from_secs(600),
-            idle: None,
+            instances: 64,
+            // Longer than the timeouts of the clients that were measured.
+            call_timeout: Duration::from_secs(600),
+            idle_timeout: None,
         }
     }
 }

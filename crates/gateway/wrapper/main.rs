@@ -1,13 +1,13 @@
-//! Runs in front of a server inside a container, so that nothing of it stays behind: it hands its
-//! input on, gathers whatever the server starts, and ends all of it when its own input ends or, where
-//! that is never seen, when no heartbeat came for a while.
+//! Runs in front of a server inside a container, so that nothing of it stays behind: forwards its
+//! input, adopts everything that the server starts, and ends all of it when its own input ends or,
+//! if that is never seen, when heartbeats are missing.
 //!
 //!     patterm-wrapper [--heartbeat] [--env N] -- COMMAND …
 //!
-//! A heartbeat is a NUL byte among the input; none of them reaches the server. With `--env N` the
-//! input begins with N variables, a NUL after each: what stands in argv is for everybody to read.
+//! A heartbeat is a NUL byte in the input; none reaches the server. With `--env N` the input begins
+//! with N variables, each followed by a NUL: argv is visible to everybody.
 //!
-//! A file of its own, compiled by `build.rs` without any crate: it must run in an empty container.
+//! A separate program, compiled by `build.rs` without any crate: it must run in an empty container.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -21,71 +21,72 @@ use std::time::{Duration, Instant};
 mod system;
 
 use system::{
-    Ended, IN, SIGKILL, SIGTERM, Signals, Waited, Watched, adopt_orphans, close, kill, read,
+    Exit, IN, PollFd, SIGKILL, SIGTERM, Signals, Waited, adopt_orphans, close, kill, read,
     set_nonblocking, wait, write,
 };
 
-/// Heartbeats come every two seconds; three may be lost.
-const SILENCE: Duration = Duration::from_secs(8);
+/// Heartbeats arrive every two seconds; three may be lost.
+const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// A server that takes nothing for so long is given up by whoever writes to it, too.
-const STALL: Duration = Duration::from_secs(60);
+/// A server that reads nothing for this long is given up by its writer, too.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// After the end of its input a server has this long to end by itself.
+/// How long a server may take to exit after its input was closed.
 const CLOSE_GRACE: Duration = Duration::from_millis(1_000);
 
-/// After SIGTERM it has this long, and then no more.
+/// How long it may take after SIGTERM before it is killed.
 const TERM_GRACE: Duration = Duration::from_millis(1_000);
 
-/// How often it looks while it ends things.
-const LOOK: Duration = Duration::from_millis(50);
+/// How often processes are checked while they are being ended.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What a shell says of a command that cannot be run, and of one that is not there.
+/// Exit codes of a shell for a command that cannot be run, and for one that does not exist.
 const NOT_RUN: i32 = 126;
 const NOT_FOUND: i32 = 127;
 
-/// Bytes held for a server that does not read.
-const HELD: usize = 64 << 10;
+/// Bytes buffered for a server that does not read.
+const BUFFER_BYTES: usize = 64 << 10;
 
-struct Asked {
+struct Options {
     heartbeat: bool,
     variables: usize,
     command: Vec<OsString>,
 }
 
-fn asked() -> Option<Asked> {
-    let mut asked = Asked { heartbeat: false, variables: 0, command: Vec::new() };
+fn parse_options() -> Option<Options> {
+    let mut options = Options { heartbeat: false, variables: 0, command: Vec::new() };
     let mut words = std::env::args_os().skip(1);
     loop {
         let word = words.next()?;
         match word.to_str() {
-            Some("--heartbeat") => asked.heartbeat = true,
-            Some("--env") => asked.variables = words.next()?.to_str()?.parse().ok()?,
-            // Whether it can be run where it was put.
+            Some("--heartbeat") => options.heartbeat = true,
+            Some("--env") => options.variables = words.next()?.to_str()?.parse().ok()?,
+            // Tests whether it can be run where it was put.
             Some("--check") => std::process::exit(0),
             Some("--") => break,
             _ => return None,
         }
     }
-    asked.command = words.collect();
-    (!asked.command.is_empty()).then_some(asked)
+    options.command = words.collect();
+    (!options.command.is_empty()).then_some(options)
 }
 
 fn main() {
-    let Some(asked) = asked() else {
-        say("use: patterm-wrapper [--heartbeat] [--env N] -- COMMAND …");
+    let Some(options) = parse_options() else {
+        log("usage: patterm-wrapper [--heartbeat] [--env N] -- COMMAND …");
         std::process::exit(NOT_RUN);
     };
     adopt_orphans();
     let signals = Signals::new();
-    let mut input = Input { buffer: Vec::new(), heartbeat: asked.heartbeat, last: Instant::now() };
-    let Some(variables) = input.variables(asked.variables) else { std::process::exit(NOT_RUN) };
-    let mut command = Command::new(&asked.command[0]);
-    command.args(&asked.command[1..]).envs(variables).stdin(Stdio::piped()).process_group(0);
+    let mut input =
+        Input { buffer: Vec::new(), heartbeat: options.heartbeat, last: Instant::now() };
+    let Some(variables) = input.variables(options.variables) else { std::process::exit(NOT_RUN) };
+    let mut command = Command::new(&options.command[0]);
+    command.args(&options.command[1..]).envs(variables).stdin(Stdio::piped()).process_group(0);
     let mut server = match command.spawn() {
         Ok(server) => server,
         Err(error) => {
-            say(&format!("`{}` cannot be started: {error}", asked.command[0].to_string_lossy()));
+            log(&format!("cannot start `{}`: {error}", options.command[0].to_string_lossy()));
             let missing = error.kind() == std::io::ErrorKind::NotFound;
             std::process::exit(if missing { NOT_FOUND } else { NOT_RUN });
         }
@@ -94,36 +95,36 @@ fn main() {
     let Some(to) = server.stdin.take() else { std::process::exit(NOT_RUN) };
     let to = to.into_raw_fd();
     set_nonblocking(to);
-    let ended = match serve(&mut input, to, &signals, pid) {
-        Some(ended) => Some(ended),
+    let exit = match serve(&mut input, to, &signals, pid) {
+        Some(exit) => Some(exit),
         None => {
             close(to);
-            end_by_itself(pid, &signals)
+            wait_for_exit(pid, &signals)
         }
     };
-    let ended = end_all(pid, ended, &signals);
-    std::process::exit(match ended {
-        Some(Ended::Code(code)) => code,
-        Some(Ended::Signal(signal)) => 128 + signal,
+    let exit = end_all(pid, exit, &signals);
+    std::process::exit(match exit {
+        Some(Exit::Code(code)) => code,
+        Some(Exit::Signal(signal)) => 128 + signal,
         None => 128 + SIGKILL,
     });
 }
 
-fn say(text: &str) {
+fn log(text: &str) {
     let _ = writeln!(std::io::stderr(), "patterm-wrapper: {text}");
 }
 
-/// What comes in.
+/// The input.
 struct Input {
-    /// Not yet taken by the server.
+    /// Not yet read by the server.
     buffer: Vec<u8>,
     heartbeat: bool,
-    /// When a byte last came.
+    /// When the last byte arrived.
     last: Instant,
 }
 
 impl Input {
-    /// Reads what is there; `false` at the end.
+    /// Reads what is available; `false` at the end.
     fn read(&mut self) -> bool {
         let mut bytes = [0; 16 << 10];
         let count = read(std::io::stdin().as_raw_fd(), &mut bytes);
@@ -134,12 +135,12 @@ impl Input {
         count > 0
     }
 
-    /// The variables that stand first.
+    /// The variables at the beginning.
     fn variables(&mut self, count: usize) -> Option<Vec<(OsString, OsString)>> {
         let mut variables = Vec::new();
         while variables.len() < count {
             let Some(end) = self.buffer.iter().position(|byte| *byte == 0) else {
-                if self.buffer.len() > HELD || !self.read() {
+                if self.buffer.len() > BUFFER_BYTES || !self.read() {
                     return None;
                 }
                 continue;
@@ -156,40 +157,40 @@ impl Input {
         Some(variables)
     }
 
-    /// How long may pass before something must have happened.
-    fn patience(&self) -> Option<Duration> {
+    /// How long until something must have happened.
+    fn time_left(&self) -> Option<Duration> {
         let limit = match (self.buffer.is_empty(), self.heartbeat) {
-            (false, _) => STALL,
-            (true, true) => SILENCE,
+            (false, _) => WRITE_TIMEOUT,
+            (true, true) => HEARTBEAT_TIMEOUT,
             (true, false) => return None,
         };
         Some((self.last + limit).saturating_duration_since(Instant::now()))
     }
 }
 
-/// Hands input on. Returns how the server ended, or nothing if it is to be ended.
-fn serve(input: &mut Input, to: i32, signals: &Signals, pid: i32) -> Option<Ended> {
+/// Forwards input. Returns how the server ended, or `None` if it must be ended.
+fn serve(input: &mut Input, to: i32, signals: &Signals, pid: i32) -> Option<Exit> {
     let mut open = true;
     loop {
-        let stdin = Watched::new(if input.buffer.is_empty() { 0 } else { -1 }, IN);
+        let stdin = PollFd::new(if input.buffer.is_empty() { 0 } else { -1 }, IN);
         let out = if open && !input.buffer.is_empty() { to } else { -1 };
-        let mut watched = [stdin, signals.watched(), Watched::new(out, system::OUT)];
-        let patience = input.patience();
-        if patience.is_some_and(|patience| patience.is_zero()) {
-            say("nobody is there any more");
+        let mut polled = [stdin, signals.polled(), PollFd::new(out, system::OUT)];
+        let time_left = input.time_left();
+        if time_left.is_some_and(|left| left.is_zero()) {
+            log("the connection is lost; ending the server");
             return None;
         }
-        system::poll(&mut watched, patience);
-        if watched[1].is_ready() {
-            let asked = signals.take();
-            if let Some(ended) = reap(pid).server {
-                return Some(ended);
+        system::poll(&mut polled, time_left);
+        if polled[1].is_ready() {
+            let must_end = signals.take();
+            if let Some(exit) = reap(pid).server {
+                return Some(exit);
             }
-            if asked {
+            if must_end {
                 return None;
             }
         }
-        if watched[0].is_ready() {
+        if polled[0].is_ready() {
             if !input.read() {
                 return None;
             }
@@ -203,7 +204,7 @@ fn serve(input: &mut Input, to: i32, signals: &Signals, pid: i32) -> Option<Ende
                     }
                     input.buffer.drain(..count);
                 }
-                // It does not read any more: what comes is dropped, its end is still waited for.
+                // It no longer reads: input is dropped, and its end is awaited.
                 _ => {
                     open = false;
                     input.buffer.clear();
@@ -215,18 +216,18 @@ fn serve(input: &mut Input, to: i32, signals: &Signals, pid: i32) -> Option<Ende
 
 struct Reaped {
     /// How the server ended, if it did.
-    server: Option<Ended>,
-    /// No child is left, not even one that ended.
+    server: Option<Exit>,
+    /// No child is left, not even a zombie.
     is_all: bool,
 }
 
-/// Reaps whatever ended.
+/// Reaps all children that ended.
 fn reap(pid: i32) -> Reaped {
     let mut server = None;
     loop {
         match wait() {
-            Waited::Ended(ended, how) if ended == pid => server = Some(how),
-            Waited::Ended(..) => {}
+            Waited::Exited(child, exit) if child == pid => server = Some(exit),
+            Waited::Exited(..) => {}
             Waited::Running => return Reaped { server, is_all: false },
             Waited::NoChild => return Reaped { server, is_all: true },
         }
@@ -234,44 +235,45 @@ fn reap(pid: i32) -> Reaped {
 }
 
 /// Waits a moment for a server whose input is closed.
-fn end_by_itself(pid: i32, signals: &Signals) -> Option<Ended> {
+fn wait_for_exit(pid: i32, signals: &Signals) -> Option<Exit> {
     let until = Instant::now() + CLOSE_GRACE;
     loop {
-        if let Some(ended) = reap(pid).server {
-            return Some(ended);
+        if let Some(exit) = reap(pid).server {
+            return Some(exit);
         }
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return None;
         }
-        system::poll(&mut [signals.watched()], Some(left));
+        system::poll(&mut [signals.polled()], Some(left));
         signals.take();
     }
 }
 
-/// Ends everything that was started here. What ended is reaped to the last: the first process of the
-/// container, which would inherit it, may never reap.
-fn end_all(pid: i32, mut ended: Option<Ended>, signals: &Signals) -> Option<Ended> {
+/// Ends everything that was started here, and reaps all of it: the first process of the container,
+/// which would inherit zombies, may never reap.
+fn end_all(pid: i32, mut exit: Option<Exit>, signals: &Signals) -> Option<Exit> {
     let until = Instant::now() + TERM_GRACE;
     let last = until + TERM_GRACE;
     let mut signal = SIGTERM;
-    let mut told = Vec::new();
+    let mut signalled = Vec::new();
     loop {
         let reaped = reap(pid);
-        ended = reaped.server.or(ended);
+        exit = reaped.server.or(exit);
         let left = descendants();
-        // Without `/proc` nobody can be found and told.
+        // Without `/proc` no process can be found.
         if reaped.is_all || (left.is_empty() && Instant::now() >= last) {
-            return ended;
+            return exit;
         }
         for process in left {
-            // Asked once, forced as often as it takes: what was being started comes later.
-            if signal == SIGKILL || !told.contains(&process) {
+            // SIGTERM is sent once, SIGKILL repeatedly: a process that was just being started
+            // appears later.
+            if signal == SIGKILL || !signalled.contains(&process) {
                 kill(process, signal);
-                told.push(process);
+                signalled.push(process);
             }
         }
-        system::poll(&mut [signals.watched()], Some(LOOK));
+        system::poll(&mut [signals.polled()], Some(CHECK_INTERVAL));
         signals.take();
         if Instant::now() >= until {
             signal = SIGKILL;
@@ -279,7 +281,7 @@ fn end_all(pid: i32, mut ended: Option<Ended>, signals: &Signals) -> Option<Ende
     }
 }
 
-/// All processes below this one that are not dead already, by `/proc`.
+/// All living descendants of this process, from `/proc`.
 fn descendants() -> Vec<i32> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
@@ -288,7 +290,7 @@ fn descendants() -> Vec<i32> {
             continue;
         };
         let Ok(stat) = std::fs::read(entry.path().join("stat")) else { continue };
-        // The name in parentheses may hold anything.
+        // The name in parentheses may contain anything.
         let Some(end) = stat.iter().rposition(|byte| *byte == b')') else { continue };
         let rest = String::from_utf8_lossy(&stat[end + 1..]).into_owned();
         let mut words = rest.split_whitespace();

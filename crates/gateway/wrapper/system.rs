@@ -1,5 +1,5 @@
-//! The few system calls of the wrapper, behind functions that are safe to call. It has no crates, so
-//! they are declared here; all of them are in every C library of Linux.
+//! The few system calls of the wrapper, behind safe functions. It has no crates, so they are
+//! declared here; every C library on Linux has them.
 
 use std::io;
 use std::time::Duration;
@@ -21,20 +21,20 @@ const SFD_CLOEXEC: i32 = 0o2_000_000;
 const SIG_BLOCK: i32 = 0;
 const WNOHANG: i32 = 1;
 
-/// As large as any C library's.
+/// As large as in any C library.
 #[repr(C, align(8))]
 struct SignalSet([u8; 128]);
 
-/// A descriptor, and what it is watched for: `struct pollfd`.
+/// A descriptor and the events it is polled for: `struct pollfd`.
 #[repr(C)]
-pub struct Watched {
+pub struct PollFd {
     descriptor: i32,
     events: i16,
     seen: i16,
 }
 
-impl Watched {
-    /// A descriptor below zero is never ready.
+impl PollFd {
+    /// A negative descriptor is never ready.
     pub fn new(descriptor: i32, events: i16) -> Self {
         Self { descriptor, events, seen: 0 }
     }
@@ -55,7 +55,7 @@ unsafe extern "C" {
     #[link_name = "kill"]
     fn send_signal(pid: i32, signal: i32) -> i32;
     #[link_name = "poll"]
-    fn poll_all(watched: *mut Watched, count: usize, milliseconds: i32) -> i32;
+    fn poll_all(polled: *mut PollFd, count: usize, milliseconds: i32) -> i32;
     #[link_name = "read"]
     fn read_from(descriptor: i32, bytes: *mut u8, count: usize) -> isize;
     #[link_name = "write"]
@@ -64,36 +64,36 @@ unsafe extern "C" {
     fn close_one(descriptor: i32) -> i32;
 }
 
-/// What loses its parent below here becomes a child of this process.
+/// Makes this process the parent of orphaned descendants.
 pub fn adopt_orphans() {
     // SAFETY: an option with one number.
     unsafe { prctl(PR_SET_CHILD_SUBREAPER, 1_usize) };
 }
 
 pub fn set_nonblocking(descriptor: i32) {
-    // SAFETY: flags of a descriptor that is ours.
+    // SAFETY: sets flags of a descriptor that we own.
     unsafe { fcntl(descriptor, F_SETFL, O_NONBLOCK) };
 }
 
 pub fn close(descriptor: i32) {
-    // SAFETY: the caller gives up a descriptor that is its own.
+    // SAFETY: the caller gives up a descriptor that it owns.
     unsafe { close_one(descriptor) };
 }
 
-/// Waits until one is ready, or for so long; for ever without a time.
-pub fn poll(watched: &mut [Watched], patience: Option<Duration>) {
-    let milliseconds = patience.map_or(-1, |patience| {
-        // Rounded up, or the last moment would be spent in a loop.
-        i32::try_from(patience.as_millis() + 1).unwrap_or(i32::MAX)
+/// Waits until one is ready, or for at most `limit`; without one, for ever.
+pub fn poll(polled: &mut [PollFd], limit: Option<Duration>) {
+    let milliseconds = limit.map_or(-1, |limit| {
+        // Rounded up, or the last millisecond would be spent in a busy loop.
+        i32::try_from(limit.as_millis() + 1).unwrap_or(i32::MAX)
     });
-    // SAFETY: `Watched` is laid out as `struct pollfd`, and the slice says how many there are.
-    unsafe { poll_all(watched.as_mut_ptr(), watched.len(), milliseconds) };
+    // SAFETY: `PollFd` is laid out as `struct pollfd`, and the length is the slice's.
+    unsafe { poll_all(polled.as_mut_ptr(), polled.len(), milliseconds) };
 }
 
-/// Reads; 0 at the end, and on errors, which are an end as well.
+/// Reads; 0 at the end and on errors, which are treated as the end.
 pub fn read(descriptor: i32, bytes: &mut [u8]) -> usize {
     loop {
-        // SAFETY: the kernel writes no further than the slice is long.
+        // SAFETY: the kernel writes at most as many bytes as the slice has.
         let count = unsafe { read_from(descriptor, bytes.as_mut_ptr(), bytes.len()) };
         if count < 0 && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted {
             continue;
@@ -102,9 +102,9 @@ pub fn read(descriptor: i32, bytes: &mut [u8]) -> usize {
     }
 }
 
-/// Writes as much as is taken at once.
+/// Writes as much as possible without blocking.
 pub fn write(descriptor: i32, bytes: &[u8]) -> io::Result<usize> {
-    // SAFETY: the kernel reads no further than the slice is long.
+    // SAFETY: the kernel reads at most as many bytes as the slice has.
     let count = unsafe { write_to(descriptor, bytes.as_ptr(), bytes.len()) };
     if count >= 0 {
         return Ok(usize::try_from(count).unwrap_or(0));
@@ -117,21 +117,21 @@ pub fn write(descriptor: i32, bytes: &[u8]) -> io::Result<usize> {
 }
 
 pub fn kill(pid: i32, signal: i32) {
-    // SAFETY: a number and a signal; a process that is gone is an error that is no matter.
+    // SAFETY: takes two numbers; an error for a process that is gone is ignored.
     unsafe { send_signal(pid, signal) };
 }
 
 /// How a process ended.
 #[derive(Clone, Copy)]
-pub enum Ended {
+pub enum Exit {
     Code(i32),
     Signal(i32),
 }
 
-/// What a look at the children found.
+/// The result of `wait`.
 pub enum Waited {
-    Ended(i32, Ended),
-    /// There are children, and none of them ended.
+    Exited(i32, Exit),
+    /// There are children, and none has ended.
     Running,
     NoChild,
 }
@@ -139,24 +139,24 @@ pub enum Waited {
 /// Reaps a child that ended, if there is one.
 pub fn wait() -> Waited {
     let mut status = 0;
-    // SAFETY: the status is written to a place of our own.
+    // SAFETY: the status is written to a local variable.
     let pid = unsafe { waitpid(-1, &mut status, WNOHANG) };
     match (pid, status & 0x7f) {
         (0, _) => Waited::Running,
         (..0, _) => Waited::NoChild,
-        (_, 0) => Waited::Ended(pid, Ended::Code((status >> 8) & 0xff)),
-        (_, signal) => Waited::Ended(pid, Ended::Signal(signal)),
+        (_, 0) => Waited::Exited(pid, Exit::Code((status >> 8) & 0xff)),
+        (_, signal) => Waited::Exited(pid, Exit::Signal(signal)),
     }
 }
 
-/// Signals as something to wait for.
+/// Signals that can be polled.
 pub struct Signals(i32);
 
 impl Signals {
-    /// From here on they wait to be taken. Programs that are started begin without this.
+    /// Blocks the signals, so that they can be read. Programs that are started do not inherit this.
     pub fn new() -> Self {
         let mut set = SignalSet([0; 128]);
-        // SAFETY: the set is ours, and at least as large as the C library's.
+        // SAFETY: the set is a local variable, at least as large as the C library's.
         let descriptor = unsafe {
             sigemptyset(&mut set);
             for signal in [SIGHUP, SIGINT, SIGTERM, SIGCHLD] {
@@ -168,19 +168,19 @@ impl Signals {
         Self(descriptor)
     }
 
-    pub fn watched(&self) -> Watched {
-        Watched::new(self.0, IN)
+    pub fn polled(&self) -> PollFd {
+        PollFd::new(self.0, IN)
     }
 
-    /// Takes all that came; whether one of them asks for the end.
+    /// Reads all pending signals; returns whether one of them requests the end.
     pub fn take(&self) -> bool {
         // `struct signalfd_siginfo`, which begins with the signal's number.
         let mut bytes = [0; 128];
-        let mut asked = false;
+        let mut must_end = false;
         while read(self.0, &mut bytes) == bytes.len() {
             let signal = i32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-            asked |= signal != SIGCHLD;
+            must_end |= signal != SIGCHLD;
         }
-        asked
+        must_end
     }
 }

@@ -12,7 +12,7 @@ const FOREIGN: [&str; 24] = [
     "LINES",
     "NEXTEST",
     "NOTIFY_SOCKET",
-    patterm_keeper::descriptors::VARIABLE,
+    patterm_keeper::descriptors::LIMIT_VARIABLE,
     "PATTERM_IDENTITY",
     "PATTERM_IDENTITY_FILE",
     "PATTERM_LOG",

@@ -14,7 +14,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use patterm_keeper::{Keeper, Life, PATIENCE, Pane, Program, SpawnError, SpawnFault, Survivor};
+use patterm_keeper::{
+    KeeperConnection, KeeperProcess, Pane, Program, REPLY_TIMEOUT, SpawnError, SpawnFault, Survivor,
+};
 use tokio::sync::{Notify, OwnedMutexGuard};
 
 /// Between attempts to reach a keeper that lives but does not listen: it makes its socket again
@@ -47,20 +49,20 @@ struct Inner {
     patience: Duration,
     /// Whoever holds this talks to the keeper. It may take as long as the keeper does, so nobody
     /// waits for it on a thread.
-    keeper: Arc<tokio::sync::Mutex<Option<Keeper>>>,
+    keeper: Arc<tokio::sync::Mutex<Option<KeeperConnection>>>,
     /// The keeper's process.
-    life: Mutex<Option<Arc<Life>>>,
+    life: Mutex<Option<Arc<KeeperProcess>>>,
     /// The panes that are known here and wanted, by name.
     panes: Mutex<HashMap<String, Weak<Pane>>>,
     /// Rung when a connection to a keeper is closed.
     closed: Notify,
 }
 
-type Connection = OwnedMutexGuard<Option<Keeper>>;
+type Connection = OwnedMutexGuard<Option<KeeperConnection>>;
 
 impl Keeping {
     pub(crate) fn new(socket: PathBuf, program: PathBuf, root: &Path) -> Self {
-        Self::with_patience(socket, program, root, PATIENCE)
+        Self::with_patience(socket, program, root, REPLY_TIMEOUT)
     }
 
     fn with_patience(socket: PathBuf, program: PathBuf, root: &Path, patience: Duration) -> Self {
@@ -93,13 +95,15 @@ impl Keeping {
     }
 
     /// The keeper that listens; `None` if nobody does.
-    fn find(&self) -> io::Result<Option<Keeper>> {
+    fn find(&self) -> io::Result<Option<KeeperConnection>> {
         let mut tries = DYING_TRIES;
         loop {
-            let error = match Keeper::connect_within(&self.0.socket, Some(self.0.patience)) {
-                Ok(found) => return Ok(Some(found)),
-                Err(error) => error,
-            };
+            let error =
+                match KeeperConnection::connect_with_timeout(&self.0.socket, Some(self.0.patience))
+                {
+                    Ok(found) => return Ok(Some(found)),
+                    Err(error) => error,
+                };
             match error.kind() {
                 NotFound | ConnectionRefused => return Ok(None),
                 // It ends at this moment.
@@ -125,7 +129,7 @@ impl Keeping {
 
     /// The same, if it lives at this moment.
     pub(crate) fn live_pid(&self) -> Option<i32> {
-        self.life().as_ref().filter(|life| !life.is_over()).map(|life| life.pid())
+        self.life().as_ref().filter(|life| !life.has_exited()).map(|life| life.pid())
     }
 
     /// Starts a program, in a terminal or with these as its input, output and errors.
@@ -168,7 +172,7 @@ impl Keeping {
                 Err(error) => error,
             };
             // A keeper that died took what it started with it: the next one is asked again.
-            let died = !keeper.is_connected() && keeper.life().wait(Duration::ZERO);
+            let died = !keeper.is_connected() && keeper.process().wait(Duration::ZERO);
             if !(again && died) {
                 return Err(error);
             }
@@ -229,7 +233,7 @@ impl Keeping {
         let ended = async move {
             let mut connection = self.0.keeper.clone().lock_owned().await;
             tokio::task::spawn_blocking(move || {
-                if connection.is_none() || life.is_over() {
+                if connection.is_none() || life.has_exited() {
                     return Ok(Vec::new());
                 }
                 keeping.open(&mut connection)?.end()
@@ -237,7 +241,7 @@ impl Keeping {
             .await
             .map_err(io::Error::other)?
         };
-        match tokio::time::timeout(END_PATIENCE + patterm_keeper::END_PATIENCE * 2, ended).await {
+        match tokio::time::timeout(END_PATIENCE + patterm_keeper::END_TIMEOUT * 2, ended).await {
             Ok(ended) => ended,
             Err(_) => Err(self.silent()),
         }
@@ -258,14 +262,14 @@ impl Keeping {
     /// not answer. `false` if there are panes and still no keeper for them.
     async fn mend(&self) -> bool {
         let mut connection = self.0.keeper.clone().lock_owned().await;
-        if connection.as_ref().is_some_and(Keeper::is_connected) {
+        if connection.as_ref().is_some_and(KeeperConnection::is_connected) {
             return true;
         }
         let keeping = self.clone();
         let (done, wait) = tokio::sync::oneshot::channel();
         // Not on a thread of the runtime's: one that ends waits for those.
         let work = move || {
-            let dead = connection.as_ref().is_none_or(|keeper| keeper.life().is_over());
+            let dead = connection.as_ref().is_none_or(|keeper| keeper.process().has_exited());
             let reopened = match dead && keeping.wanted().is_empty() {
                 true => {
                     keeping.let_go(&mut connection);
@@ -304,8 +308,8 @@ impl Keeping {
     }
 
     /// The keeper, connected: the one that is there, or a new one where it died or there was none.
-    fn open<'a>(&self, connection: &'a mut Connection) -> io::Result<&'a mut Keeper> {
-        if !connection.as_ref().is_some_and(Keeper::is_connected) {
+    fn open<'a>(&self, connection: &'a mut Connection) -> io::Result<&'a mut KeeperConnection> {
+        if !connection.as_ref().is_some_and(KeeperConnection::is_connected) {
             self.reopen(connection, Some(self.0.patience))?;
         }
         connection.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
@@ -313,7 +317,7 @@ impl Keeping {
 
     /// Connects to the keeper again, or starts another if it died. `None` waits for one that lives.
     fn reopen(&self, connection: &mut Connection, patience: Option<Duration>) -> io::Result<()> {
-        let life = connection.as_ref().map(|keeper| keeper.life().clone());
+        let life = connection.as_ref().map(|keeper| keeper.process().clone());
         let again = match &life {
             Some(life) => self.reconnect(life, patience)?,
             None => None,
@@ -332,10 +336,10 @@ impl Keeping {
                 }
             }
         };
-        opened.set_patience(self.0.patience);
+        opened.set_reply_timeout(self.0.patience);
         let compared = self.compare(&mut opened);
         if compared.is_ok() {
-            tracing::info!(pid = opened.life().pid(), "this keeper keeps the panes");
+            tracing::info!(pid = opened.process().pid(), "this keeper keeps the panes");
         }
         // Kept in any case: it lives, and is not to be replaced.
         self.take(connection, opened);
@@ -343,10 +347,14 @@ impl Keeping {
     }
 
     /// Connects again to a keeper; `None` if it has ended.
-    fn reconnect(&self, life: &Life, patience: Option<Duration>) -> io::Result<Option<Keeper>> {
+    fn reconnect(
+        &self,
+        life: &KeeperProcess,
+        patience: Option<Duration>,
+    ) -> io::Result<Option<KeeperConnection>> {
         let deadline = patience.map(|patience| Instant::now() + patience);
-        while !life.is_over() {
-            let error = match Keeper::connect_within(&self.0.socket, patience) {
+        while !life.has_exited() {
+            let error = match KeeperConnection::connect_with_timeout(&self.0.socket, patience) {
                 Ok(again) => return Ok(Some(again)),
                 Err(error) => error,
             };
@@ -359,7 +367,7 @@ impl Keeping {
     }
 
     /// Makes the keeper's panes those that are known here.
-    fn compare(&self, keeper: &mut Keeper) -> io::Result<()> {
+    fn compare(&self, keeper: &mut KeeperConnection) -> io::Result<()> {
         let mut wanted = self.wanted();
         for name in keeper.names()? {
             if wanted.remove(&name).is_none() {
@@ -374,8 +382,8 @@ impl Keeping {
     }
 
     /// Talks to this keeper from now on, and notices when it lets go of the connection.
-    fn take(&self, connection: &mut Connection, keeper: Keeper) {
-        *self.life() = Some(keeper.life().clone());
+    fn take(&self, connection: &mut Connection, keeper: KeeperConnection) {
+        *self.life() = Some(keeper.process().clone());
         let keeping = self.clone();
         let watching = keeper.until_closed().and_then(|until_closed| {
             let body = move || {
@@ -418,7 +426,7 @@ impl Keeping {
         self.0.panes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn life(&self) -> MutexGuard<'_, Option<Arc<Life>>> {
+    fn life(&self) -> MutexGuard<'_, Option<Arc<KeeperProcess>>> {
         self.0.life.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -274,7 +274,8 @@ async fn settle(keeping: &Keeping) {
     let begun = Instant::now();
     loop {
         assert!(begun.elapsed() < CEILING, "they do not agree");
-        let connected = keeping.0.keeper.lock().await.as_ref().is_some_and(Keeper::is_connected);
+        let connected =
+            keeping.0.keeper.lock().await.as_ref().is_some_and(KeeperConnection::is_connected);
         // An answered request shows that nothing is on its way any more.
         if connected && keeping.forget("p0.0".into()).await.is_ok() {
             return;

@@ -497,7 +497,7 @@ impl Host {
 
 /// Has a log that lost its end go on where nothing was printed before: no offset is told twice.
 fn go_on(process: &Process, log: &mut Log) {
-    if log.lacks_end() {
+    if log.is_end_missing() {
         log.skip_to(process.output_mark.unwrap_or(process.run_offset));
     }
 }

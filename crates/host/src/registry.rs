@@ -193,7 +193,7 @@ pub fn find(key: &str, folders: &[RuntimeDir], state: Option<&StateDir>) -> Vec<
 
 /// Whether a keeper may hold panes of a project, though no server of it lives at this moment.
 pub fn is_kept(key: &str, folders: &[RuntimeDir]) -> bool {
-    let listens = |folder: &RuntimeDir| runtime::is_listened_at(&folder.file(key, "keeper"));
+    let listens = |folder: &RuntimeDir| runtime::has_listener(&folder.file(key, "keeper"));
     folders.iter().any(|folder| folder.look().is_some() && listens(folder))
 }
 
@@ -218,7 +218,7 @@ pub fn kept_server(
     // Before the first look, so that nothing is missed.
     let coming = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
     inotify::add_watch(&coming, folder.folder(), inotify::WatchFlags::MOVED_TO)?;
-    let wanted = format!("{key}.{}", patterm_keeper::WANTED);
+    let wanted = format!("{key}.{}", patterm_keeper::START_REQUEST);
     if let Some(folder) = folder.look() {
         folder.lock_file(&wanted)?;
     }

@@ -53,7 +53,7 @@ pub(crate) fn with_room<T>(folder: &Path, work: impl Fn() -> io::Result<T>) -> i
     }
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     // What programs print has files of its own, and must not take this room.
-    let _no_files = patterm_keeper::log::begin_no_files();
+    let _no_files = patterm_keeper::log::block_new_files();
     let _ = std::fs::remove_file(folder.join(FILE));
     let done = work();
     if let Err(error) = establish(folder) {

@@ -201,8 +201,8 @@ fn is_own_socket(path: &Path) -> bool {
 }
 
 /// Whether somebody listens at a path, without a connection: whoever listens notices nothing.
-pub(crate) fn is_listened_at(path: &Path) -> bool {
-    is_own_socket(path) && patterm_keeper::is_listened_at(path)
+pub(crate) fn has_listener(path: &Path) -> bool {
+    is_own_socket(path) && patterm_keeper::has_listener(path)
 }
 
 #[cfg(test)]
@@ -216,13 +216,13 @@ mod tests {
     fn a_listener_is_seen_without_a_connection() {
         let top = tempfile::tempdir().unwrap();
         let path = top.path().join("s");
-        assert!(!is_listened_at(&path));
+        assert!(!has_listener(&path));
         let listener = UnixListener::bind(&path).unwrap();
         listener.set_nonblocking(true).unwrap();
-        assert!(is_listened_at(&path));
+        assert!(has_listener(&path));
         assert!(listener.accept().is_err(), "nobody connected");
         drop(listener);
-        assert!(!is_listened_at(&path), "the file is there, and nobody behind it");
+        assert!(!has_listener(&path), "the file is there, and nobody behind it");
     }
 
     #[test]

@@ -126,7 +126,7 @@ impl Peer {
         let pid = stream.peer_cred().ok().and_then(|peer| peer.pid()).filter(|pid| *pid > 0);
         let Some(pid) = pid else { return Self::Hidden };
         // By its number alone, another process that got that number meanwhile would be looked at.
-        let life = patterm_keeper::peer_life(stream.as_fd());
+        let life = patterm_keeper::peer_process(stream.as_fd());
         let line = tree::line_of(pid).filter(|_| life.is_none_or(|life| life.is(pid)));
         line.map_or(Self::Gone, Self::Line)
     }

@@ -1,7 +1,7 @@
-//! Panes of another keeper, which died. Their inits are no children of this one: should one
-//! be killed, what it watched over is handed to the first process of the machine, and nothing says any
-//! more that it belongs to a pane. So what is below such an init is noted from time to time, and ended
-//! when the init is gone before it could do so itself.
+//! Panes of another keeper, which died. Their inits are not children of this keeper: if one is
+//! killed, its processes are reparented to the first process of the machine, and no longer belong
+//! to a pane visibly. So the processes below such an init are recorded periodically, and killed if
+//! the init is gone before it could end them itself.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -13,42 +13,41 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use crate::init::stat_field;
 use crate::message::Survivor;
 use crate::pane::Pane;
-use crate::status::Status;
+use crate::status::ProgramStatus;
 
-/// How often it is noted what is below the inits: what begins and is handed on within that time is
-/// missed, and looking costs a few milliseconds.
-const NOTE_AGAIN: Duration = Duration::from_secs(1);
+/// How often the processes below the inits are recorded: a process that starts and is reparented in
+/// between is missed, and a scan takes a few milliseconds.
+const SCAN_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How soon it is looked at again whether what was killed is gone, and how often: what is there then
-/// cannot be killed.
-const KILL_AGAIN: Duration = Duration::from_millis(20);
+/// How soon killed processes are checked again, and how often: what is left then cannot be killed.
+const KILL_INTERVAL: Duration = Duration::from_millis(20);
 const KILL_ROUNDS: u32 = 250;
 
-/// A process, by more than its number: when it began, in ticks since the machine did.
+/// A process, identified by its id and its start time in clock ticks since boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Known {
+struct ProcessIdentity {
     pid: i32,
-    began: u64,
+    start_time: u64,
 }
 
 /// All processes, by their parents.
-struct Everything(HashMap<i32, Vec<Known>>);
+struct ProcessSnapshot(HashMap<i32, Vec<ProcessIdentity>>);
 
-impl Everything {
+impl ProcessSnapshot {
     fn now() -> Self {
-        let mut by_parent: HashMap<i32, Vec<Known>> = HashMap::new();
+        let mut by_parent: HashMap<i32, Vec<ProcessIdentity>> = HashMap::new();
         let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         for pid in processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok()) {
             let parent = stat_field(pid, 1).and_then(|parent| parent.parse().ok());
-            if let (Some(parent), Some(began)) = (parent, began(pid)) {
-                by_parent.entry(parent).or_default().push(Known { pid, began });
+            if let (Some(parent), Some(start_time)) = (parent, start_time(pid)) {
+                by_parent.entry(parent).or_default().push(ProcessIdentity { pid, start_time });
             }
         }
         Self(by_parent)
     }
 
-    /// All processes below one.
-    fn below(&self, top: i32) -> Vec<Known> {
+    /// All descendants of a process.
+    fn descendants(&self, top: i32) -> Vec<ProcessIdentity> {
         let mut found = Vec::new();
         let mut next = vec![top];
         while let Some(pid) = next.pop() {
@@ -63,129 +62,135 @@ impl Everything {
     }
 }
 
-fn began(pid: i32) -> Option<u64> {
+fn start_time(pid: i32) -> Option<u64> {
     stat_field(pid, 19)?.parse().ok()
 }
 
-impl Known {
-    /// Whether it runs. One that has ended and waits to be reaped does not.
-    fn is_there(self) -> bool {
+impl ProcessIdentity {
+    /// Whether it is running; a zombie is not.
+    fn is_running(self) -> bool {
         let state = stat_field(self.pid, 0);
-        began(self.pid) == Some(self.began) && !matches!(state.as_deref(), None | Some("Z" | "X"))
+        start_time(self.pid) == Some(self.start_time)
+            && !matches!(state.as_deref(), None | Some("Z" | "X"))
     }
 
-    /// Kills it, and no other: the descriptor is opened before it is looked at once more.
+    /// Kills it and no other: the descriptor is opened before the process is checked once more.
     fn kill(self) {
         let pid = Pid::from_raw(self.pid);
-        let Some(Ok(life)) = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())) else { return };
-        if self.is_there() {
-            let _ = pidfd_send_signal(&life, Signal::KILL);
+        let Some(Ok(pidfd)) = pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())) else { return };
+        if self.is_running() {
+            let _ = pidfd_send_signal(&pidfd, Signal::KILL);
         }
     }
 }
 
 /// An init that is not a child of this keeper.
-struct Adopted {
+struct AdoptedInit {
     init: i32,
-    life: OwnedFd,
+    pidfd: OwnedFd,
     status: OwnedFd,
-    below: Vec<Known>,
+    descendants: Vec<ProcessIdentity>,
 }
 
-/// All of them, and what they left behind.
+/// All of them, and the processes they left behind.
 #[derive(Default)]
-pub(crate) struct Adoptions {
-    inits: Vec<Adopted>,
-    noted: Option<Instant>,
-    left: Vec<Known>,
+pub(crate) struct AdoptedInits {
+    inits: Vec<AdoptedInit>,
+    scanned_at: Option<Instant>,
+    leftovers: Vec<ProcessIdentity>,
     rounds: u32,
 }
 
-impl Adoptions {
-    /// Watches over the init of a pane that another keeper started.
+impl AdoptedInits {
+    /// Watches the init of a pane that another keeper started.
     pub(crate) fn add(&mut self, pane: &Pane) {
-        let Ok(Some(Status { init, .. })) = pane.status() else { return };
-        let life = Pid::from_raw(init).map(|init| pidfd_open(init, PidfdFlags::empty()));
-        let (Some(Ok(life)), Ok(status)) = (life, pane.status.try_clone()) else { return };
-        // Then it had that number when the descriptor was opened.
-        if !pane.is_abandoned() {
-            self.inits.push(Adopted { init, life, status, below: Vec::new() });
-            self.noted = None;
-            self.look();
+        let Ok(Some(ProgramStatus { init, .. })) = pane.status() else { return };
+        let pidfd = Pid::from_raw(init).map(|init| pidfd_open(init, PidfdFlags::empty()));
+        let (Some(Ok(pidfd)), Ok(status)) = (pidfd, pane.status.try_clone()) else { return };
+        // Then the init still had that id when the descriptor was opened.
+        if !pane.is_init_gone() {
+            self.inits.push(AdoptedInit { init, pidfd, status, descendants: Vec::new() });
+            self.scanned_at = None;
+            self.check();
         }
     }
 
-    /// Readable when an init has ended.
+    /// Readable when an init has exited.
     pub(crate) fn watch(&self) -> impl Iterator<Item = PollFd<'_>> {
-        self.inits.iter().map(|adopted| PollFd::new(&adopted.life, PollFlags::IN))
+        self.inits.iter().map(|adopted| PollFd::new(&adopted.pidfd, PollFlags::IN))
     }
 
-    /// When to look again.
+    /// When to check again.
     pub(crate) fn pause(&self) -> Option<Duration> {
-        if !self.left.is_empty() {
-            return Some(KILL_AGAIN);
+        if !self.leftovers.is_empty() {
+            return Some(KILL_INTERVAL);
         }
-        let noted = self.noted.filter(|_| !self.inits.is_empty())?;
-        Some(NOTE_AGAIN.saturating_sub(noted.elapsed()))
+        let scanned_at = self.scanned_at.filter(|_| !self.inits.is_empty())?;
+        Some(SCAN_INTERVAL.saturating_sub(scanned_at.elapsed()))
     }
 
-    /// Notes what is below the inits, and ends what those that are gone left behind.
-    pub(crate) fn look(&mut self) {
-        let (gone, there) = std::mem::take(&mut self.inits).into_iter().partition(Adopted::is_gone);
-        self.inits = there;
+    /// Records the processes below the inits, and kills those that dead inits left behind.
+    pub(crate) fn check(&mut self) {
+        let (gone, running) =
+            std::mem::take(&mut self.inits).into_iter().partition(AdoptedInit::has_exited);
+        self.inits = running;
         for adopted in gone {
-            if !Status::read(&adopted.status).is_ok_and(|last| last.is_some_and(|last| last.empty))
+            if !ProgramStatus::read(&adopted.status)
+                .is_ok_and(|last| last.is_some_and(|last| last.empty))
             {
-                self.left.extend(adopted.below);
+                self.leftovers.extend(adopted.descendants);
                 self.rounds = 0;
             }
         }
-        self.end_left();
-        let is_due = self.noted.is_none_or(|noted| noted.elapsed() >= NOTE_AGAIN);
+        self.kill_leftovers();
+        let is_due = self.scanned_at.is_none_or(|scanned_at| scanned_at.elapsed() >= SCAN_INTERVAL);
         if is_due && !self.inits.is_empty() {
-            let everything = Everything::now();
+            let processes = ProcessSnapshot::now();
             for adopted in &mut self.inits {
-                let below = everything.below(adopted.init);
-                // Killed while it was looked at, it has nothing below it any more.
-                if !adopted.is_gone() {
-                    adopted.below = below;
+                let descendants = processes.descendants(adopted.init);
+                // If the init was killed during the scan, its processes were reparented already.
+                if !adopted.has_exited() {
+                    adopted.descendants = descendants;
                 }
             }
-            self.noted = Some(Instant::now());
+            self.scanned_at = Some(Instant::now());
         }
     }
 
-    fn end_left(&mut self) {
-        self.left.retain(|left| left.is_there());
-        if self.left.is_empty() || self.rounds >= KILL_ROUNDS {
-            return self.left.clear();
+    fn kill_leftovers(&mut self) {
+        self.leftovers.retain(|leftovers| leftovers.is_running());
+        if self.leftovers.is_empty() || self.rounds >= KILL_ROUNDS {
+            return self.leftovers.clear();
         }
         self.rounds += 1;
-        let everything = Everything::now();
-        for known in self.left.clone() {
-            for below in everything.below(known.pid) {
-                if !self.left.contains(&below) {
-                    self.left.push(below);
+        let processes = ProcessSnapshot::now();
+        for known in self.leftovers.clone() {
+            for descendants in processes.descendants(known.pid) {
+                if !self.leftovers.contains(&descendants) {
+                    self.leftovers.push(descendants);
                 }
             }
         }
-        self.left.iter().for_each(|left| left.kill());
+        self.leftovers.iter().for_each(|leftovers| leftovers.kill());
     }
 
-    /// What was left behind and runs on.
+    /// Processes that were left behind and are still running.
     pub(crate) fn survivors(&self) -> Vec<Survivor> {
-        self.left.iter().filter_map(|left| crate::ending::survivor(left.pid)).collect()
+        self.leftovers
+            .iter()
+            .filter_map(|leftovers| crate::ending::survivor(leftovers.pid))
+            .collect()
     }
 
-    /// Whether nothing is to be ended.
+    /// Whether nothing is left to kill.
     pub(crate) fn is_done(&self) -> bool {
-        self.left.is_empty()
+        self.leftovers.is_empty()
     }
 }
 
-impl Adopted {
-    fn is_gone(&self) -> bool {
-        let mut watched = [PollFd::new(&self.life, PollFlags::IN)];
+impl AdoptedInit {
+    fn has_exited(&self) -> bool {
+        let mut watched = [PollFd::new(&self.pidfd, PollFlags::IN)];
         poll(&mut watched, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
     }
 }

@@ -1,4 +1,4 @@
-//! What the server tells an init, as packets of a fixed size.
+//! Commands from the server to an init, as packets of a fixed size.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -7,23 +7,23 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 /// A command to an init.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Command {
-    /// A signal to the program's process group, and no more.
+pub(crate) enum InitCommand {
+    /// Sends a signal to the program's process group only.
     Signal(i32),
-    /// The ladder: the signal, then after the grace time the end of everything.
+    /// Sends the signal, and ends everything after the grace period.
     Stop {
         /// The first signal.
         signal: i32,
         /// How long the program may take.
         grace: Duration,
     },
-    /// The end of everything now.
+    /// Ends everything now.
     Kill,
 }
 
 const SIZE: usize = 12;
 
-impl Command {
+impl InitCommand {
     fn encode(self) -> [u8; SIZE] {
         let (kind, signal, grace) = match self {
             Self::Signal(signal) => (1i32, signal, 0),
@@ -64,22 +64,22 @@ impl Command {
     }
 }
 
-/// What an init found on its socket.
-pub(crate) enum Heard {
-    Command(Command),
+/// What an init finds on its socket.
+pub(crate) enum ControlEvent {
+    Command(InitCommand),
     Nothing,
-    /// Nobody holds the other end any more.
-    End,
+    /// The other end is closed.
+    Closed,
 }
 
-/// Takes the next command, if there is one.
-pub(crate) fn receive(socket: impl AsFd) -> Heard {
+/// Receives the next command, if there is one.
+pub(crate) fn receive(socket: impl AsFd) -> ControlEvent {
     let mut packet = [0; SIZE];
     match recv(socket, &mut packet, RecvFlags::DONTWAIT) {
-        Ok((_, 0)) => Heard::End,
-        Ok(_) => Command::decode(packet).map_or(Heard::Nothing, Heard::Command),
-        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Heard::Nothing,
-        Err(_) => Heard::End,
+        Ok((_, 0)) => ControlEvent::Closed,
+        Ok(_) => InitCommand::decode(packet).map_or(ControlEvent::Nothing, ControlEvent::Command),
+        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => ControlEvent::Nothing,
+        Err(_) => ControlEvent::Closed,
     }
 }
 
@@ -88,13 +88,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_arrive_as_they_were_sent() {
+    fn commands_are_decoded_as_they_were_encoded() {
         for command in [
-            Command::Signal(15),
-            Command::Stop { signal: 2, grace: Duration::from_millis(1_500) },
-            Command::Kill,
+            InitCommand::Signal(15),
+            InitCommand::Stop { signal: 2, grace: Duration::from_millis(1_500) },
+            InitCommand::Kill,
         ] {
-            assert_eq!(Command::decode(command.encode()), Some(command));
+            assert_eq!(InitCommand::decode(command.encode()), Some(command));
         }
     }
 }

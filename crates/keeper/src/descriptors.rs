@@ -1,4 +1,4 @@
-//! Keeping descriptors from programs that are started, and having enough of them ourselves.
+//! Keeps descriptors from being inherited, and raises the limit on their number.
 
 use std::io;
 use std::process::Command;
@@ -6,42 +6,42 @@ use std::sync::OnceLock;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Tells a keeper or a server that another one starts what the limit was before it was raised.
-pub const VARIABLE: &str = "PATTERM_DESCRIPTORS";
+/// Tells a keeper or server that is being started what the limit was before it was raised.
+pub const LIMIT_VARIABLE: &str = "PATTERM_DESCRIPTORS";
 
-/// The soft limit as the person set it.
-static USUAL: OnceLock<Option<u64>> = OnceLock::new();
+/// The soft limit that the user set.
+static ORIGINAL_LIMIT: OnceLock<Option<u64>> = OnceLock::new();
 
-/// Lets this process open as many files as it may: a pane costs three, and the usual limit of a
-/// shell, 1,024, would be reached at some three hundred. Programs get the usual one.
+/// Raises the limit on open files to the maximum: a pane takes three, so a shell's default of 1,024
+/// would be reached at about three hundred panes. Programs get the original limit.
 pub fn raise_limit() {
     let now = getrlimit(Resource::Nofile);
-    let told = std::env::var(VARIABLE).ok().and_then(|text| text.parse().ok());
-    let _ = USUAL.set(told.or(now.current));
+    let passed = std::env::var(LIMIT_VARIABLE).ok().and_then(|text| text.parse().ok());
+    let _ = ORIGINAL_LIMIT.set(passed.or(now.current));
     let _ = setrlimit(Resource::Nofile, Rlimit { current: now.maximum, ..now });
 }
 
-/// Tells a process that is about to be started what the usual limit is.
-pub(crate) fn tell_usual(command: &mut Command) {
-    if let Some(Some(usual)) = USUAL.get() {
-        command.env(VARIABLE, usual.to_string());
+/// Passes the original limit to a process that is about to be started.
+pub(crate) fn pass_original_limit(command: &mut Command) {
+    if let Some(Some(original)) = ORIGINAL_LIMIT.get() {
+        command.env(LIMIT_VARIABLE, original.to_string());
     }
 }
 
-/// Gives this process, a program to be, the usual limit again.
-pub(crate) fn lower_limit() {
-    if let Some(usual) = USUAL.get().copied().flatten() {
+/// Restores the original limit in this process, which is about to become a program.
+pub(crate) fn restore_limit() {
+    if let Some(original) = ORIGINAL_LIMIT.get().copied().flatten() {
         let now = getrlimit(Resource::Nofile);
-        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(usual), ..now });
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(original), ..now });
     }
 }
 
-/// Makes every descriptor above standard error close when a program is started. A server in the
-/// background must not hold what happened to be open in the shell, the test runner or the agent
-/// that started it: their pipes would never end.
+/// Makes every descriptor above standard error close on exec. A server in the background must not
+/// hold open what happened to be open in the shell, test runner or agent that started it: their
+/// pipes would never end.
 pub fn close_on_exec_above_stderr() -> io::Result<()> {
     // SAFETY: close_range with CLOSE_RANGE_CLOEXEC takes three integers, closes nothing, and only
-    // sets a flag that does not change what the owners of those descriptors can do with them.
+    // sets a flag that does not affect what the owners of those descriptors can do with them.
     let done = unsafe {
         libc::syscall(
             libc::SYS_close_range,
@@ -58,9 +58,9 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     #[test]
-    fn a_descriptor_that_would_be_inherited_no_longer_is() {
+    fn descriptors_are_no_longer_inherited() {
         let file = std::fs::File::open("/dev/null").unwrap();
-        // SAFETY: duplicates a descriptor that `file` keeps open; the copy lives to the end.
+        // SAFETY: duplicates a descriptor that `file` keeps open; the copy is never closed.
         let copy = unsafe { libc::dup(file.as_raw_fd()) };
         // SAFETY: F_GETFD only reads a flag.
         let flags = || unsafe { libc::fcntl(copy, libc::F_GETFD) };

@@ -1,5 +1,5 @@
-//! Starting servers so that nobody keeps them: neither who asked for one, nor the keeper, which would
-//! take what a server leaves behind for a stray.
+//! Starts servers that are nobody's children: neither their client's, nor the keeper's, which would
+//! kill what a server leaves behind as strays.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,20 +17,21 @@ use rustix::process::{
 
 use crate::client::timespec;
 
-/// Starts a program from this process, a keeper with a single thread, as nobody's child: what it
-/// leaves behind when it dies is not ours to end.
-pub(crate) fn start_outside(command: &mut Command) -> io::Result<()> {
-    // A child whose parent ends goes to the nearest subreaper above, which is us but for this moment.
+/// Starts a program from this process, a single-threaded keeper, as nobody's child: what it leaves
+/// behind when it dies is not ours to kill.
+pub(crate) fn start_detached(command: &mut Command) -> io::Result<()> {
+    // An orphan goes to the nearest subreaper above it, which is this process except for this
+    // moment.
     set_child_subreaper(None)?;
-    let started = start_by_a_child(command);
+    let started = start_from_child(command);
     set_child_subreaper(Some(getpid()))?;
     started
 }
 
-/// Starts a program from a child that ends at once.
-fn start_by_a_child(command: &mut Command) -> io::Result<()> {
-    // SAFETY: this process has one thread, so that the child can do what we can. It ends without
-    // running what belongs to us.
+/// Starts a program from a child that exits immediately.
+fn start_from_child(command: &mut Command) -> io::Result<()> {
+    // SAFETY: this process has one thread, so the child can do what we can. It exits without
+    // running our destructors.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => {
@@ -42,58 +43,58 @@ fn start_by_a_child(command: &mut Command) -> io::Result<()> {
             let ended = waitpid(Pid::from_raw(child), WaitOptions::empty())?;
             match ended.and_then(|(_, status)| status.exit_status()) {
                 Some(0) => Ok(()),
-                _ => Err(io::Error::other("the program cannot be started")),
+                _ => Err(io::Error::other("cannot start the program")),
             }
         }
     }
 }
 
-/// What the binary said when it started a server.
+/// The output of the binary when it started a server.
 #[derive(Debug)]
-pub struct Said {
-    /// On its standard output.
+pub struct StartOutput {
+    /// Its standard output.
     pub stdout: Vec<u8>,
-    /// On its standard error.
+    /// Its standard error.
     pub stderr: Vec<u8>,
 }
 
-/// The most bytes of each that are taken: an entry of the registry, or an error, has a few hundred.
-const SAID_BYTES: usize = 64 << 10;
+/// The most bytes of each that are read: a registry entry or an error takes a few hundred.
+const OUTPUT_BYTES: usize = 64 << 10;
 
-/// Runs the patterm binary to start another project's server, with this environment and no other, and
-/// returns what it said. When the time is over, or it says too much, it and all that it started in
-/// its process group is killed; a server that serves by then leads a session of its own.
+/// Runs the patterm binary to start another project's server, with exactly this environment, and
+/// returns its output. If it takes or prints too much, it is killed with its process group; a
+/// server that is running by then leads a session of its own.
 pub fn start_server(
     program: &Path,
     arguments: &[OsString],
     folder: &Path,
     environment: &BTreeMap<String, String>,
-    patience: Duration,
-) -> io::Result<Said> {
+    timeout: Duration,
+) -> io::Result<StartOutput> {
     crate::descriptors::close_on_exec_above_stderr()?;
     #[expect(clippy::disallowed_methods, reason = "this is the crate that starts programs")]
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).env_clear().envs(environment);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-    crate::descriptors::tell_usual(&mut command);
+    crate::descriptors::pass_original_limit(&mut command);
     let mut child = command.spawn()?;
-    let said = hear(&mut child, Instant::now() + patience);
-    if said.is_err() {
-        // It is not waited for yet, so that its group's id is its own.
+    let output = read_outputs(&mut child, Instant::now() + timeout);
+    if output.is_err() {
+        // It has not been reaped yet, so its group id is still its own.
         let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let _ = group.map(|group| kill_process_group(group, Signal::KILL));
     }
     child.wait()?;
-    said
+    output
 }
 
-/// What a child says until it ends both its outputs.
-fn hear(child: &mut Child, deadline: Instant) -> io::Result<Said> {
+/// Reads both outputs of a child until it closes them.
+fn read_outputs(child: &mut Child, deadline: Instant) -> io::Result<StartOutput> {
     let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
         return Err(io::ErrorKind::BrokenPipe.into());
     };
     let pipes = [OwnedFd::from(stdout), OwnedFd::from(stderr)];
-    let mut said = [Vec::new(), Vec::new()];
+    let mut output = [Vec::new(), Vec::new()];
     let mut open = [true, true];
     while open.contains(&true) {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -112,44 +113,44 @@ fn hear(child: &mut Child, deadline: Instant) -> io::Result<Said> {
             let mut piece = [0; 4096];
             let bytes = rustix::io::read(&pipes[n], &mut piece)?;
             open[n] = bytes > 0;
-            said[n].extend_from_slice(&piece[..bytes]);
-            if said[n].len() > SAID_BYTES {
-                let message = format!("it printed more than {SAID_BYTES} bytes");
+            output[n].extend_from_slice(&piece[..bytes]);
+            if output[n].len() > OUTPUT_BYTES {
+                let message = format!("it printed more than {OUTPUT_BYTES} bytes");
                 return Err(io::Error::new(io::ErrorKind::InvalidData, message));
             }
         }
     }
-    let [stdout, stderr] = said;
-    Ok(Said { stdout, stderr })
+    let [stdout, stderr] = output;
+    Ok(StartOutput { stdout, stderr })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn started(script: &str, patience: Duration) -> io::Result<Said> {
+    fn started(script: &str, timeout: Duration) -> io::Result<StartOutput> {
         let arguments = ["-c".into(), script.into()];
         let environment = BTreeMap::from([("WORD".to_owned(), "said".to_owned())]);
-        start_server(Path::new("/bin/sh"), &arguments, Path::new("/"), &environment, patience)
+        start_server(Path::new("/bin/sh"), &arguments, Path::new("/"), &environment, timeout)
     }
 
     #[test]
-    fn what_a_server_says_at_its_start_is_heard_on_both_outputs() {
-        let said = started("echo $WORD; echo bad >&2", Duration::from_secs(60)).unwrap();
+    fn both_outputs_of_a_start_are_returned() {
+        let output = started("echo $WORD; echo bad >&2", Duration::from_secs(60)).unwrap();
         assert_eq!(
-            (said.stdout.as_slice(), said.stderr.as_slice()),
+            (output.stdout.as_slice(), output.stderr.as_slice()),
             (&b"said\n"[..], &b"bad\n"[..])
         );
     }
 
     #[test]
-    fn a_start_that_takes_too_long_is_given_up() {
+    fn a_start_that_takes_too_long_is_aborted() {
         let error = started("sleep 1000", Duration::ZERO).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 
     #[test]
-    fn a_start_that_prints_without_end_is_given_up_and_leaves_nothing() {
+    fn a_start_that_prints_without_end_is_killed_with_its_children() {
         let dir = tempfile::tempdir().unwrap();
         let pids = dir.path().join("pids");
         let script = format!(
@@ -160,17 +161,17 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
         for pid in std::fs::read_to_string(pids).unwrap().split_whitespace() {
             let pid = pid.parse().ok().and_then(Pid::from_raw).unwrap();
-            // It is signalled, and may take a moment to be gone.
+            // It was signalled, and may take a moment to exit.
             let since = Instant::now();
-            while !is_over(pid) {
-                assert!(since.elapsed() < Duration::from_secs(60), "{pid:?} runs on");
+            while !has_exited(pid) {
+                assert!(since.elapsed() < Duration::from_secs(60), "{pid:?} is still running");
                 std::thread::yield_now();
             }
         }
     }
 
-    /// Whether a process is gone, or has ended and is only to be reaped.
-    fn is_over(pid: Pid) -> bool {
+    /// Whether a process is gone or a zombie.
+    fn has_exited(pid: Pid) -> bool {
         matches!(crate::init::process_state(pid.as_raw_nonzero().get()), None | Some('Z' | 'X'))
     }
 }

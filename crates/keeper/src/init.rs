@@ -1,7 +1,6 @@
 //! The init of a pane: a fork of the keeper without exec, so it is tiny. It is the subreaper of
-//! everything its program starts, `setsid` and double forks included. It signals only its own
-//! children: their ids cannot be given away before it reaps them, so no foreign process is ever
-//! hit.
+//! everything its program starts, including `setsid` and double forks. It signals only its own
+//! children: their ids cannot be reused before it reaps them, so no other process is ever hit.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -13,31 +12,31 @@ use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, kill_process_group, wait,
 };
 
-use crate::control::{Command, Heard, receive};
-use crate::status::{Exit, Status};
+use crate::control::{ControlEvent, InitCommand, receive};
+use crate::status::{Exit, ProgramStatus};
 
-/// While everything is being killed, children are looked for again at least this often: the list
-/// the kernel gives may miss one that is just being handed down.
-const KILL_AGAIN: Duration = Duration::from_millis(20);
+/// While everything is being killed, children are listed again at least this often: the kernel's
+/// list may miss one that is just being reparented.
+const KILL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// After this many rounds what is left cannot be killed (another user's, or stuck in the kernel):
+/// After this many rounds, what is left cannot be killed (another user's, or stuck in the kernel):
 /// it is still tried, but not fifty times a second.
-const HASTY_ROUNDS: u32 = 100;
-const KILL_LATER: Duration = Duration::from_secs(1);
+const FAST_ROUNDS: u32 = 100;
+const SLOW_KILL_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) struct Init {
     control: OwnedFd,
     status_file: OwnedFd,
     /// Readable when a child changed.
     child_signal: OwnedFd,
-    status: Status,
+    status: ProgramStatus,
     /// The program, until it is reaped.
     program: Option<Pid>,
-    /// When the grace time is over.
+    /// When the grace period ends.
     deadline: Option<Instant>,
-    /// How everything was asked to end, for what outlives the program.
+    /// The signal that requested the end, for processes that outlive the program.
     last_signal: Option<Signal>,
-    /// Children that got that signal one by one.
+    /// Children that got that signal individually.
     signalled: Vec<Pid>,
     killing: bool,
     rounds: u32,
@@ -51,7 +50,7 @@ impl Init {
         child_signal: OwnedFd,
     ) -> Self {
         let status =
-            Status::running(getpid().as_raw_nonzero().get(), program.as_raw_nonzero().get());
+            ProgramStatus::running(getpid().as_raw_nonzero().get(), program.as_raw_nonzero().get());
         Self {
             control,
             status_file,
@@ -66,7 +65,7 @@ impl Init {
         }
     }
 
-    /// Watches over the program until nothing is left of it.
+    /// Watches the program until nothing of it is left.
     pub(crate) fn run(mut self) {
         self.publish();
         let mut control_open = true;
@@ -81,7 +80,7 @@ impl Init {
                 drain(self.child_signal.as_fd());
             }
             if control {
-                control_open = self.obey();
+                control_open = self.handle_command();
             }
             if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 self.killing = true;
@@ -91,11 +90,11 @@ impl Init {
         self.publish();
     }
 
-    /// Waits for a child or a command; says which came.
+    /// Waits for a child or a command; returns which of them is ready.
     fn wait(&self, control_open: bool) -> (bool, bool) {
         let pause = match (self.killing, self.deadline) {
-            (true, _) if self.rounds < HASTY_ROUNDS => Some(KILL_AGAIN),
-            (true, _) => Some(KILL_LATER),
+            (true, _) if self.rounds < FAST_ROUNDS => Some(KILL_INTERVAL),
+            (true, _) => Some(SLOW_KILL_INTERVAL),
             (false, Some(deadline)) => Some(deadline.saturating_duration_since(Instant::now())),
             (false, None) => None,
         };
@@ -115,15 +114,15 @@ impl Init {
         (seen(0), seen(1))
     }
 
-    /// Takes one command; `false` once nobody can send any more.
-    fn obey(&mut self) -> bool {
+    /// Executes one command; `false` once no more can follow.
+    fn handle_command(&mut self) -> bool {
         match receive(&self.control) {
-            Heard::Nothing => {}
-            Heard::Command(Command::Signal(signal)) => self.signal(signal),
-            Heard::Command(Command::Stop { signal, grace }) => {
+            ControlEvent::Nothing => {}
+            ControlEvent::Command(InitCommand::Signal(signal)) => self.signal(signal),
+            ControlEvent::Command(InitCommand::Stop { signal, grace }) => {
                 self.last_signal = Signal::from_named_raw(signal);
                 self.signal(signal);
-                // A suspended program gets its signal when it is continued.
+                // A suspended program gets its signal only when it is continued.
                 self.signal(libc::SIGCONT);
                 let deadline = Instant::now() + grace;
                 let earlier = self.deadline.is_none_or(|earlier| deadline < earlier);
@@ -131,9 +130,9 @@ impl Init {
                     self.deadline = Some(deadline);
                 }
             }
-            Heard::Command(Command::Kill) => self.killing = true,
-            Heard::End => {
-                // Neither server nor keeper is left, and none that comes can reach this pane.
+            ControlEvent::Command(InitCommand::Kill) => self.killing = true,
+            ControlEvent::Closed => {
+                // Neither a server nor a keeper is left, and no later one can reach this pane.
                 self.killing = true;
                 return false;
             }
@@ -141,10 +140,10 @@ impl Init {
         true
     }
 
-    /// Signals the program's group; what is left after its end is signalled one by one.
+    /// Signals the program's group; after its end, the remaining processes individually.
     fn signal(&mut self, signal: i32) {
         let Some(signal) = Signal::from_named_raw(signal) else { return };
-        // As long as we have not reaped the program, its id, and so its group's, is its own.
+        // Until we reap the program, its id and its group's id are its own.
         let Some(program) = self.program else {
             self.signalled = children();
             for child in &self.signalled {
@@ -155,9 +154,9 @@ impl Init {
         let _ = kill_process_group(program, signal);
     }
 
-    /// Once the program has ended as it was asked to, what it leaves behind is asked too, each
-    /// process once: a server that was started from a shell is in a group of its own, and has the
-    /// rest of the grace time.
+    /// Once the program has exited as requested, the processes it leaves behind get the same
+    /// signal, each once: a server that was started from a shell has a group of its own, and gets
+    /// the rest of the grace period.
     fn signal_orphans(&mut self) {
         let Some(signal) = self.last_signal else { return };
         let group = Pid::from_raw(self.status.program);
@@ -181,7 +180,7 @@ impl Init {
         }
     }
 
-    /// Takes every child that ended; `true` when none is left.
+    /// Reaps every child that exited; `true` when none is left.
     fn reap(&mut self) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {
@@ -198,7 +197,7 @@ impl Init {
         }
     }
 
-    /// Writes the status down and rings the bell. A full socket has bells enough in it.
+    /// Writes the status and wakes the readers. A full socket already contains wake-ups.
     fn publish(&self) {
         let _ = self.status.write(&self.status_file);
         let _ = send(&self.control, &[1], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
@@ -213,7 +212,7 @@ fn exit_of(status: WaitStatus) -> Exit {
     }
 }
 
-/// Our own children now.
+/// The current children of this process.
 pub(crate) fn children() -> Vec<Pid> {
     let listed = std::fs::read_to_string("/proc/thread-self/children");
     let ids = listed.map_or_else(
@@ -223,7 +222,7 @@ pub(crate) fn children() -> Vec<Pid> {
     ids.into_iter().filter_map(Pid::from_raw).collect()
 }
 
-/// The same the long way, for kernels without the list, and for other processes.
+/// The same by scanning `/proc`, for kernels without the list, and for other processes.
 pub(crate) fn scan_proc(parent: i32) -> Vec<i32> {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -234,7 +233,7 @@ fn parent_of(id: i32) -> Option<i32> {
     stat_field(id, 1)?.parse().ok()
 }
 
-/// The state of a process as the kernel writes it: `R`, `S`, `T` for stopped, `t` for traced, `Z`…
+/// The state of a process in `/proc`: `R`, `S`, `T` for stopped, `t` for traced, `Z`…
 pub(crate) fn process_state(id: i32) -> Option<char> {
     stat_field(id, 0)?.chars().next()
 }
@@ -242,7 +241,7 @@ pub(crate) fn process_state(id: i32) -> Option<char> {
 /// A field of `/proc/ID/stat`, counted from the one after the name.
 pub(crate) fn stat_field(id: i32, n: usize) -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // The name may hold anything, brackets and blanks included; what follows it is numbers.
+    // The name may contain anything, including brackets and blanks; numbers follow it.
     let after_name = stat.rsplit_once(')')?.1;
     after_name.split_whitespace().nth(n).map(str::to_owned)
 }
@@ -257,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parent_of_a_process_is_read_past_its_name() {
+    fn the_parent_is_read_after_the_process_name() {
         let own = getpid().as_raw_nonzero().get();
         let parent = rustix::process::getppid().unwrap().as_raw_nonzero().get();
         assert_eq!(parent_of(own), Some(parent));

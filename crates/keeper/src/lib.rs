@@ -1,20 +1,20 @@
-//! Where programs are started and kept. The *keeper* is a process of its own, one per project: it
-//! opens a PTY for each program, keeps a duplicate of every descriptor for the next server, and
-//! starts the server again when that dies. Each program has an *init* above it, a fork of the
-//! keeper, that gathers and ends everything the program ever starts. No output passes through
-//! either.
+//! Starts programs and keeps them running. The *keeper* is a separate process, one per project: it
+//! opens a PTY for each program, holds a duplicate of every descriptor for the next server, and
+//! restarts the server when it dies. Each program has an *init* above it, a fork of the keeper,
+//! that adopts and ends everything the program ever starts. No output passes through either.
 //!
-//! It is the only crate with `unsafe`. It knows nothing of MCP or screens.
+//! It is the only crate with `unsafe`. It does not know MCP, screens, the project file or what the
+//! programs are.
 
 mod adopted;
-mod bounds;
 mod client;
 mod control;
 pub mod descriptors;
 mod detach;
 mod ending;
 mod init;
-mod keep;
+mod keeper_loop;
+mod limits;
 pub mod log;
 pub mod memory;
 mod message;
@@ -24,12 +24,14 @@ mod size;
 mod spawn;
 mod status;
 
-pub use client::{END_PATIENCE, Keeper, Life, PATIENCE, connect, is_listened_at, launch};
-pub use detach::{Said, start_server};
-pub use keep::{Options, WANTED, run};
+pub use client::{
+    END_TIMEOUT, KeeperConnection, KeeperProcess, REPLY_TIMEOUT, connect, has_listener, launch,
+};
+pub use detach::{StartOutput, start_server};
+pub use keeper_loop::{KeeperOptions, START_REQUEST, run};
 pub use message::Survivor;
 pub use pane::{Pane, PaneEvent};
-pub use peer::{PeerLife, peer_life};
+pub use peer::{PeerProcess, peer_process};
 pub use size::Size;
 pub use spawn::{Program, SpawnError, SpawnFault};
-pub use status::{Exit, Status};
+pub use status::{Exit, ProgramStatus};

@@ -1,4 +1,4 @@
-//! Messages between server and keeper: a length, JSON, and descriptors beside it.
+//! Messages between server and keeper: a length, JSON, and file descriptors.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -15,17 +15,17 @@ use serde::{Deserialize, Serialize};
 use crate::pane::Pane;
 use crate::spawn::{Program, SpawnError};
 
-/// The longest message: a program with the kernel's own limit of arguments and environment (6 MiB
-/// at the most) fits with room to spare.
+/// The longest message: a program with the most arguments and environment that the kernel accepts
+/// (6 MiB) fits easily.
 pub(crate) const MESSAGE_BYTES: usize = 8 << 20;
 
-/// What the server asks.
+/// A request from the server.
 ///
-/// Requests have numbers since 0.1.1, and replies repeat them. A 0.1.0 keeper ignores the number and
-/// repeats nothing; it does not know the requests without a counterpart here, so the server sends
-/// those only after a reply has shown that the keeper repeats numbers ([`Request::hello`]).
+/// Requests have numbers since 0.1.1, and replies repeat them. A 0.1.0 keeper ignores the numbers
+/// and does not know the requests that only exist with one, so the server sends those only after a
+/// reply has shown that the keeper repeats numbers ([`KeeperRequest::hello`]).
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Request {
+pub(crate) enum KeeperRequest {
     /// Start a program in a new pane of this name.
     Spawn {
         pane: String,
@@ -33,40 +33,40 @@ pub(crate) enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<u64>,
     },
-    /// Send all panes: as 0.1.0 asks.
+    /// Send all panes, as requested by 0.1.0.
     List,
-    /// Take over a pane whose keeper died; its descriptors come along.
+    /// Take over a pane whose keeper died; its descriptors are attached.
     Adopt {
         pane: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<u64>,
     },
-    /// Let go of a pane.
+    /// Drop a pane.
     Forget {
         pane: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<u64>,
     },
-    /// The server ends on purpose, end too: as 0.1.0 asks.
+    /// The server ends on purpose, end everything, as requested by 0.1.0.
     End,
     /// `List` with a number.
     ListPanes { id: u64 },
-    /// `End` with a number. The reply says what could not be ended.
+    /// `End` with a number. The reply reports what could not be ended.
     EndAll { id: u64 },
 }
 
-impl Request {
-    /// The first request of a connection: asks for nothing (no pane has an empty name), in a form
-    /// that every keeper answers. The form of the reply tells whether it repeats numbers.
+impl KeeperRequest {
+    /// The first request of a connection: it has no effect (no pane has an empty name), and every
+    /// keeper answers it. The form of the reply tells whether the keeper repeats numbers.
     pub(crate) fn hello(id: u64) -> Self {
         Self::Forget { pane: String::new(), id: Some(id) }
     }
 }
 
-/// What the keeper answers. Replies with a number go only to a server that sent one.
+/// A reply of the keeper. Replies with a number are sent only to a server that sent one.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Reply {
-    /// A pane; its descriptors come along.
+pub(crate) enum KeeperReply {
+    /// A pane; its descriptors are attached.
     Pane {
         pane: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -84,8 +84,8 @@ pub(crate) enum Reply {
     Ended { id: u64, left: Vec<Survivor> },
 }
 
-impl Reply {
-    /// The number of the request that it answers, where it says.
+impl KeeperReply {
+    /// The number of the request that it answers, if any.
     pub(crate) fn id(&self) -> Option<u64> {
         match self {
             Self::Pane { id, .. } => *id,
@@ -113,14 +113,14 @@ impl Reply {
 pub struct Survivor {
     /// Its process id.
     pub pid: i32,
-    /// Its program's name, as the kernel has it.
+    /// The name of its program, according to the kernel.
     pub name: String,
 }
 
-/// What came from the other side.
+/// What was received.
 #[derive(Debug)]
 pub(crate) enum Received<T> {
-    /// A message, and the descriptors that came with it.
+    /// A message and its descriptors.
     Message(T, Vec<OwnedFd>),
     /// A message of this many bytes, which is too long and was skipped.
     TooLong(usize),
@@ -128,7 +128,7 @@ pub(crate) enum Received<T> {
     End,
 }
 
-/// Sends a message with some descriptors.
+/// Sends a message with descriptors.
 pub(crate) fn send<T: Serialize>(
     stream: &UnixStream,
     message: &T,
@@ -136,9 +136,9 @@ pub(crate) fn send<T: Serialize>(
 ) -> io::Result<()> {
     let body = serde_json::to_vec(message)?;
     if body.len() > MESSAGE_BYTES {
-        // Nothing was written: the connection stays as good as it was.
+        // Nothing was written: the connection is still usable.
         let message = format!(
-            "a message of {} bytes is too long for the keeper, which takes {MESSAGE_BYTES}",
+            "a message of {} bytes is too long for the keeper; the limit is {MESSAGE_BYTES}",
             body.len()
         );
         return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
@@ -149,15 +149,15 @@ pub(crate) fn send<T: Serialize>(
     if !descriptors.is_empty() {
         control.push(SendAncillaryMessage::ScmRights(descriptors));
     }
-    // The length goes first and carries the descriptors, so that the other side has them before
-    // it reads the rest.
+    // The length is sent first and carries the descriptors, so that the receiver has them before it
+    // reads the rest.
     let sent = sendmsg(stream, &[IoSlice::new(&length)], &mut control, SendFlags::NOSIGNAL)?;
     let mut stream = stream;
     stream.write_all(&length[sent..])?;
     stream.write_all(&body)
 }
 
-/// Receives a message and the descriptors that came with it. One that is too long is skipped.
+/// Receives a message and its descriptors. A message that is too long is skipped.
 pub(crate) fn receive<T: DeserializeOwned>(stream: &UnixStream) -> io::Result<Received<T>> {
     let mut length = [0; 4];
     let mut descriptors = Vec::new();
@@ -199,25 +199,29 @@ mod tests {
     use super::*;
     use crate::spawn::SpawnFault;
 
-    /// What 0.1.0 sends and expects, as it stands on the wire.
+    /// What 0.1.0 sends and expects on the wire.
     #[test]
-    fn a_server_or_keeper_of_version_0_1_0_understands_and_is_understood() {
-        let json = |request: &Request| serde_json::to_string(request).unwrap();
-        let forget = |id| Request::Forget { pane: "p1.1".into(), id };
+    fn messages_are_compatible_with_version_0_1_0() {
+        let json = |request: &KeeperRequest| serde_json::to_string(request).unwrap();
+        let forget = |id| KeeperRequest::Forget { pane: "p1.1".into(), id };
         assert_eq!(json(&forget(None)), r#"{"Forget":{"pane":"p1.1"}}"#);
         assert_eq!(json(&forget(Some(7))), r#"{"Forget":{"pane":"p1.1","id":7}}"#);
-        assert_eq!(json(&Request::List), r#""List""#);
-        let parsed = serde_json::from_str::<Request>(r#"{"Forget":{"pane":"p1.1"}}"#).unwrap();
-        assert!(matches!(parsed, Request::Forget { id: None, .. }));
-        let text = |reply: &Reply| serde_json::to_string(reply).unwrap();
-        assert_eq!(text(&Reply::Pane { pane: "p".into(), id: None }), r#"{"Pane":{"pane":"p"}}"#);
-        assert_eq!(text(&Reply::done(None)), r#""Done""#);
-        let failed = Reply::failed(None, SpawnError::new(SpawnFault::System, "no"));
+        assert_eq!(json(&KeeperRequest::List), r#""List""#);
+        let parsed =
+            serde_json::from_str::<KeeperRequest>(r#"{"Forget":{"pane":"p1.1"}}"#).unwrap();
+        assert!(matches!(parsed, KeeperRequest::Forget { id: None, .. }));
+        let text = |reply: &KeeperReply| serde_json::to_string(reply).unwrap();
+        assert_eq!(
+            text(&KeeperReply::Pane { pane: "p".into(), id: None }),
+            r#"{"Pane":{"pane":"p"}}"#
+        );
+        assert_eq!(text(&KeeperReply::done(None)), r#""Done""#);
+        let failed = KeeperReply::failed(None, SpawnError::new(SpawnFault::System, "no"));
         assert_eq!(text(&failed), r#"{"Failed":{"fault":"System","message":"no"}}"#);
     }
 
     #[test]
-    fn a_message_that_is_too_long_is_refused_before_it_is_sent_and_skipped_when_it_comes() {
+    fn an_oversized_message_is_not_sent_and_is_skipped_when_received() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let long = "x".repeat(MESSAGE_BYTES);
         let refused = send(&ours, &long, &[]).unwrap_err();

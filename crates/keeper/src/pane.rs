@@ -1,4 +1,4 @@
-//! A pane as the server holds it: the PTY's master, the way to its init, and its status.
+//! A pane as the server holds it: the PTY's master, the socket of its init, and its status.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -8,9 +8,9 @@ use rustix::net::{RecvFlags, recv};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer};
 
-use crate::control::Command;
+use crate::control::InitCommand;
 use crate::size::Size;
-use crate::status::Status;
+use crate::status::ProgramStatus;
 
 /// The descriptors of one pane.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub struct Pane {
     pub(crate) status: OwnedFd,
 }
 
-/// What an init had to say.
+/// An event of an init.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PaneEvent {
     /// The status may have changed.
@@ -43,12 +43,12 @@ impl Pane {
         [self.master.as_fd(), self.control.as_fd(), self.status.as_fd()]
     }
 
-    /// The PTY's master: what the program prints is read here, what it reads is written here.
+    /// The PTY's master, to read the program's output and write its input.
     pub fn master(&self) -> BorrowedFd<'_> {
         self.master.as_fd()
     }
 
-    /// The program's terminal, by its major and minor number; `None` where it has none.
+    /// The program's terminal, by its major and minor number; `None` if it has none.
     pub fn terminal(&self) -> Option<(u32, u32)> {
         let path = rustix::pty::ptsname(&self.master, Vec::new()).ok()?;
         let device = rustix::fs::stat(path.as_c_str()).ok()?.st_rdev;
@@ -60,7 +60,7 @@ impl Pane {
         self.control.as_fd()
     }
 
-    /// Takes one event; never waits.
+    /// Takes one event without blocking.
     pub fn next_event(&self) -> PaneEvent {
         let mut packet = [0; 1];
         match recv(&self.control, &mut packet, RecvFlags::DONTWAIT) {
@@ -71,78 +71,78 @@ impl Pane {
         }
     }
 
-    /// How the program stands.
-    pub fn status(&self) -> rustix::io::Result<Option<Status>> {
-        Status::read(&self.status)
+    /// The status of the program.
+    pub fn status(&self) -> rustix::io::Result<Option<ProgramStatus>> {
+        ProgramStatus::read(&self.status)
     }
 
-    /// Continues the init, should the program or anybody else have stopped it: a stopped one reads
-    /// no command. Never hits another process: the descriptor is opened first, and whoever holds
-    /// the other end of the socket afterwards had that id when it was opened.
+    /// Continues the init if the program or somebody else stopped it: a stopped init reads no
+    /// commands. Never hits another process: the descriptor is opened first, and if the other end
+    /// of the socket is still open afterwards, the init had that id when it was opened.
     pub(crate) fn continue_init(&self) {
         let init = self.status().ok().flatten().and_then(|status| Pid::from_raw(status.init));
         let Some(Ok(init)) = init.map(|init| pidfd_open(init, PidfdFlags::empty())) else { return };
-        if !self.is_abandoned() {
+        if !self.is_init_gone() {
             let _ = pidfd_send_signal(&init, Signal::CONT);
         }
     }
 
     /// Whether the init is gone.
-    pub fn is_abandoned(&self) -> bool {
+    pub fn is_init_gone(&self) -> bool {
         let mut watched = [PollFd::new(&self.control, PollFlags::empty())];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         let gone = PollFlags::HUP | PollFlags::ERR;
         poll(&mut watched, Some(&now)).is_ok() && watched[0].revents().intersects(gone)
     }
 
-    /// Whether nothing is left in the pane: its init says so, or is gone itself.
+    /// Whether nothing is left in the pane: its init reports so, or is gone itself.
     pub(crate) fn is_empty(&self) -> bool {
-        self.is_abandoned() || self.status().ok().flatten().is_some_and(|status| status.empty)
+        self.is_init_gone() || self.status().ok().flatten().is_some_and(|status| status.empty)
     }
 
     /// Sends a signal to the program's process group.
     pub fn signal(&self, signal: i32) -> rustix::io::Result<()> {
-        self.command(Command::Signal(signal))
+        self.command(InitCommand::Signal(signal))
     }
 
-    /// Ends the program: the signal to its group, the grace time, then SIGKILL to everything
-    /// it ever started.
+    /// Ends the program: the signal to its group, the grace period, then SIGKILL to everything it
+    /// ever started.
     pub fn stop(&self, signal: i32, grace: Duration) -> rustix::io::Result<()> {
-        self.command(Command::Stop { signal, grace })
+        self.command(InitCommand::Stop { signal, grace })
     }
 
-    /// Ends the program as a service manager does: SIGTERM, the grace time, then SIGKILL to the
-    /// rest. A program that ignores SIGTERM, as interactive shells do, gets SIGHUP before it, as
-    /// from a terminal that is closed. Others do not: a program that catches SIGTERM to clean up
-    /// would be killed by the SIGHUP.
+    /// Ends the program as a service manager does: SIGTERM, the grace period, then SIGKILL to the
+    /// rest. A program that ignores SIGTERM, as interactive shells do, gets SIGHUP first, as if its
+    /// terminal was closed. Others do not: the SIGHUP would kill a program that catches SIGTERM to
+    /// clean up.
     pub fn end(&self, grace: Duration) -> rustix::io::Result<()> {
         let status = self.status().ok().flatten();
         if status.is_some_and(|status| status.exit.is_none() && ignores_term(status.program)) {
             self.signal(libc::SIGHUP)?;
         }
         self.stop(libc::SIGTERM, grace)?;
-        // An init of 0.1.0 leaves a suspended program suspended, and its signals pending.
+        // A 0.1.0 init leaves a suspended program suspended, with its signals pending.
         self.signal(libc::SIGCONT)
     }
 
     /// Ends everything now.
     pub fn kill(&self) -> rustix::io::Result<()> {
-        self.command(Command::Kill)
+        self.command(InitCommand::Kill)
     }
 
-    fn command(&self, command: Command) -> rustix::io::Result<()> {
+    fn command(&self, command: InitCommand) -> rustix::io::Result<()> {
         let sent = command.send(&self.control);
         self.continue_init();
         sent
     }
 
-    /// Bytes that were typed and that the program has not read.
+    /// Bytes of input that the program has not read.
     pub fn unread(&self) -> rustix::io::Result<u64> {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         rustix::io::ioctl_fionread(ioctl_tiocgptpeer(&self.master, flags)?)
     }
 
-    /// Tells the program how large its terminal is.
+    /// Sets the size of the program's terminal.
     pub fn resize(&self, size: Size) -> rustix::io::Result<()> {
         rustix::termios::tcsetwinsize(&self.master, size.into())
     }

@@ -1,4 +1,4 @@
-//! Starting a program: a PTY, an init, and below it the program in a session of its own.
+//! Starts a program: a PTY, an init, and below it the program in a session of its own.
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, NulError};
@@ -24,17 +24,17 @@ use crate::pane::Pane;
 use crate::size::Size;
 
 /// How long a program may take from fork to exec before it counts as started: only a dead network
-/// file system takes longer than this.
-const EXEC_PATIENCE: Duration = Duration::from_secs(10);
+/// file system takes longer.
+const EXEC_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What to start.
+/// A program to start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
     /// The program and its arguments. A name without a slash is looked up in `PATH` of `env`.
     pub argv: Vec<String>,
     /// The whole environment.
     pub env: BTreeMap<String, String>,
-    /// Where it starts.
+    /// Its working directory.
     pub working_dir: PathBuf,
     /// The size of its terminal.
     pub size: Size,
@@ -44,18 +44,18 @@ pub struct Program {
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[error("{message}")]
 pub struct SpawnError {
-    /// Whose fault it is.
+    /// The cause.
     pub fault: SpawnFault,
-    /// What went wrong, with which value.
+    /// What went wrong, and with which value.
     pub message: String,
 }
 
-/// Whose fault a failed start is.
+/// The cause of a failed start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SpawnFault {
-    /// What was asked for does not exist or cannot be run.
+    /// The program does not exist or cannot be run.
     Request,
-    /// The machine has no more of something: processes, descriptors, terminals.
+    /// The machine has run out of processes, descriptors or terminals.
     Exhausted,
     /// Anything else.
     System,
@@ -80,47 +80,47 @@ fn failed(what: &'static str) -> impl Fn(Errno) -> SpawnError {
     move |errno| SpawnError::system(what, errno)
 }
 
-/// Where a start failed between fork and exec.
+/// The step between fork and exec that failed.
 #[derive(Clone, Copy)]
-enum Stage {
+enum SpawnStage {
     Fork = 1,
     Terminal = 2,
     Directory = 3,
     Exec = 4,
 }
 
-/// The program in the form that exec takes; made before the fork, where allocating is free.
-struct Image {
+/// The program in the form that exec takes; built before the fork, where allocating is safe.
+struct ExecImage {
     path: CString,
     argv: Vec<CString>,
     env: Vec<CString>,
     working_dir: CString,
-    /// `sh path …`, for a script without its first line.
+    /// `sh path …`, for a script without an interpreter line.
     as_script: Vec<CString>,
 }
 
-/// A program's standard input, output and error, where it has no terminal.
+/// A program's standard input, output and error, if it has no terminal.
 pub(crate) type Streams = [OwnedFd; 3];
 
-/// Starts a program, in a terminal unless it has streams. Returns its pane, and a descriptor of its
-/// init's life.
+/// Starts a program, in a terminal unless it has streams. Returns its pane, and the id and pidfd of
+/// its init.
 pub(crate) fn spawn(
     program: &Program,
     streams: Option<Streams>,
 ) -> Result<(Pane, Pid, OwnedFd), SpawnError> {
-    let image = Image::new(program)?;
+    let image = ExecImage::new(program)?;
     let (master, stdio) = match streams {
-        Some(streams) => (nowhere()?, Stdio::Streams(streams)),
+        Some(streams) => (dev_null()?, Stdio::Streams(streams)),
         None => {
-            let (master, slave) = terminal(program.size)?;
+            let (master, slave) = open_terminal(program.size)?;
             (master, Stdio::Terminal(slave))
         }
     };
     start(&image, master, stdio)
 }
 
-/// A new terminal: its master, and the program's side.
-fn terminal(size: Size) -> Result<(OwnedFd, OwnedFd), SpawnError> {
+/// Opens a terminal: its master, and the program's side.
+fn open_terminal(size: Size) -> Result<(OwnedFd, OwnedFd), SpawnError> {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
         .map_err(failed("open a terminal"))?;
     grantpt(&master).and_then(|()| unlockpt(&master)).map_err(failed("open a terminal"))?;
@@ -130,13 +130,17 @@ fn terminal(size: Size) -> Result<(OwnedFd, OwnedFd), SpawnError> {
     Ok((master, slave))
 }
 
-/// What a pane without a terminal has in its place: nothing is read there, nothing arrives.
-fn nowhere() -> Result<OwnedFd, SpawnError> {
+/// Takes the place of the terminal in a pane without one.
+fn dev_null() -> Result<OwnedFd, SpawnError> {
     let file = File::options().read(true).write(true).open("/dev/null");
     file.map(OwnedFd::from).map_err(|e| io_failed("open /dev/null", &e))
 }
 
-fn start(image: &Image, master: OwnedFd, stdio: Stdio) -> Result<(Pane, Pid, OwnedFd), SpawnError> {
+fn start(
+    image: &ExecImage,
+    master: OwnedFd,
+    stdio: Stdio,
+) -> Result<(Pane, Pid, OwnedFd), SpawnError> {
     let (control, init_control) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
             .map_err(failed("make a socket"))?;
@@ -144,48 +148,52 @@ fn start(image: &Image, master: OwnedFd, stdio: Stdio) -> Result<(Pane, Pid, Own
         .map_err(failed("make a status record"))?;
     let init_status = status.try_clone().map_err(|e| io_failed("copy a descriptor", &e))?;
     let (report, init_report) = std::io::pipe().map_err(|e| io_failed("make a pipe", &e))?;
-    let ends =
-        InitEnds { control: init_control, status: init_status, report: init_report.into(), stdio };
-    // SAFETY: this process has a single thread, so that no lock of the allocator or of the
-    // library can be held by a thread that does not exist in the child.
+    let descriptors = InitDescriptors {
+        control: init_control,
+        status: init_status,
+        report: init_report.into(),
+        stdio,
+    };
+    // SAFETY: this process has a single thread, so no lock of the allocator or the C library can be
+    // held by a thread that does not exist in the child.
     let init = match unsafe { libc::fork() } {
         -1 => return Err(SpawnError::system("start a process", last_errno())),
         0 => {
-            init_main(image, ends);
+            init_main(image, descriptors);
         }
         init => init,
     };
-    drop(ends);
+    drop(descriptors);
     let init = Pid::from_raw(init).ok_or_else(|| failed("start a process")(Errno::SRCH))?;
-    match started(report.into(), image) {
+    match wait_for_exec(report.into(), image) {
         Ok(()) => {
-            let life = pidfd_open(init, PidfdFlags::empty()).map_err(failed("watch a process"))?;
-            Ok((Pane { master, control, status }, init, life))
+            let pidfd = pidfd_open(init, PidfdFlags::empty()).map_err(failed("watch a process"))?;
+            Ok((Pane { master, control, status }, init, pidfd))
         }
         Err(error) => {
-            // The init has nothing to watch over and ends by itself.
+            // The init has no program and exits by itself.
             let _ = rustix::process::waitpid(Some(init), rustix::process::WaitOptions::empty());
             Err(error)
         }
     }
 }
 
-/// The ends that belong to the init.
-struct InitEnds {
+/// The descriptors that belong to the init.
+struct InitDescriptors {
     control: OwnedFd,
     status: OwnedFd,
     report: OwnedFd,
     stdio: Stdio,
 }
 
-/// What a program reads and prints to.
+/// What a program reads from and prints to.
 enum Stdio {
     Terminal(OwnedFd),
     Streams(Streams),
 }
 
 impl Stdio {
-    /// Makes it the standard streams of this process, which leads a session.
+    /// Makes it the standard streams of this process, a session leader.
     fn take(&self) -> Result<(), Errno> {
         let [input, output, error] = match self {
             Self::Terminal(slave) => {
@@ -200,7 +208,7 @@ impl Stdio {
     }
 }
 
-impl Image {
+impl ExecImage {
     fn new(program: &Program) -> Result<Self, SpawnError> {
         let Some(name) = program.argv.first().filter(|name| !name.is_empty()) else {
             return Err(SpawnError::new(SpawnFault::Request, "`argv` names no program"));
@@ -233,13 +241,13 @@ impl Image {
         image.map_err(|_: NulError| {
             SpawnError::new(
                 SpawnFault::Request,
-                "a zero byte in the program's arguments or environment",
+                "the program's arguments or environment contain a zero byte",
             )
         })
     }
 }
 
-/// The file to run: as given where there is a slash, else the first in `PATH`.
+/// The file to run: as given if it contains a slash, otherwise the first in `PATH`.
 fn find_program(name: &str, program: &Program) -> Result<PathBuf, SpawnError> {
     let runnable = |path: &Path| path.is_file() && access(path, Access::EXEC_OK).is_ok();
     let request = |message: String| Err(SpawnError::new(SpawnFault::Request, message));
@@ -262,11 +270,11 @@ fn find_program(name: &str, program: &Program) -> Result<PathBuf, SpawnError> {
     }
 }
 
-/// Waits until the program runs, or hears why it does not.
-fn started(report: OwnedFd, image: &Image) -> Result<(), SpawnError> {
-    let patience = Timespec { tv_sec: EXEC_PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
+/// Waits until the program runs, or returns why it does not.
+fn wait_for_exec(report: OwnedFd, image: &ExecImage) -> Result<(), SpawnError> {
+    let timeout = Timespec { tv_sec: EXEC_TIMEOUT.as_secs().cast_signed(), tv_nsec: 0 };
     let mut watched = [PollFd::new(&report, PollFlags::IN)];
-    if poll(&mut watched, Some(&patience)).is_ok_and(|ready| ready == 0) {
+    if poll(&mut watched, Some(&timeout)).is_ok_and(|ready| ready == 0) {
         return Ok(());
     }
     let mut words = [0u8; 8];
@@ -275,39 +283,41 @@ fn started(report: OwnedFd, image: &Image) -> Result<(), SpawnError> {
     let (stage, errno) = (word(0), Errno::from_raw_os_error(word(4)));
     let path = image.path.to_string_lossy();
     Err(match stage {
-        stage if stage == Stage::Directory as i32 => {
+        stage if stage == SpawnStage::Directory as i32 => {
             let folder = image.working_dir.to_string_lossy();
             SpawnError::new(SpawnFault::Request, format!("cannot enter {folder}: {errno}"))
         }
-        stage if stage == Stage::Exec as i32 => {
-            // The file was found before; if it is missing now, its interpreter is.
+        stage if stage == SpawnStage::Exec as i32 => {
+            // The file existed before; if it is missing now, its interpreter is missing.
             let why = match errno {
                 Errno::NOENT => "its interpreter does not exist".to_owned(),
                 errno => errno.to_string(),
             };
             SpawnError::new(SpawnFault::Request, format!("cannot run {path}: {why}"))
         }
-        stage if stage == Stage::Terminal as i32 => SpawnError::system("take a terminal", errno),
+        stage if stage == SpawnStage::Terminal as i32 => {
+            SpawnError::system("take a terminal", errno)
+        }
         _ => SpawnError::system("start a process", errno),
     })
 }
 
-/// The child of the keeper: becomes the init, starts the program, watches over it, ends.
-fn init_main(image: &Image, ends: InitEnds) -> ! {
+/// The child of the keeper: becomes the init, starts the program, watches it, and exits.
+fn init_main(image: &ExecImage, descriptors: InitDescriptors) -> ! {
     let _ = rustix::process::setsid();
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     set_name(c"patterm-init");
     let child_signal = block_child_signal();
-    // SAFETY: as in `spawn`, one thread only.
+    // SAFETY: single-threaded, as in `spawn`.
     let program = match unsafe { libc::fork() } {
         -1 => {
-            tell(&ends.report, Stage::Fork, last_errno());
+            report_failure(&descriptors.report, SpawnStage::Fork, last_errno());
             exit_now(1);
         }
-        0 => exec(image, &ends),
+        0 => exec(image, &descriptors),
         program => program,
     };
-    let InitEnds { control, status, report, stdio } = ends;
+    let InitDescriptors { control, status, report, stdio } = descriptors;
     drop((report, stdio));
     let keep = [control.as_raw_fd(), status.as_raw_fd(), child_signal.as_raw_fd()];
     close_all_but(&keep);
@@ -318,26 +328,26 @@ fn init_main(image: &Image, ends: InitEnds) -> ! {
 }
 
 /// The program's own process, up to exec.
-fn exec(image: &Image, ends: &InitEnds) -> ! {
-    let fail = |stage: Stage, errno: Errno| -> ! {
-        tell(&ends.report, stage, errno);
+fn exec(image: &ExecImage, descriptors: &InitDescriptors) -> ! {
+    let fail = |stage: SpawnStage, errno: Errno| -> ! {
+        report_failure(&descriptors.report, stage, errno);
         exit_now(127)
     };
-    if let Err(errno) = rustix::process::setsid().and_then(|_| ends.stdio.take()) {
-        fail(Stage::Terminal, errno);
+    if let Err(errno) = rustix::process::setsid().and_then(|_| descriptors.stdio.take()) {
+        fail(SpawnStage::Terminal, errno);
     }
     reset_signals();
-    // All of ours are marked already; this is for what the keeper itself may have inherited.
+    // Ours are marked already; this is for descriptors that the keeper itself inherited.
     let _ = crate::descriptors::close_on_exec_above_stderr();
-    crate::descriptors::lower_limit();
+    crate::descriptors::restore_limit();
     if let Err(errno) = rustix::process::chdir(image.working_dir.as_c_str()) {
-        fail(Stage::Directory, errno);
+        fail(SpawnStage::Directory, errno);
     }
     let mut errno = execve(&image.path, &image.argv, &image.env);
     if errno == Errno::NOEXEC {
         errno = execve(c"/bin/sh", &image.as_script, &image.env);
     }
-    fail(Stage::Exec, errno)
+    fail(SpawnStage::Exec, errno)
 }
 
 /// Returns only if it failed.
@@ -348,24 +358,24 @@ fn execve(path: &std::ffi::CStr, argv: &[CString], env: &[CString]) -> Errno {
         pointers
     };
     let (argv, env) = (pointers(argv), pointers(env));
-    // SAFETY: path is a C string, and both lists hold pointers to C strings that outlive the
+    // SAFETY: path is a C string, and both lists contain pointers to C strings that outlive the
     // call and end with a null pointer.
     unsafe { libc::execve(path.as_ptr(), argv.as_ptr(), env.as_ptr()) };
     last_errno()
 }
 
-/// Blocks SIGCHLD and makes it readable; ignores what a terminal or a person may send to the
-/// keeper's kin.
+/// Makes SIGCHLD readable, and ignores the signals that a terminal or a person may send to the
+/// keeper's process group.
 fn block_child_signal() -> OwnedFd {
     for signal in
         [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGPIPE, libc::SIGTSTP]
     {
-        // SAFETY: SIG_IGN is a valid disposition, and no handler of ours is replaced that
-        // anything in this process still relies on.
+        // SAFETY: SIG_IGN is a valid disposition, and nothing in this process relies on the
+        // handlers that it replaces.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
     // SAFETY: the set is initialised by sigemptyset before it is used, and lives on the stack
-    // through all three calls; signalfd returns a new descriptor that nobody else owns.
+    // through all three calls; signalfd returns a new descriptor that nothing else owns.
     let descriptor = unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
@@ -376,18 +386,18 @@ fn block_child_signal() -> OwnedFd {
     if descriptor < 0 {
         exit_now(1);
     }
-    // SAFETY: a fresh descriptor, see above.
+    // SAFETY: a new descriptor, see above.
     unsafe { OwnedFd::from_raw_fd(descriptor) }
 }
 
-/// Gives the program the signals as a shell would: none blocked, none ignored.
+/// Resets signals as a shell does: none blocked, none ignored.
 fn reset_signals() {
     for signal in 1..=31 {
         // SAFETY: SIG_DFL is valid for every signal; for SIGKILL and SIGSTOP the call fails and
         // changes nothing.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
-    // SAFETY: the set is initialised before it is used and lives through the call.
+    // SAFETY: the set is initialised before it is used and outlives the call.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
@@ -395,8 +405,8 @@ fn reset_signals() {
     }
 }
 
-/// Closes every descriptor above standard error but these: the keeper's other panes must not be
-/// held open by this one.
+/// Closes every descriptor above standard error except these: this process must not hold the
+/// keeper's other panes open.
 fn close_all_but(keep: &[RawFd]) {
     let mut keep: Vec<libc::c_uint> = keep.iter().map(|fd| fd.cast_unsigned()).collect();
     keep.sort_unstable();
@@ -411,8 +421,8 @@ fn close_all_but(keep: &[RawFd]) {
 }
 
 fn close_range(first: libc::c_uint, last: libc::c_uint) {
-    // SAFETY: called only in the freshly forked init, where every owner of a descriptor in the
-    // range is a copy that is never used again: the process ends without running destructors.
+    // SAFETY: called only in the newly forked init, where every owner of a descriptor in the range
+    // is a copy that is never used again: the process exits without running destructors.
     unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
 }
 
@@ -421,14 +431,14 @@ fn set_name(name: &std::ffi::CStr) {
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
 }
 
-fn tell(report: &OwnedFd, stage: Stage, errno: Errno) {
+fn report_failure(report: &OwnedFd, stage: SpawnStage, errno: Errno) {
     let mut words = [0; 8];
     words[..4].copy_from_slice(&(stage as i32).to_ne_bytes());
     words[4..].copy_from_slice(&errno.raw_os_error().to_ne_bytes());
     let _ = rustix::io::write(report, &words);
 }
 
-/// Ends a forked process without running what belongs to its parent.
+/// Exits a forked process without running its parent's destructors.
 fn exit_now(code: i32) -> ! {
     // SAFETY: _exit runs no destructors and no exit handlers.
     unsafe { libc::_exit(code) }

@@ -1,4 +1,4 @@
-//! How a pane's program stands, as its init writes it down. The record is a small file in memory
+//! The status of a pane's program, as its init records it. The record is a small file in memory
 //! that the init, the keeper and the server share, so that it outlives any of them.
 
 use std::os::fd::AsFd;
@@ -12,16 +12,16 @@ pub enum Exit {
     Signal(i32),
 }
 
-/// What is known of a pane's program.
+/// What is known about a pane's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Status {
+pub struct ProgramStatus {
     /// The process id of the init above it.
     pub init: i32,
     /// The process id of the program itself.
     pub program: i32,
     /// How it ended, once it has.
     pub exit: Option<Exit>,
-    /// Nothing that it ever started is left.
+    /// No process that it ever started is left.
     pub empty: bool,
 }
 
@@ -30,7 +30,7 @@ const RUNNING: i32 = 1;
 const EXITED: i32 = 2;
 const SIGNALLED: i32 = 3;
 
-impl Status {
+impl ProgramStatus {
     pub(crate) fn running(init: i32, program: i32) -> Self {
         Self { init, program, exit: None, empty: false }
     }
@@ -50,7 +50,7 @@ impl Status {
         rustix::io::pwrite(file, &bytes, 0).map(drop)
     }
 
-    /// Reads the record; `None` before the first was written.
+    /// Reads the record; `None` before it was first written.
     pub fn read(file: impl AsFd) -> rustix::io::Result<Option<Self>> {
         let mut bytes = [0; SIZE];
         if rustix::io::pread(file, &mut bytes, 0)? < SIZE {
@@ -75,18 +75,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_status_is_read_back() {
         let file = tempfile::tempfile().unwrap();
-        assert_eq!(Status::read(&file).unwrap(), None);
+        assert_eq!(ProgramStatus::read(&file).unwrap(), None);
         for (exit, empty) in [
             (None, false),
             (Some(Exit::Code(3)), false),
             (Some(Exit::Code(-1)), true),
             (Some(Exit::Signal(9)), true),
         ] {
-            let status = Status { init: 5, program: 6, exit, empty };
+            let status = ProgramStatus { init: 5, program: 6, exit, empty };
             status.write(&file).unwrap();
-            assert_eq!(Status::read(&file).unwrap(), Some(status));
+            assert_eq!(ProgramStatus::read(&file).unwrap(), Some(status));
         }
     }
 }

@@ -9,15 +9,18 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 
-use patterm_gateway::backend::Later;
-use patterm_gateway::backend::container::{self, Containers, Own};
+use patterm_gateway::backend::BoxFuture;
+use patterm_gateway::backend::container::{self, Containers, RunSpec};
 use patterm_gateway::backend::local::{Spawned, Spawner};
 use patterm_gateway::http::{
-    Asked, BotSessions, Bots, Doors, Gatekeeper, Limits, Own as OwnTools, Principal, Scope, Talk,
-    serve,
+    Authenticator, BotServerStatus, BotsConfig, EndpointLimits, HttpConfig, McpPeer, NativeTools,
+    PendingResponse, Principal, Scope, serve,
 };
-use patterm_gateway::{Bounds, Gateway, Refusal, RefusalKind, Share, Told, Tools, Wanted};
-use patterm_keeper::{Keeper, Program, SpawnError};
+use patterm_gateway::{
+    Gateway, GatewayError, GatewayErrorKind, Notification, ServerLimits, ServerSpec, Share,
+    ToolPatterns,
+};
+use patterm_keeper::{KeeperConnection, Program, SpawnError};
 use patterm_wire::{Id, Message};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -83,7 +86,7 @@ impl Harness {
 impl Drop for Harness {
     fn drop(&mut self) {
         let socket = PathBuf::from(self.settings["keeper"].as_str().unwrap());
-        if let Ok(mut keeper) = Keeper::connect(&socket) {
+        if let Ok(mut keeper) = KeeperConnection::connect(&socket) {
             let _ = keeper.end();
         }
         let _ = self.keeper.wait();
@@ -213,50 +216,50 @@ fn an_engine_that_is_not_there() {
 
 async fn be_a_gateway(settings: &Value) {
     let text = |name: &str| settings[name].as_str().unwrap().to_owned();
-    let place = container::Place {
+    let place = container::EngineEndpoint {
         engine: serde_json::from_value(settings["engine"].clone()).unwrap(),
         socket: Some(text("socket").into()),
         namespace: Some(text("namespace")),
         fifo_dir: None,
     };
-    let keeper = Keeper::connect(text("keeper").as_ref()).unwrap();
+    let keeper = KeeperConnection::connect(text("keeper").as_ref()).unwrap();
     let spawner = Arc::new(Keeps { keeper: Mutex::new(keeper), next: Mutex::new(0) });
     let (state, runtime) = (text("state"), text("runtime"));
     let containers = Containers::new(state.as_ref(), runtime.as_ref(), spawner).unwrap();
     let end = CancellationToken::new();
     tokio::spawn(containers.clone().keep_swept(end.clone()));
     let gateway = Gateway::default();
-    let own = Own {
+    let own = RunSpec {
         env: BTreeMap::from([("SAID".to_owned(), "hello".to_owned())]),
-        ..Own::usual(place.clone(), PLAIN)
+        ..RunSpec::with_defaults(place.clone(), PLAIN)
     };
-    let wanted = |backend, share| Wanted {
+    let wanted = |backend, share| ServerSpec {
         backend,
         fingerprint: String::new(),
         share,
-        bounds: Bounds::default(),
+        limits: ServerLimits::default(),
         roots: "[]".into(),
-        tools: Tools::default(),
+        tools: ToolPatterns::default(),
     };
     gateway.configure(BTreeMap::from([
         ("own".to_owned(), wanted(containers.own(own.clone()), Share::All)),
         ("each".to_owned(), wanted(containers.own(own), Share::Session)),
     ]));
-    let bots = Bots {
+    let bots = BotsConfig {
         containers,
-        place,
+        endpoint: place,
         command: serde_json::from_value(settings["command"].clone()).unwrap(),
         owner_label: LABEL.into(),
         allow_unlabelled: settings["allow_unlabelled"] == true,
-        sessions: BotSessions::default(),
-        bounds: Bounds::default(),
+        servers: BotServerStatus::default(),
+        limits: ServerLimits::default(),
     };
-    let doors = Doors {
+    let doors = HttpConfig {
         gateway,
-        own: Arc::new(NoTools),
-        gatekeeper: Arc::new(Anybody),
+        native_tools: Arc::new(NoTools),
+        authenticator: Arc::new(Anybody),
         audit: None,
-        limits: Limits::default(),
+        limits: EndpointLimits::default(),
         hosts: Vec::new(),
         origins: Vec::new(),
         bots: Some(bots),
@@ -270,8 +273,8 @@ async fn be_a_gateway(settings: &Value) {
 
 struct Anybody;
 
-impl Gatekeeper for Anybody {
-    fn admit(&self, _: &str) -> Option<Principal> {
+impl Authenticator for Anybody {
+    fn authenticate(&self, _: &str) -> Option<Principal> {
         Some(Principal { name: "t".into(), scope: Scope::default() })
     }
 }
@@ -279,23 +282,26 @@ impl Gatekeeper for Anybody {
 /// Patterm's own tools, which are not looked at here.
 struct NoTools;
 
-impl OwnTools for NoTools {
-    fn talk(&self, _: &Principal) -> Result<(Arc<dyn Talk>, mpsc::Receiver<Told>), Refusal> {
-        Err(Refusal::new(RefusalKind::Unknown, "not here"))
+impl NativeTools for NoTools {
+    fn connect(
+        &self,
+        _: &Principal,
+    ) -> Result<(Arc<dyn McpPeer>, mpsc::Receiver<Notification>), GatewayError> {
+        Err(GatewayError::new(GatewayErrorKind::Unknown, "not here"))
     }
 }
 
-impl Talk for NoTools {
-    fn ask<'a>(&'a self, _: &'a Id, _: &'a str, _: String) -> Asked<'a> {
-        Box::pin(std::future::ready(Err(Refusal::new(RefusalKind::Unknown, "not here"))))
+impl McpPeer for NoTools {
+    fn request<'a>(&'a self, _: &'a Id, _: &'a str, _: String) -> PendingResponse<'a> {
+        Box::pin(std::future::ready(Err(GatewayError::new(GatewayErrorKind::Unknown, "not here"))))
     }
 
-    fn tell(&self, _: &Message<'_>, _: &str) {}
+    fn notify(&self, _: &Message<'_>, _: &str) {}
 }
 
 /// Programs of a keeper.
 struct Keeps {
-    keeper: Mutex<Keeper>,
+    keeper: Mutex<KeeperConnection>,
     next: Mutex<u64>,
 }
 
@@ -306,7 +312,11 @@ impl std::fmt::Debug for Keeps {
 }
 
 impl Spawner for Keeps {
-    fn spawn(&self, program: Program, streams: [OwnedFd; 3]) -> Later<Result<Spawned, SpawnError>> {
+    fn spawn(
+        &self,
+        program: Program,
+        streams: [OwnedFd; 3],
+    ) -> BoxFuture<Result<Spawned, SpawnError>> {
         let name = {
             let mut next = self.next.lock().unwrap();
             *next += 1;
@@ -318,7 +328,7 @@ impl Spawner for Keeps {
         Box::pin(std::future::ready(started.map(|pane| Spawned { name, pane: Arc::new(pane) })))
     }
 
-    fn forget(&self, name: String) -> Later<()> {
+    fn forget(&self, name: String) -> BoxFuture<()> {
         let _ = self.keeper.lock().unwrap().forget(&name);
         Box::pin(std::future::ready(()))
     }

@@ -234,7 +234,7 @@ fn fault_08_after_its_death_the_next_call_works() {
     for (answer, id) in [(died, 6), (Exchange::of(waiting).rest().json(), 5)] {
         assert_eq!((kind(&answer), &answer["id"]), ("server_ended", &json!(id)), "{answer}");
         let said = answer["error"]["message"].as_str().unwrap();
-        assert!(said.contains("exited with code 3; it last said: cannot go on"), "{said}");
+        assert!(said.contains("exited with code 3; its last output: cannot go on"), "{said}");
     }
     // The sessions of both clients go on, with a server that was greeted anew.
     for client in [&client, &other] {
@@ -373,7 +373,7 @@ idle_seconds = 0.5",
     let starts = gate.log.starts();
     let refused = one.post(&call(4, "whoami", json!({}))).json();
     let said = refused["error"]["message"].as_str().unwrap();
-    assert!(said.contains("it is not started again for"), "{said}");
+    assert!(said.contains("it is not restarted for"), "{said}");
     assert_eq!(gate.log.starts(), starts);
 }
 

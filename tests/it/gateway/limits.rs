@@ -33,7 +33,7 @@ fn a_call_in_flight_ends_with_its_token() {
     let answer = super::client::Exchange::of(waiting).rest().json();
     assert_eq!(answer["id"], 7, "{answer}");
     let why = answer["error"]["message"].as_str().unwrap();
-    assert!(why.contains("the token is revoked"), "{answer}");
+    assert!(why.contains("the token was revoked"), "{answer}");
     gate.log.until("notifications/cancelled", 1);
 }
 

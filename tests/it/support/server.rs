@@ -26,7 +26,7 @@ pub(crate) struct Serving {
 impl Serving {
     pub(super) fn start(settings: Settings) -> Self {
         // As the real one does.
-        patterm_keeper::memory::give_large_blocks_back();
+        patterm_keeper::memory::return_large_blocks();
         let server = Server::start(settings).unwrap();
         let (host, shutdown) = (server.host().clone(), server.shutdown());
         let thread = std::thread::spawn(move || {

@@ -1,5 +1,5 @@
-//! Servers on this machine: programs of the keeper's, with pipes instead of a terminal. Whatever
-//! becomes of this server, the keeper knows them and ends them.
+//! Servers on this machine: programs started by the keeper, with pipes instead of a terminal.
+//! Whatever happens to patterm's server, the keeper knows them and ends them.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -12,25 +12,29 @@ use tokio::net::unix::pipe;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::{Backend, Channel, Later, Life};
-use crate::refusal::{Refusal, RefusalKind};
+use super::{Backend, BoxFuture, Channel, ServerControl, ServerExit};
+use crate::error::{GatewayError, GatewayErrorKind};
 
-/// A server whose input was closed has this long to end by itself.
+/// How long a server may take to exit after its input was closed.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// After SIGTERM it has this long, and then no more.
+/// How long it may take after SIGTERM before it is killed.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 
-/// How long until nothing of it is left: the kernel needs a moment after SIGKILL.
-const EMPTY_PATIENCE: Duration = Duration::from_secs(5);
+/// How long its last process may take to disappear: the kernel needs a moment after SIGKILL.
+const EMPTY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Who starts programs.
+/// Starts programs.
 pub trait Spawner: Send + Sync + std::fmt::Debug {
     /// Starts a program with these as its standard input, output and error.
-    fn spawn(&self, program: Program, streams: [OwnedFd; 3]) -> Later<Result<Spawned, SpawnError>>;
+    fn spawn(
+        &self,
+        program: Program,
+        streams: [OwnedFd; 3],
+    ) -> BoxFuture<Result<Spawned, SpawnError>>;
 
-    /// Lets go of a pane, with everything in it.
-    fn forget(&self, name: String) -> Later<()>;
+    /// Drops a pane, with everything in it.
+    fn forget(&self, name: String) -> BoxFuture<()>;
 }
 
 /// A program that was started.
@@ -42,23 +46,23 @@ pub struct Spawned {
     pub pane: Arc<Pane>,
 }
 
-/// A server that is a program here.
+/// A server that is a program on this machine.
 #[derive(Debug, Clone)]
 pub struct Local {
-    /// What to start.
+    /// The program.
     pub program: Program,
-    /// Who starts it.
+    /// Starts it.
     pub spawner: Arc<dyn Spawner>,
 }
 
 impl Backend for Local {
-    fn open(&self) -> Later<Result<Channel, Refusal>> {
+    fn open(&self) -> BoxFuture<Result<Channel, GatewayError>> {
         let (program, spawner) = (self.program.clone(), self.spawner.clone());
         Box::pin(async move {
             let name = program.argv.first().cloned().unwrap_or_default();
             let refuse = |why: &dyn std::fmt::Display| {
                 let message = format!("`{name}` cannot be started: {why}");
-                Refusal::new(RefusalKind::Unavailable, message)
+                GatewayError::new(GatewayErrorKind::Unavailable, message)
             };
             let system = |e: std::io::Error| refuse(&e);
             let (read, input) = std::io::pipe().map_err(system)?;
@@ -70,91 +74,91 @@ impl Backend for Local {
             let streams = [read.into(), write.into(), write_errors.into()];
             let spawned = spawner.spawn(program, streams).await.map_err(|e| refuse(&e))?;
             let pid = spawned.pane.status().ok().flatten().map(|status| status.program);
-            let life = LocalLife::begin(spawned, spawner).map_err(system)?;
+            let control = LocalControl::begin(spawned, spawner).map_err(system)?;
             Ok(Channel {
                 input: Box::new(input),
                 output: Box::new(output),
                 errors: Box::new(errors),
                 pid,
-                life: Box::new(life),
+                control: Box::new(control),
             })
         })
     }
 }
 
-/// How far a program is.
+/// The state of a program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Stood {
+struct ProcessState {
     exit: Option<Exit>,
     empty: bool,
 }
 
-struct LocalLife {
+struct LocalControl {
     spawned: Arc<Spawned>,
     spawner: Arc<dyn Spawner>,
-    stood: watch::Receiver<Stood>,
+    state: watch::Receiver<ProcessState>,
 }
 
-impl LocalLife {
+impl LocalControl {
     fn begin(spawned: Spawned, spawner: Arc<dyn Spawner>) -> std::io::Result<Self> {
         let spawned = Arc::new(spawned);
         let events = spawned.pane.events().as_fd().try_clone_to_owned()?;
-        // A socket of packets, as datagrams are: only its readiness is of interest.
+        // A socket of packets, used as a datagram socket: only its readiness matters.
         let events = std::os::unix::net::UnixDatagram::from(events);
         events.set_nonblocking(true)?;
         let events = UnixDatagram::from_std(events)?;
-        let (tell, stood) = watch::channel(Stood::default());
-        tokio::spawn(follow(spawned.clone(), events, tell));
-        Ok(Self { spawned, spawner, stood })
+        let (sender, state) = watch::channel(ProcessState::default());
+        tokio::spawn(follow(spawned.clone(), events, sender));
+        Ok(Self { spawned, spawner, state })
     }
 }
 
-/// Follows a program to the end of everything it started.
-async fn follow(spawned: Arc<Spawned>, events: UnixDatagram, tell: watch::Sender<Stood>) {
+/// Follows a program until nothing that it started is left.
+async fn follow(spawned: Arc<Spawned>, events: UnixDatagram, sender: watch::Sender<ProcessState>) {
     loop {
         let event = spawned.pane.next_event();
         let status = spawned.pane.status().ok().flatten();
         let gone = event == PaneEvent::Gone;
         let exit = status.and_then(|status| status.exit);
         let empty = gone || status.is_some_and(|status| status.empty);
-        tell.send_replace(Stood { exit, empty });
+        sender.send_replace(ProcessState { exit, empty });
         if empty {
             return;
         }
         if event == PaneEvent::Quiet {
-            // Readiness that turns out to be none is forgotten by a read that finds nothing.
-            let heard = events.async_io(Interest::READABLE, || match spawned.pane.next_event() {
+            // A read that finds nothing clears spurious readiness.
+            let changed = events.async_io(Interest::READABLE, || match spawned.pane.next_event() {
                 PaneEvent::Quiet => Err(std::io::ErrorKind::WouldBlock.into()),
                 event => Ok(event),
             });
-            let Ok(_) = heard.await else { return };
+            let Ok(_) = changed.await else { return };
         }
     }
 }
 
-impl Life for LocalLife {
-    fn ended(&self) -> Later<String> {
-        let mut stood = self.stood.clone();
+impl ServerControl for LocalControl {
+    fn wait(&self) -> BoxFuture<ServerExit> {
+        let mut state = self.state.clone();
         Box::pin(async move {
-            let ended = stood.wait_for(|stood| stood.exit.is_some() || stood.empty).await;
-            match ended.ok().and_then(|stood| stood.exit) {
-                Some(Exit::Code(code)) => format!("exited with code {code}"),
-                Some(Exit::Signal(signal)) => format!("was ended by signal {signal}"),
-                None => "ended".into(),
+            let ended = state.wait_for(|state| state.exit.is_some() || state.empty).await;
+            match ended.ok().and_then(|state| state.exit) {
+                Some(Exit::Code(code)) => ServerExit::Code(code.into()),
+                Some(Exit::Signal(signal)) => ServerExit::Signal(signal),
+                None => ServerExit::unknown(),
             }
         })
     }
 
-    fn end(&self) -> Later<()> {
-        let (mut stood, spawned) = (self.stood.clone(), self.spawned.clone());
+    fn end(&self) -> BoxFuture<()> {
+        let (mut state, spawned) = (self.state.clone(), self.spawned.clone());
         let spawner = self.spawner.clone();
         Box::pin(async move {
-            let exited = stood.wait_for(|stood| stood.exit.is_some() || stood.empty);
+            let exited = state.wait_for(|state| state.exit.is_some() || state.empty);
             let by_itself = timeout(GRACE, exited).await.is_ok();
             let grace = if by_itself { Duration::ZERO } else { STOP_GRACE };
-            // What it left behind is ended as well.
+            // Processes that it left behind are ended as well.
             let _ = spawned.pane.stop(SIGTERM, grace);
-            let _ = timeout(EMPTY_PATIENCE, stood.wait_for(|stood| stood.empty)).await;
+            let _ = timeout(EMPTY_TIMEOUT, state.wait_for(|state| state.empty)).await;
             spawner.forget(spawned.name.clone()).await;
         })
     }

@@ -1,251 +1,268 @@
-//! The servers inside bots' containers: one for each container, shared by all who call, ended when
-//! nobody does. Whose a container is, is asked of its engine again and again: names and labels change.
+//! The servers inside bots' containers: one per container, shared by all callers, stopped when
+//! idle. The owner of a container is verified with its engine repeatedly, because names and labels
+//! change.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex as Quick, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex as StdMutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::bots::{Bots, DOOR, Denied};
-use crate::backend::container::{Exec, Reach, Target, Trouble, open_in};
-use crate::backend::{Backend, Channel, Later};
-use crate::{Caller, Gateway, Line, Refusal, ServerStatus, Share, Tools, Wanted};
+use super::bots::{BOTS, BotsConfig, ContainerDenied};
+use crate::backend::container::{ContainerInfo, EngineApi, EngineError, ExecSpec, open_in};
+use crate::backend::{Backend, BoxFuture, Channel};
+use crate::{
+    Caller, ClientHandle, Gateway, GatewayError, ServerSpec, ServerState, ServerStatus, Share,
+    ToolPatterns,
+};
 
-/// So long what an engine said holds, while the server runs that was started by it: a container that
-/// is gone takes it along.
-const HOLDS: Duration = Duration::from_secs(2);
+/// How long an engine's answer is valid while the server that was started with it runs: that server
+/// ends with its container.
+const VALID_FOR: Duration = Duration::from_secs(2);
 
-/// And so long until it must have begun to run: many come with the first call.
-const BEGINS: Duration = Duration::from_millis(200);
+/// How long it is valid before the server runs: many calls arrive with the first.
+const START_GRACE: Duration = Duration::from_millis(200);
 
-/// Letters of a container's id that tell it from another of the same name.
-const ID_LETTERS: usize = 16;
+/// Characters of a container's id that distinguish it from another one of the same name.
+const ID_CHARS: usize = 16;
 
-/// Names that are remembered; they come from requests.
+/// Container names that are remembered; they come from requests.
 const NAMES: usize = 1_024;
 
 /// A container that was looked up.
 #[derive(Clone)]
-struct Found {
-    target: Target,
-    asked: Instant,
+struct ResolvedContainer {
+    info: ContainerInfo,
+    asked_at: Instant,
 }
 
-/// How the servers in bots' containers stand, for those who look after the project.
+/// The status of the servers in bots' containers, for the host.
 #[derive(Clone, Default)]
-pub struct BotSessions(Arc<Quick<Vec<Serving>>>);
+pub struct BotServerStatus(Arc<StdMutex<Vec<BotGateway>>>);
 
-/// The servers behind one door.
+/// The servers of one endpoint.
 #[derive(Clone)]
-struct Serving {
+struct BotGateway {
     gateway: Gateway,
-    /// Whose each of them is, by its name.
-    bots: Arc<Quick<HashMap<String, String>>>,
+    /// The bot of each server, by the server's name.
+    bots: Arc<StdMutex<HashMap<String, String>>>,
 }
 
-/// One of them.
+/// A server in a bot's container.
 #[derive(Debug, Clone)]
-pub struct BotSession {
+pub struct BotServerInfo {
     /// `bots/BOT/CONTAINER (ID)`.
     pub name: String,
-    /// Whose it is.
+    /// The bot it belongs to.
     pub bot: String,
-    /// How it stands.
+    /// Its status.
     pub status: ServerStatus,
 }
 
-impl BotSessions {
-    /// Those that were started and did not fall asleep, sorted by name.
+impl BotServerStatus {
+    /// The running and failed servers, sorted by name.
     #[must_use]
-    pub fn status(&self) -> Vec<BotSession> {
-        let mut all: Vec<_> = lock(&self.0).iter().flat_map(Serving::status).collect();
+    pub fn status(&self) -> Vec<BotServerInfo> {
+        let mut all: Vec<_> = lock(&self.0).iter().flat_map(BotGateway::status).collect();
         all.sort_by(|a, b| a.name.cmp(&b.name));
         all
     }
 
-    /// Ends one; the next call starts it again. Returns `false` if there is none of that name.
+    /// Ends a server; the next call starts it again. Returns `false` if there is no such server.
     #[must_use]
     pub fn restart(&self, name: &str) -> bool {
         let all = lock(&self.0).clone();
-        all.iter().any(|serving| serving.gateway.restart(name))
+        all.iter().any(|servers| servers.gateway.restart(name))
     }
 }
 
-impl std::fmt::Debug for BotSessions {
+impl std::fmt::Debug for BotServerStatus {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("BotSessions")
+        f.write_str("BotServerStatus")
     }
 }
 
-impl Serving {
-    fn status(&self) -> Vec<BotSession> {
+impl BotGateway {
+    fn status(&self) -> Vec<BotServerInfo> {
         let bots = lock(&self.bots);
         let session = |(name, _, status): (String, String, ServerStatus)| {
             let bot = bots.get(&name)?.clone();
-            (status.state != "asleep").then_some(BotSession { name, bot, status })
+            (status.state != ServerState::Asleep).then_some(BotServerInfo { name, bot, status })
         };
         self.gateway.status().into_iter().filter_map(session).collect()
     }
 }
 
-/// Who asks the engine for one name; the others wait for its answer.
-type Asker = Arc<Mutex<Option<Found>>>;
+/// The lookup of one container; only one request asks the engine at a time.
+type ContainerLookup = Arc<Mutex<Option<ResolvedContainer>>>;
 
-/// All servers of bots.
+/// All servers in bots' containers.
 pub(super) struct BotServers {
-    bots: Bots,
-    engine: Arc<dyn Reach>,
-    names: Quick<HashMap<String, Asker>>,
-    serving: Serving,
+    bots: BotsConfig,
+    engine: Arc<dyn EngineApi>,
+    names: StdMutex<HashMap<String, ContainerLookup>>,
+    servers: BotGateway,
 }
 
 impl BotServers {
-    pub(super) fn new(bots: Bots) -> Self {
-        let engine = bots.containers.reach(&bots.place);
-        let serving = Serving { gateway: Gateway::default(), bots: Arc::default() };
-        lock(&bots.sessions.0).push(serving.clone());
-        Self { bots, engine, names: Quick::default(), serving }
+    pub(super) fn new(bots: BotsConfig) -> Self {
+        let engine = bots.containers.engine_api(&bots.endpoint);
+        let servers = BotGateway { gateway: Gateway::default(), bots: Arc::default() };
+        lock(&bots.servers.0).push(servers.clone());
+        Self { bots, engine, names: StdMutex::default(), servers }
     }
 
-    /// How they stand.
-    pub(super) fn status(&self) -> Vec<BotSession> {
-        self.serving.status()
+    /// The status of its servers.
+    pub(super) fn status(&self) -> Vec<BotServerInfo> {
+        self.servers.status()
     }
 
-    /// The server in a container, if that is the bot's and runs. Who wants to know why a call failed
-    /// asks `anew`.
-    pub(super) async fn of(
+    /// The server in a container, if the container belongs to the bot and runs. `refresh` asks the
+    /// engine even if its last answer is still valid, to explain a failed call.
+    pub(super) async fn resolve(
         &self,
         bot: &str,
         container: &str,
-        anew: bool,
-    ) -> Result<String, Denied> {
-        let asker = self.asker(container);
-        let mut known = asker.lock().await;
-        let holds = |found: &Found| {
-            let age = found.asked.elapsed();
-            let server = name_of(bot, container, &found.target);
-            !anew && age < HOLDS && (self.serving.gateway.is_awake(&server) || age < BEGINS)
+        refresh: bool,
+    ) -> Result<String, ContainerDenied> {
+        let lookup = self.lookup(container);
+        let mut resolved = lookup.lock().await;
+        let is_valid = |found: &ResolvedContainer| {
+            let age = found.asked_at.elapsed();
+            let server = server_name(bot, container, &found.info);
+            !refresh
+                && age < VALID_FOR
+                && (self.servers.gateway.is_running(&server) || age < START_GRACE)
         };
-        let target = match known.as_ref().filter(|found| holds(found)) {
-            Some(found) => found.target.clone(),
+        let info = match resolved.as_ref().filter(|found| is_valid(found)) {
+            Some(found) => found.info.clone(),
             None => {
-                *known = None;
-                let target = self.engine.find(container.to_owned()).await.inspect_err(|_| {
+                *resolved = None;
+                let info = self.engine.find(container.to_owned()).await.inspect_err(|_| {
                     lock(&self.names).remove(container);
                 })?;
-                self.check(bot, container, &target)?;
-                *known = Some(Found { target: target.clone(), asked: Instant::now() });
-                target
+                self.check(bot, container, &info)?;
+                *resolved =
+                    Some(ResolvedContainer { info: info.clone(), asked_at: Instant::now() });
+                info
             }
         };
-        drop(known);
-        self.check(bot, container, &target)?;
-        self.server(bot, container, &target)
+        drop(resolved);
+        self.check(bot, container, &info)?;
+        self.server(bot, container, &info)
     }
 
-    /// Whose it is comes first: who may not use it need not know how it is.
-    fn check(&self, bot: &str, container: &str, target: &Target) -> Result<(), Denied> {
+    /// The owner is checked first: others must not learn the state of the container.
+    fn check(
+        &self,
+        bot: &str,
+        container: &str,
+        info: &ContainerInfo,
+    ) -> Result<(), ContainerDenied> {
         let label = &self.bots.owner_label;
-        match target.labels.get(label) {
+        match info.labels.get(label) {
             Some(owner) if owner == bot => {}
-            // Not one whose label counts for nothing: its image may carry that to choose a bot, and
-            // one whose image is gone may be another bot's.
-            None if self.bots.allow_unlabelled && !target.named.contains(label) => {}
+            // Not if its label is not trusted: an image may carry the label to choose a bot, and a
+            // container whose image is gone may belong to another bot.
+            None if self.bots.allow_unlabelled && !info.label_names.contains(label) => {}
             None if self.bots.allow_unlabelled => {
                 let (container, label) = (container.to_owned(), label.clone());
-                return Err(Denied::Claiming { container, label });
+                return Err(ContainerDenied::UntrustedLabel { container, label });
             }
             _ => {
                 let (bot, container, label) = (bot.to_owned(), container.to_owned(), label.clone());
-                return Err(Denied::Foreign { bot, container, label });
+                return Err(ContainerDenied::NotOwned { bot, container, label });
             }
         }
-        match target.is_running {
+        match info.is_running {
             true => Ok(()),
-            false => Err(Trouble::Stopped(container.to_owned()).into()),
+            false => Err(EngineError::NotRunning(container.to_owned()).into()),
         }
     }
 
-    /// A caller's line to a server.
-    pub(super) fn line(&self, server: &str, caller: &str) -> Result<Line, Refusal> {
-        let caller = Caller { caller: caller.to_owned(), session: String::new() };
-        self.serving.gateway.line(server, &caller).map(|(line, _)| line)
+    /// A client's connection to a server.
+    pub(super) fn connect(&self, server: &str, caller: &str) -> Result<ClientHandle, GatewayError> {
+        let caller = Caller { name: caller.to_owned(), session: String::new() };
+        self.servers.gateway.connect(server, &caller).map(|(client, _)| client)
     }
 
-    /// Ends all of them.
+    /// Ends all servers.
     pub(super) async fn end(&self) {
-        self.serving.gateway.end().await;
-        let own = &self.serving.bots;
-        lock(&self.bots.sessions.0).retain(|serving| !Arc::ptr_eq(&serving.bots, own));
+        self.servers.gateway.end().await;
+        let own = &self.servers.bots;
+        lock(&self.bots.servers.0).retain(|servers| !Arc::ptr_eq(&servers.bots, own));
     }
 
-    fn asker(&self, container: &str) -> Asker {
+    fn lookup(&self, container: &str) -> ContainerLookup {
         let mut names = lock(&self.names);
         if names.len() >= NAMES {
-            // Whoever asks in this moment holds its own.
-            names.retain(|_, asker| Arc::strong_count(asker) > 1);
+            // Lookups in progress are kept.
+            names.retain(|_, lookup| Arc::strong_count(lookup) > 1);
         }
         names.entry(container.to_owned()).or_default().clone()
     }
 
-    /// The server in a container, under a name that another container never has. Bots that use the
-    /// same container, which has no label, have a server in it each.
-    fn server(&self, bot: &str, container: &str, target: &Target) -> Result<String, Denied> {
-        let name = name_of(bot, container, target);
-        let made = || Wanted {
-            backend: Arc::new(InFound {
+    /// The server in a container, under a name that no other container has. Bots that share a
+    /// container without a label have one server each.
+    fn server(
+        &self,
+        bot: &str,
+        container: &str,
+        info: &ContainerInfo,
+    ) -> Result<String, ContainerDenied> {
+        let name = server_name(bot, container, info);
+        let spec = || ServerSpec {
+            backend: Arc::new(ResolvedBackend {
                 engine: self.engine.clone(),
-                target: target.clone(),
-                exec: Exec {
-                    place: self.bots.place.clone(),
+                info: info.clone(),
+                exec: ExecSpec {
+                    endpoint: self.bots.endpoint.clone(),
                     container: container.to_owned(),
                     command: self.bots.command.clone(),
                     env: BTreeMap::new(),
                 },
             }),
-            fingerprint: target.id.clone(),
+            fingerprint: info.id.clone(),
             share: Share::All,
-            bounds: self.bots.bounds,
+            limits: self.bots.limits,
             roots: "[]".to_owned(),
-            tools: Tools::default(),
+            tools: ToolPatterns::default(),
         };
-        let Serving { gateway, bots } = &self.serving;
-        let added = gateway.add(&name, self.bots.bounds.sessions, made);
-        added.map_err(|refusal| Denied::Limit(refusal.message))?;
+        let BotGateway { gateway, bots } = &self.servers;
+        let added = gateway.add(&name, self.bots.limits.instances, spec);
+        added.map_err(|error| ContainerDenied::Limit(error.message))?;
         let mut bots = lock(bots);
         if bots.len() >= NAMES && !bots.contains_key(&name) {
-            let there: HashSet<_> = gateway.names().into_iter().collect();
-            bots.retain(|name, _| there.contains(name));
+            let known_servers: HashSet<_> = gateway.names().into_iter().collect();
+            bots.retain(|name, _| known_servers.contains(name));
         }
         bots.insert(name.clone(), bot.to_owned());
         Ok(name)
     }
 }
 
-fn name_of(bot: &str, container: &str, target: &Target) -> String {
-    let id: String = target.id.chars().take(ID_LETTERS).collect();
-    format!("{DOOR}/{bot}/{container} ({id})")
+fn server_name(bot: &str, container: &str, info: &ContainerInfo) -> String {
+    let id: String = info.id.chars().take(ID_CHARS).collect();
+    format!("{BOTS}/{bot}/{container} ({id})")
 }
 
-fn lock<T>(quick: &Quick<T>) -> MutexGuard<'_, T> {
+fn lock<T>(quick: &StdMutex<T>) -> MutexGuard<'_, T> {
     quick.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A server in a container that was looked up, by its id: a name may be another's by now.
+/// A server in a container that was looked up, by the container's id: its name may be reused.
 #[derive(Debug)]
-struct InFound {
-    engine: Arc<dyn Reach>,
-    target: Target,
-    exec: Exec,
+struct ResolvedBackend {
+    engine: Arc<dyn EngineApi>,
+    info: ContainerInfo,
+    exec: ExecSpec,
 }
 
-impl Backend for InFound {
-    fn open(&self) -> Later<Result<Channel, Refusal>> {
-        let (engine, target) = (self.engine.clone(), self.target.clone());
+impl Backend for ResolvedBackend {
+    fn open(&self) -> BoxFuture<Result<Channel, GatewayError>> {
+        let (engine, info) = (self.engine.clone(), self.info.clone());
         let exec = self.exec.clone();
-        Box::pin(async move { Ok(open_in(engine, target, exec).await?) })
+        Box::pin(async move { Ok(open_in(engine, info, exec).await?) })
     }
 }

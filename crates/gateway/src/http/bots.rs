@@ -1,208 +1,203 @@
-//! `POST /bots/{bot}/containers/{container}/mcp`: the server inside a given container, for the bot that
-//! the container belongs to. One message a request, its answer as JSON.
+//! `POST /bots/{bot}/containers/{container}/mcp`: the server inside a container, for the bot that
+//! the container belongs to. One message per request, answered as JSON.
 
 use std::sync::Arc;
 
-use axum::body::Body;
-use axum::extract::State;
 use axum::http::{Method, Request, StatusCode};
 use axum::response::{IntoResponse, Response};
 use patterm_wire::error::INVALID_REQUEST;
 use patterm_wire::{ErrorObject, Id, Incoming, Message};
 
-use super::Talk;
-use super::answer::{Refused, empty, json};
-use super::bot_servers::BotSessions;
-use super::guard::{Principal, Scope};
-use super::mcp::read;
-use super::note::{Note, Outcome};
-use super::state::{Shared, status_of};
-use crate::backend::container::{Containers, Place, Trouble};
-use crate::{Bounds, Refusal, RefusalKind};
+use super::McpPeer;
+use super::admission::Principal;
+use super::audit::{AuditEntry, CallOutcome};
+use super::bot_servers::BotServerStatus;
+use super::context::HttpContext;
+use super::listener::{RequestBody, percent_decode};
+use super::mcp::read_body;
+use super::response::{HttpError, empty, json, status_of};
+use super::scope::Scope;
+use crate::backend::container::{Containers, EngineEndpoint, EngineError};
+use crate::{GatewayError, GatewayErrorKind, ServerLimits};
 
-/// The name of this door among the servers that a token is good for; `bots/NAME` is for one bot.
-pub(super) const DOOR: &str = "bots";
+/// The name of this endpoint in token scopes; `bots/NAME` is for one bot.
+pub(super) const BOTS: &str = "bots";
 
-/// Who may use the servers in which containers.
+/// Which bots may use the servers in which containers.
 #[derive(Debug, Clone)]
-pub struct Bots {
+pub struct BotsConfig {
     /// The engines.
     pub containers: Containers,
     /// The engine of these containers.
-    pub place: Place,
+    pub endpoint: EngineEndpoint,
     /// The server in each of them.
     pub command: Vec<String>,
     /// The label that names the bot a container belongs to.
     pub owner_label: String,
-    /// Whether every bot may use containers that do not have that label.
+    /// Whether every bot may use containers without that label.
     pub allow_unlabelled: bool,
-    /// Who wants to know how these servers stand.
-    pub sessions: BotSessions,
-    /// Bounds of each server; `sessions` is how many containers are served at the same time.
-    pub bounds: Bounds,
+    /// Reports the status of these servers to the host.
+    pub servers: BotServerStatus,
+    /// Limits of each server; `instances` is the number of containers served at the same time.
+    pub limits: ServerLimits,
 }
 
-/// The door.
-pub(super) async fn door(State(shared): State<Shared>, request: Request<Body>) -> Response {
-    let mut note = Note::begin(&shared, DOOR);
-    serve(&shared, request, &mut note).await.unwrap_or_else(|refused| {
-        note.answered(Outcome::Refused, refused.status(), 0);
-        refused.into_response()
+/// Handles all requests below `/bots`.
+pub(super) async fn serve<B: RequestBody>(context: HttpContext, request: Request<B>) -> Response {
+    let mut entry = AuditEntry::start(&context, BOTS);
+    serve_recorded(&context, request, &mut entry).await.unwrap_or_else(|error| {
+        entry.answered(CallOutcome::Refused, error.status(), 0);
+        error.into_response()
     })
 }
 
-async fn serve(
-    shared: &Shared,
-    request: Request<Body>,
-    note: &mut Note,
-) -> Result<Response, Refused> {
+async fn serve_recorded<B: RequestBody>(
+    context: &HttpContext,
+    request: Request<B>,
+    entry: &mut AuditEntry,
+) -> Result<Response, HttpError> {
     let (parts, body) = request.into_parts();
-    let principal = shared.admit(&parts.uri, &parts.headers)?;
-    note.by(&principal.name);
+    let principal = context.admit(&parts.uri, &parts.headers)?;
+    entry.set_caller(&principal.name);
     let (bot, container) = address(parts.uri.path())?;
-    note.at(format!("{DOOR}/{bot}/{container}"));
-    admit(&principal, &bot)?;
+    entry.set_server(format!("{BOTS}/{bot}/{container}"));
+    check_bot(&principal, &bot)?;
     if parts.method != Method::POST {
-        note.answered(Outcome::Refused, StatusCode::METHOD_NOT_ALLOWED, 0);
+        entry.answered(CallOutcome::Refused, StatusCode::METHOD_NOT_ALLOWED, 0);
         return Ok(empty(StatusCode::METHOD_NOT_ALLOWED));
     }
-    let bounded = read(shared, body, &parts.headers).await?;
-    let bad = |id, error| Refused::with_error(StatusCode::BAD_REQUEST, id, error);
-    let message = match Incoming::parse(&bounded) {
+    let body = read_body(context, body, &parts.headers).await?;
+    let bad = |id, error| HttpError::with_error(StatusCode::BAD_REQUEST, id, error);
+    let message = match Incoming::parse(&body) {
         Ok(Incoming::One(message)) => message,
         Ok(Incoming::Batch(_)) => {
-            let error = ErrorObject::new(INVALID_REQUEST, "one message a request, no batches");
+            let error = ErrorObject::new(
+                INVALID_REQUEST,
+                "batches are not supported; send one message per request",
+            );
             return Err(bad(None, error));
         }
         Err(malformed) => return Err(bad(malformed.id, malformed.error)),
     };
-    let servers = shared.bot_servers().ok_or_else(|| {
-        Refused::new(StatusCode::NOT_FOUND, "there is no `[bots]` in the configuration")
+    let servers = context.bot_servers().ok_or_else(|| {
+        HttpError::new(StatusCode::NOT_FOUND, "the configuration has no `[bots]` section")
     })?;
-    let server = servers.of(&bot, &container, false).await.map_err(refused)?;
-    let text = String::from_utf8_lossy(&bounded).into_owned();
+    let server = servers.resolve(&bot, &container, false).await.map_err(HttpError::from)?;
+    let text = String::from_utf8_lossy(&body).into_owned();
     if let Message::Request { method, .. } | Message::Notification { method, .. } = &message {
-        note.asks(method, &text);
+        entry.set_message(method, &text);
     }
     let Message::Request { id, method, .. } = &message else {
-        // The handshake was made for all callers; what one says of itself is not so for the others.
-        note.answered(Outcome::Ok, StatusCode::ACCEPTED, 0);
+        // The handshake was done for all clients; what one says about itself does not apply to
+        // others.
+        entry.answered(CallOutcome::Ok, StatusCode::ACCEPTED, 0);
         return Ok(empty(StatusCode::ACCEPTED));
     };
-    let line = servers.line(&server, &principal.name);
-    let line = line.map_err(|refusal| super::state::refused(&refusal))?;
-    let mut talk: Arc<dyn Talk> = Arc::new(line);
-    if principal.scope.is_narrow() {
-        talk = shared.scoped(talk, &server, &principal);
+    let client = servers.connect(&server, &principal.name);
+    let client = client.map_err(|error| HttpError::from(&error))?;
+    let mut peer: Arc<dyn McpPeer> = Arc::new(client);
+    if principal.scope.is_restricted() {
+        peer = context.restrict(peer, &server, &principal);
     }
-    let refusal = match talk.ask(id, method, text).await {
+    let error = match peer.request(id, method, text).await {
         Ok(answer) => {
-            note.answered(Outcome::of(&answer), StatusCode::OK, answer.len());
+            entry.answered(CallOutcome::of(&answer), StatusCode::OK, answer.len());
             return Ok(json(StatusCode::OK, answer));
         }
-        Err(refusal) => refusal,
+        Err(error) => error,
     };
-    if matches!(refusal.kind, RefusalKind::Unavailable | RefusalKind::Ended) {
-        // The reason may be the container's, or its engine's.
-        servers.of(&bot, &container, true).await.map_err(|denied| denied.with(id, &refusal))?;
+    if matches!(error.kind, GatewayErrorKind::Unavailable | GatewayErrorKind::Ended) {
+        // The cause may be the container or its engine.
+        servers.resolve(&bot, &container, true).await.map_err(|denied| denied.with(id, &error))?;
     }
-    note.answered(Outcome::of_refusal(&refusal), status_of(&refusal), 0);
-    Ok(json(status_of(&refusal), refusal.to_answer(id)))
+    entry.answered(CallOutcome::of_error(&error), status_of(&error), 0);
+    Ok(json(status_of(&error), error.to_response(id)))
 }
 
-fn refused(denied: Denied) -> Refused {
-    Refused::new(denied.status(), denied.to_string())
+impl From<ContainerDenied> for HttpError {
+    fn from(denied: ContainerDenied) -> Self {
+        Self::new(denied.status(), denied.to_string())
+    }
 }
 
-/// A token that is for some servers must be for this door, or for this bot.
-fn admit(principal: &Principal, bot: &str) -> Result<(), Refused> {
-    if is_for(&principal.scope, bot) {
+/// A token for some servers must permit this endpoint, or this bot.
+fn check_bot(principal: &Principal, bot: &str) -> Result<(), HttpError> {
+    if permits_bot(&principal.scope, bot) {
         return Ok(());
     }
-    Err(Refused::new(StatusCode::FORBIDDEN, format!("this token is not for the bot `{bot}`")))
+    Err(HttpError::new(
+        StatusCode::FORBIDDEN,
+        format!("this token does not permit the bot `{bot}`"),
+    ))
 }
 
-/// Whether a token is for a bot.
-pub(super) fn is_for(scope: &Scope, bot: &str) -> bool {
-    scope.has_server(DOOR) || scope.has_server(&format!("{DOOR}/{bot}"))
+/// Whether a scope includes a bot.
+pub(super) fn permits_bot(scope: &Scope, bot: &str) -> bool {
+    scope.has_server(BOTS) || scope.has_server(&format!("{BOTS}/{bot}"))
 }
 
 /// Why a container is not served.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Denied {
-    /// It belongs to somebody else, or to nobody.
-    #[error("the container `{container}` does not belong to `{bot}`: {label} does not say so")]
-    Foreign { bot: String, container: String, label: String },
-    /// It has the label, and that counts for nothing: it is its image's, or its image is gone.
+pub(super) enum ContainerDenied {
+    /// It belongs to another bot, or to none.
+    #[error(
+        "the container `{container}` does not belong to `{bot}` according to its label {label}"
+    )]
+    NotOwned { bot: String, container: String, label: String },
+    /// Its label is not trusted: it comes from the image, or the image is gone.
     #[error(
         "the container `{container}` is not admitted as one without the label {label}: it has that \
-         label, and it was not set for the container itself"
+         label, but the label was not set for the container itself"
     )]
-    Claiming { container: String, label: String },
-    /// Its engine says no.
+    UntrustedLabel { container: String, label: String },
+    /// The engine reported an error.
     #[error("{0}")]
-    Engine(#[from] Trouble),
-    /// There are too many.
+    Engine(#[from] EngineError),
+    /// A limit is reached.
     #[error("{0}")]
     Limit(String),
 }
 
-impl Denied {
+impl ContainerDenied {
     pub(super) fn status(&self) -> StatusCode {
         match self {
-            Self::Foreign { .. } | Self::Claiming { .. } => StatusCode::FORBIDDEN,
-            Self::Engine(Trouble::Missing(_)) => StatusCode::NOT_FOUND,
-            Self::Engine(Trouble::Stopped(_)) => StatusCode::CONFLICT,
-            Self::Engine(Trouble::Down(_) | Trouble::Failed(_)) => StatusCode::BAD_GATEWAY,
+            Self::NotOwned { .. } | Self::UntrustedLabel { .. } => StatusCode::FORBIDDEN,
+            Self::Engine(EngineError::NotFound(_)) => StatusCode::NOT_FOUND,
+            Self::Engine(EngineError::NotRunning(_)) => StatusCode::CONFLICT,
+            Self::Engine(EngineError::Unreachable(_) | EngineError::Failed(_)) => {
+                StatusCode::BAD_GATEWAY
+            }
             Self::Limit(_) => StatusCode::TOO_MANY_REQUESTS,
         }
     }
 
-    /// The reason behind a call that failed.
-    fn with(self, id: &Id, refusal: &Refusal) -> Refused {
-        let mut error = refusal.to_error();
-        error.message = format!("{self}; {}", refusal.message);
-        Refused::with_error(self.status(), Some(id.clone()), error)
+    /// The reason for a failed call.
+    fn with(self, id: &Id, error: &GatewayError) -> HttpError {
+        let mut error = error.to_error_object();
+        error.message = format!("{self}; {}", error.message);
+        HttpError::with_error(self.status(), Some(id.clone()), error)
     }
 }
 
 /// The bot and the container of a path.
-fn address(path: &str) -> Result<(String, String), Refused> {
-    let bad = |why: &str| Refused::new(StatusCode::BAD_REQUEST, why);
+fn address(path: &str) -> Result<(String, String), HttpError> {
+    let bad = |why: &str| HttpError::new(StatusCode::BAD_REQUEST, why);
     let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
     let (bot, container) = match parts.as_slice() {
         ["bots", bot, "containers", container, "mcp"] => (*bot, *container),
-        // Some clients take an empty part out.
+        // Some clients remove an empty segment.
         ["bots"] | ["bots", ""] | ["bots", "containers", _, "mcp"] => ("", ""),
         _ => {
             let why = "the address is /bots/{bot}/containers/{container}/mcp";
-            return Err(Refused::new(StatusCode::NOT_FOUND, why));
+            return Err(HttpError::new(StatusCode::NOT_FOUND, why));
         }
     };
-    let name = |part: &str| decoded(part).filter(|name| !name.chars().any(char::is_control));
+    let name = |part: &str| percent_decode(part).filter(|name| !name.chars().any(char::is_control));
     let bot = name(bot).filter(|bot| !bot.trim().is_empty());
     let bot = bot.ok_or_else(|| bad("the bot is missing: /bots/{bot}/containers/…"))?;
     let container = name(container).filter(|container| !container.trim().is_empty());
     let container = container.ok_or_else(|| bad("the container is missing"))?;
     Ok((bot, container))
-}
-
-/// A part of a path without its percent signs.
-fn decoded(part: &str) -> Option<String> {
-    let mut bytes = Vec::new();
-    let mut rest = part.bytes();
-    while let Some(byte) = rest.next() {
-        let byte = match byte {
-            b'%' => {
-                let digits = [rest.next()?, rest.next()?];
-                let hex = std::str::from_utf8(&digits).ok().filter(|hex| !hex.starts_with('+'));
-                u8::from_str_radix(hex?, 16).ok()?
-            }
-            byte => byte,
-        };
-        bytes.push(byte);
-    }
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]
@@ -211,13 +206,13 @@ mod tests {
 
     #[track_caller]
     fn check(path: &str, expected: Result<(&str, &str), StatusCode>) {
-        let found = address(path).map_err(|refused| refused.into_response().status());
+        let found = address(path).map_err(|error| error.into_response().status());
         let expected = expected.map(|(bot, container)| (bot.to_owned(), container.to_owned()));
         assert_eq!(found, expected, "{path}");
     }
 
     #[test]
-    fn addresses() {
+    fn paths_are_parsed_strictly() {
         check("/bots/a/containers/b/mcp", Ok(("a", "b")));
         check("/bots/a%2Fb/containers/c/mcp", Ok(("a/b", "c")));
         check("/bots/%C3%A4/containers/c/mcp", Ok(("ä", "c")));
@@ -234,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_may_be_for_one_bot() {
+    fn a_token_may_permit_a_single_bot() {
         let token = |servers: &[&str]| Principal {
             name: "t".into(),
             scope: Scope {
@@ -242,9 +237,9 @@ mod tests {
                 ..Default::default()
             },
         };
-        assert!(admit(&token(&["bots"]), "a").is_ok());
-        assert!(admit(&token(&["bots/a"]), "a").is_ok());
-        assert!(admit(&token(&["bots/a"]), "b").is_err());
-        assert!(admit(&token(&["search"]), "a").is_err());
+        assert!(check_bot(&token(&["bots"]), "a").is_ok());
+        assert!(check_bot(&token(&["bots/a"]), "a").is_ok());
+        assert!(check_bot(&token(&["bots/a"]), "b").is_err());
+        assert!(check_bot(&token(&["search"]), "a").is_err());
     }
 }

@@ -1,158 +1,151 @@
-//! The doors over HTTP: every shared server, and patterm's own tools, as Streamable HTTP of both
-//! eras. Nobody is served without a token, from another site, or under another host's name.
+//! The HTTP endpoints: every shared server, and patterm's own tools, as Streamable HTTP of both
+//! eras. A request is served only with a token, from an allowed origin and under one of this
+//! server's host names. How tokens are stored, what patterm's own tools do and where the audit log
+//! is written is the host's part, behind traits.
 
-mod answer;
-mod authority;
+mod admission;
+mod audit;
 mod bot_servers;
 mod bots;
-mod guard;
-mod head_timer;
+mod context;
 mod headers;
-mod inbox;
-mod marked;
+mod listener;
 mod mcp;
-mod note;
+mod monitor;
 #[cfg(test)]
 mod remote_tests;
+mod response;
 #[cfg(test)]
 mod rights_tests;
 mod scope;
-mod sessions;
+mod session;
 mod sse;
-mod state;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use axum::Router;
-use axum::routing::{any, get};
 use patterm_wire::{Id, Message};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::backend::Later;
-use crate::{Gateway, Line, Refusal, Told};
-pub use bot_servers::{BotSession, BotSessions};
-pub use bots::Bots;
-pub use guard::{Gatekeeper, Principal, Scope};
-pub use note::{Auditor, Outcome, Record};
+use crate::backend::BoxFuture;
+use crate::{ClientHandle, Gateway, GatewayError, Notification};
+pub use admission::{Authenticator, Principal};
+pub use audit::{AuditLog, AuditRecord, CallOutcome};
+pub use bot_servers::{BotServerInfo, BotServerStatus};
+pub use bots::BotsConfig;
+use context::HttpContext;
+pub use scope::Scope;
 
-/// Something that speaks MCP for one caller.
-pub trait Talk: Send + Sync {
-    /// Asks; the answer is whole, under the caller's id. Dropped, it is cancelled.
-    fn ask<'a>(&'a self, id: &'a Id, method: &'a str, text: String) -> Asked<'a>;
+/// An MCP connection for one client.
+pub trait McpPeer: Send + Sync {
+    /// Sends a request and returns the whole response, under the client's id. Dropping the future
+    /// cancels it.
+    fn request<'a>(&'a self, id: &'a Id, method: &'a str, text: String) -> PendingResponse<'a>;
 
     /// Whether a method is the name of a tool, and calls it.
     fn has_tool(&self, _method: &str) -> bool {
         false
     }
 
-    /// Passes on a notification, or an answer to what the caller was asked.
-    fn tell(&self, message: &Message<'_>, text: &str);
+    /// Forwards a notification, or a response to a request that was sent to the client.
+    fn notify(&self, message: &Message<'_>, text: &str);
 }
 
-/// An answer that is on its way.
-pub type Asked<'a> = std::pin::Pin<Box<dyn Future<Output = Result<Vec<u8>, Refusal>> + Send + 'a>>;
+/// A pending response.
+pub type PendingResponse<'a> =
+    std::pin::Pin<Box<dyn Future<Output = Result<Vec<u8>, GatewayError>> + Send + 'a>>;
 
-impl Talk for Line {
-    fn ask<'a>(&'a self, id: &'a Id, method: &'a str, text: String) -> Asked<'a> {
-        Box::pin(Self::ask(self, id, method, text))
+impl McpPeer for ClientHandle {
+    fn request<'a>(&'a self, id: &'a Id, method: &'a str, text: String) -> PendingResponse<'a> {
+        Box::pin(Self::request(self, id, method, text))
     }
 
-    fn tell(&self, message: &Message<'_>, text: &str) {
-        Self::tell(self, message, text);
+    fn notify(&self, message: &Message<'_>, text: &str) {
+        Self::notify(self, message, text);
     }
 }
 
-/// Patterm's own tools, as the host serves them.
-pub trait Own: Send + Sync {
-    /// Begins to serve a caller.
-    fn talk(&self, principal: &Principal)
-    -> Result<(Arc<dyn Talk>, mpsc::Receiver<Told>), Refusal>;
+/// Patterm's own tools, which the host serves.
+pub trait NativeTools: Send + Sync {
+    /// Connects a client.
+    fn connect(
+        &self,
+        principal: &Principal,
+    ) -> Result<(Arc<dyn McpPeer>, mpsc::Receiver<Notification>), GatewayError>;
 }
 
-/// What the doors need.
-pub struct Doors {
+/// The configuration of the endpoints.
+pub struct HttpConfig {
     /// The shared servers.
     pub gateway: Gateway,
     /// Patterm's own tools.
-    pub own: Arc<dyn Own>,
-    /// Who may come in.
-    pub gatekeeper: Arc<dyn Gatekeeper>,
-    /// Who keeps the audit log.
-    pub audit: Option<Arc<dyn Auditor>>,
-    /// Bounds.
-    pub limits: Limits,
-    /// Names under which it may be reached beside the loopback's, and sites that may call it.
+    pub native_tools: Arc<dyn NativeTools>,
+    /// Who may connect.
+    pub authenticator: Arc<dyn Authenticator>,
+    /// The audit log.
+    pub audit: Option<Arc<dyn AuditLog>>,
+    /// Limits.
+    pub limits: EndpointLimits,
+    /// Host names besides those of loopback.
     pub hosts: Vec<String>,
-    /// The same for the `Origin` of browsers.
+    /// Allowed `Origin`s of browsers besides loopback.
     pub origins: Vec<String>,
-    /// Servers in bots' containers, where there are any.
-    pub bots: Option<Bots>,
+    /// Servers in bots' containers, if configured.
+    pub bots: Option<BotsConfig>,
 }
 
-/// Bounds of the doors.
+/// Limits of the endpoints.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct EndpointLimits {
     /// Bytes of one request.
     pub body_bytes: usize,
-    /// Sessions of all clients together.
+    /// Sessions of all clients.
     pub sessions: usize,
-    /// Sessions of one token, so that no token takes what others need. One more takes the place of
-    /// the one of them that was not used for the longest time.
+    /// Sessions per token, so that no token takes what others need. Another one replaces the
+    /// token's least recently used session.
     pub sessions_per_token: usize,
     /// Connections at the same time.
     pub connections: usize,
-    /// How long headers may take to come.
-    pub header_patience: std::time::Duration,
-    /// After so long without a request a session is forgotten.
-    pub session_idle: std::time::Duration,
+    /// How long headers may take to arrive.
+    pub header_timeout: Duration,
+    /// How long a session may be unused before it ends.
+    pub idle_timeout: Duration,
 }
 
 /// A hundred agents with ten servers each.
 const DEFAULT_SESSIONS: usize = 1_024;
 
-/// The sessions that one token has of so many, unless settings say otherwise: an eighth, so that eight
-/// tokens that take all they can leave nobody out.
+/// The default for sessions per token: an eighth of all, so that eight tokens at their limit leave
+/// room for others.
 #[must_use]
 pub fn per_token(sessions: usize) -> usize {
     (sessions / 8).max(1)
 }
 
-impl Default for Limits {
+impl Default for EndpointLimits {
     fn default() -> Self {
         Self {
             body_bytes: patterm_wire::DEFAULT_MESSAGE_LIMIT,
             sessions: DEFAULT_SESSIONS,
             sessions_per_token: per_token(DEFAULT_SESSIONS),
             connections: 1_024,
-            header_patience: std::time::Duration::from_secs(10),
-            session_idle: std::time::Duration::from_secs(3_600),
+            header_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(3_600),
         }
     }
 }
 
-/// Serves until it is told to end.
-pub fn serve(listener: TcpListener, doors: Doors, end: CancellationToken) -> Later<()> {
-    let connections = doors.limits.connections;
-    let patience = doors.limits.header_patience;
-    let state = state::Shared::new(doors);
-    tokio::spawn(state.clone().forget_idle_sessions(end.clone()));
-    tokio::spawn(state.clone().end_revoked_sessions(end.clone()));
-    let router = Router::new()
-        .route("/healthz", get(state::healthz))
-        .route("/servers", get(state::servers))
-        .route("/metrics", get(state::metrics))
-        .route("/mcp", any(mcp::own))
-        .route("/servers/{name}/mcp", any(mcp::server))
-        .route("/bots", any(bots::door))
-        .route("/bots/", any(bots::door))
-        .route("/bots/{*address}", any(bots::door))
-        .with_state(state.clone());
+/// Serves requests until `end` is cancelled.
+pub fn serve(listener: TcpListener, config: HttpConfig, end: CancellationToken) -> BoxFuture<()> {
+    let context = HttpContext::new(config);
+    tokio::spawn(context.clone().end_idle_sessions(end.clone()));
+    tokio::spawn(context.clone().end_revoked_sessions(end.clone()));
     Box::pin(async move {
-        guard::accept(listener, state.clone(), router, connections, patience, end).await;
-        state.end_bots().await;
+        listener::accept(listener, context.clone(), end).await;
+        context.end_bots().await;
     })
 }

@@ -1,4 +1,4 @@
-//! Servers elsewhere: our own door as one of the newer era, and one of the older era by hand.
+//! Remote servers: our own endpoint as a stateless one, and a hand-written one of the older era.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -11,84 +11,89 @@ use tokio::sync::Notify;
 
 use super::tests::{Http, call};
 use crate::backend::remote::Remote;
-use crate::{Bounds, Caller, Gateway, Line, Share, Told, Tools, Wanted};
+use crate::{
+    Caller, ClientHandle, Gateway, Notification, ServerLimits, ServerSpec, Share, ToolPatterns,
+};
 
-/// A gateway whose one server is elsewhere, and a line to it.
-fn remote(url: String, token: &str) -> (Gateway, Line, tokio::sync::mpsc::Receiver<Told>) {
+/// A gateway with one remote server, and a client of it.
+fn remote(
+    url: String,
+    token: &str,
+) -> (Gateway, ClientHandle, tokio::sync::mpsc::Receiver<Notification>) {
     let headers = BTreeMap::from([("Authorization".to_owned(), format!("Bearer {token}"))]);
     let backend = Remote { url, headers };
     assert!(!format!("{backend:?}").contains("Bearer"), "a token is in no log");
-    let wanted = Wanted {
+    let spec = ServerSpec {
         backend: Arc::new(backend),
         fingerprint: String::new(),
         share: Share::All,
-        bounds: Bounds::default(),
+        limits: ServerLimits::default(),
         roots: "[]".into(),
-        tools: Tools::default(),
+        tools: ToolPatterns::default(),
     };
     let gateway = Gateway::default();
-    gateway.configure(BTreeMap::from([("far".to_owned(), wanted)]));
-    let caller = Caller { caller: "a".into(), session: "1".into() };
-    let (line, told) = gateway.line("far", &caller).unwrap();
-    (gateway, line, told)
+    gateway.configure(BTreeMap::from([("far".to_owned(), spec)]));
+    let caller = Caller { name: "a".into(), session: "1".into() };
+    let (client, notifications) = gateway.connect("far", &caller).unwrap();
+    (gateway, client, notifications)
 }
 
-async fn ask(line: &Line, name: &str) -> Value {
+async fn request(client: &ClientHandle, name: &str) -> Value {
     let text = call(7, name).to_string();
-    let answer = line.ask(&Id::from_number(7), "tools/call", text).await.unwrap();
+    let answer = client.request(&Id::from_number(7), "tools/call", text).await.unwrap();
     serde_json::from_slice(&answer).unwrap()
 }
 
 #[tokio::test]
-async fn a_server_elsewhere_is_used_like_one_here() {
+async fn a_remote_server_is_used_like_a_local_one() {
     let http = Http::new(Share::All).await;
     let url = format!("http://{}/servers/played/mcp", http.address);
-    let (gateway, line, mut told) = remote(url, "good");
-    assert_eq!(ask(&line, "x").await["result"]["of"], 7);
-    assert_eq!(ask(&line, "progress").await["result"]["done"], true);
-    assert!(told.try_recv().unwrap().text.contains("\"progressToken\":\"t\""));
-    // Who does not wait any more hangs up, and that arrives.
+    let (gateway, client, mut notifications) = remote(url, "good");
+    assert_eq!(request(&client, "x").await["result"]["of"], 7);
+    assert_eq!(request(&client, "progress").await["result"]["done"], true);
+    assert!(notifications.try_recv().unwrap().text.contains("\"progressToken\":\"t\""));
+    // A cancelled call closes its request, and that reaches the server.
     let (hang, id) = (call(8, "hang").to_string(), Id::from_number(8));
-    let asked = line.ask(&id, "tools/call", hang);
-    let arrived = http.stage.seen.until(|seen| seen.count("tools/call") == 3);
+    let request = client.request(&id, "tools/call", hang);
+    let arrived = http.harness.log.until(|log| log.count("tools/call") == 3);
     tokio::select! {
-        answer = asked => panic!("{answer:?}"),
+        answer = request => panic!("{answer:?}"),
         () = arrived => {}
     }
-    http.stage.seen.until(|seen| seen.count("notifications/cancelled") == 1).await;
+    http.harness.log.until(|log| log.count("notifications/cancelled") == 1).await;
     gateway.end().await;
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_said() {
+async fn errors_name_their_cause() {
     let http = Http::new(Share::All).await;
-    let (_gateway, line, _) = remote(format!("http://{}/servers/played/mcp", http.address), "no");
-    let message = ask(&line, "x").await["error"]["message"].to_string();
+    let (_gateway, client, _) = remote(format!("http://{}/servers/played/mcp", http.address), "no");
+    let message = request(&client, "x").await["error"]["message"].to_string();
     assert!(message.contains("401") && message.contains("`headers`"), "{message}");
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let (_gateway, line, _) = remote(format!("http://{gone}/mcp"), "x");
-    let message = ask(&line, "x").await["error"]["message"].to_string();
+    let (_gateway, client, _) = remote(format!("http://{gone}/mcp"), "x");
+    let message = request(&client, "x").await["error"]["message"].to_string();
     assert!(message.contains(&format!("{gone} cannot be reached")), "{message}");
-    let (_gateway, line, _) = remote("ftp://x".into(), "x");
-    let refusal = line.ask(&Id::from_number(1), "ping", String::new()).await.unwrap_err();
-    assert!(refusal.message.contains("neither https:// nor http://"), "{refusal}");
+    let (_gateway, client, _) = remote("ftp://x".into(), "x");
+    let error = client.request(&Id::from_number(1), "ping", String::new()).await.unwrap_err();
+    assert!(error.message.contains("neither https:// nor http://"), "{error}");
 }
 
-/// A server of the older era: what it was sent, and that it was told goodbye.
+/// A server of the older era: the heads of the requests it received.
 #[derive(Default)]
-struct Elder {
+struct LegacyServer {
     heads: Mutex<Vec<String>>,
-    bell: Notify,
+    wake: Notify,
 }
 
-impl Elder {
+impl LegacyServer {
     async fn until(&self, what: &str) {
         loop {
-            let rung = self.bell.notified();
+            let woken = self.wake.notified();
             if self.heads.lock().unwrap().iter().any(|head| head.starts_with(what)) {
                 return;
             }
-            rung.await;
+            woken.await;
         }
     }
 
@@ -117,7 +122,7 @@ impl Elder {
         let name = message["params"]["name"].as_str().unwrap_or_default();
         let http = head.split(' ').next().unwrap_or_default();
         self.heads.lock().unwrap().push(format!("{http} {method} {name}\n{head}"));
-        self.bell.notify_waiters();
+        self.wake.notify_waiters();
         let events = "content-type: text/event-stream\r\n";
         let result = |value: Value| {
             json!({"jsonrpc": "2.0", "id": message["id"], "result": value}).to_string()
@@ -133,7 +138,7 @@ impl Elder {
                 let body = body.replace(',', ",\ndata: ");
                 (200, format!("{events}mcp-session-id: s1\r\n"), format!("data: {body}\n\n"))
             }
-            // An answer that breaks off after its first event, and is there when it is asked for again.
+            // A response that breaks off after its first event, and can be resumed.
             ("post", "tools/call", "x") => {
                 *RESULT.lock().unwrap() = result(json!({"late": true}));
                 (
@@ -160,20 +165,20 @@ impl Elder {
 static RESULT: Mutex<String> = Mutex::new(String::new());
 
 #[tokio::test]
-async fn one_of_the_older_era_has_a_session_a_stream_and_a_farewell() {
+async fn an_older_remote_server_gets_a_session_a_stream_and_a_delete() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    let elder = Arc::<Elder>::default();
-    let serving = elder.clone();
+    let server = Arc::<LegacyServer>::default();
+    let serving = server.clone();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             tokio::spawn(serving.clone().serve(stream));
         }
     });
-    let (gateway, line, _told) = remote(url, "key");
-    assert_eq!(ask(&line, "x").await["result"]["late"], true);
+    let (gateway, client, _told) = remote(url, "key");
+    assert_eq!(request(&client, "x").await["result"]["late"], true);
     {
-        let heads = elder.heads.lock().unwrap();
+        let heads = server.heads.lock().unwrap();
         let call = heads.iter().find(|head| head.starts_with("post tools/call x")).unwrap();
         for header in
             ["mcp-session-id: s1", "mcp-protocol-version: 2025-06-18", "authorization: bearer key"]
@@ -186,18 +191,18 @@ async fn one_of_the_older_era_has_a_session_a_stream_and_a_farewell() {
         let called = order.iter().position(|h| h.contains("tools/call"));
         assert!(initialized.unwrap() < called.unwrap(), "{order:?}");
     }
-    elder.until("get").await;
-    // It forgets the session: that call fails, and the next one begins another.
+    server.until("get").await;
+    // It drops the session: that call fails, and the next one begins another session.
     let gone = call(9, "forgotten").to_string();
-    let answer = line.ask(&Id::from_number(9), "tools/call", gone).await;
-    let said = answer.map(|body| String::from_utf8_lossy(&body).into_owned());
-    assert!(format!("{said:?}").contains("forgotten the session"), "{said:?}");
+    let answer = client.request(&Id::from_number(9), "tools/call", gone).await;
+    let message_text = answer.map(|body| String::from_utf8_lossy(&body).into_owned());
+    assert!(format!("{message_text:?}").contains("dropped the session"), "{message_text:?}");
     gateway.end().await;
-    let (gateway, line, _told) = {
-        let port = elder.heads.lock().unwrap()[0].split("host: ").nth(1).unwrap().to_owned();
+    let (gateway, client, _told) = {
+        let port = server.heads.lock().unwrap()[0].split("host: ").nth(1).unwrap().to_owned();
         remote(format!("http://{}/mcp", port.split("\r\n").next().unwrap()), "key")
     };
-    assert_eq!(ask(&line, "x").await["result"]["late"], true);
+    assert_eq!(request(&client, "x").await["result"]["late"], true);
     gateway.end().await;
-    elder.until("delete").await;
+    server.until("delete").await;
 }

@@ -1,4 +1,4 @@
-//! What tokens may do, what becomes of those that are revoked, and what is noted of all of them.
+//! What tokens permit, what revoking them ends, and what is recorded.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::Limits;
+use super::EndpointLimits;
 use super::tests::{Http, call, initialize};
 use crate::Share;
 
@@ -21,7 +21,7 @@ fn names(listed: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_token_uses_and_sees_the_tools_it_is_good_for() {
+async fn a_token_sees_and_uses_only_the_tools_it_permits() {
     let http = Http::new(Share::All).await;
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
     for (token, tools) in
@@ -29,13 +29,13 @@ async fn a_token_uses_and_sees_the_tools_it_is_good_for() {
     {
         assert_eq!(names(&as_token(&http, token, &list).await), tools, "{token}");
     }
-    let sent = http.stage.seen.count("tools/call");
+    let sent = http.harness.log.count("tools/call");
     for token in ["reader", "looker"] {
         let answer = as_token(&http, token, &call(1, "look")).await;
         assert_eq!(answer["result"]["of"], 1, "{token}: {answer}");
         for bad in [
             call(2, "x").to_string(),
-            // The body counts, all of it.
+            // The whole body counts.
             r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"look","n\u0061me":"x"}}"#.into(),
             r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":["x"]}"#.into(),
             r#"{"jsonrpc":"2.0","id":2,"method":"tools/call"}"#.into(),
@@ -48,14 +48,14 @@ async fn a_token_uses_and_sees_the_tools_it_is_good_for() {
             assert!(answer["error"]["code"].is_i64(), "{token} {bad}: {answer}");
         }
     }
-    assert_eq!(http.stage.seen.count("tools/call"), sent + 2, "nothing else reached the server");
-    assert_eq!(http.stage.seen.count("logging/setLevel"), 0, "it would change the server for all");
+    assert_eq!(http.harness.log.count("tools/call"), sent + 2, "nothing else reached the server");
+    assert_eq!(http.harness.log.count("logging/setLevel"), 0, "it would change the server for all");
     let servers = http.send("GET", "/servers", &[("Authorization", "Bearer narrow")], "").await;
     assert_eq!(servers.json()["servers"], json!([]));
 }
 
 #[tokio::test]
-async fn what_a_revoked_token_began_is_ended() {
+async fn revoking_a_token_ends_its_sessions() {
     let http = Http::new(Share::All).await;
     let other = ("Authorization", "Bearer other");
     let begun = http.post(&[other], &initialize()).await;
@@ -79,7 +79,7 @@ async fn what_a_revoked_token_began_is_ended() {
 }
 
 #[tokio::test]
-async fn every_request_is_noted_and_counted() {
+async fn every_request_is_recorded_and_counted() {
     let http = Http::new(Share::All).await;
     http.post(&[], &call(1, "x")).await;
     http.post(&[("Authorization", "")], &call(1, "x")).await;
@@ -95,12 +95,12 @@ async fn every_request_is_noted_and_counted() {
         body.len()
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    http.stage.seen.until(|seen| seen.count("tools/call") == 3).await;
+    http.harness.log.until(|log| log.count("tools/call") == 3).await;
     drop(stream);
-    http.stage.seen.until(|seen| seen.count("notifications/cancelled") == 1).await;
-    let noted = http.audit.0.lock().unwrap().clone();
+    http.harness.log.until(|log| log.count("notifications/cancelled") == 1).await;
+    let data = http.audit.0.lock().unwrap().clone();
     assert_eq!(
-        noted,
+        data,
         [
             "good played tools/call x ok 200",
             "- played - - refused 401",
@@ -125,16 +125,17 @@ async fn every_request_is_noted_and_counted() {
 }
 
 #[tokio::test]
-async fn who_is_slow_is_hung_up_on_and_who_is_one_too_many_waits() {
-    let header_patience = Duration::from_millis(50);
-    let limits = Limits { sessions: 1, connections: 2, header_patience, ..Limits::default() };
+async fn slow_clients_are_disconnected_and_excess_connections_wait() {
+    let header_timeout = Duration::from_millis(50);
+    let limits =
+        EndpointLimits { sessions: 1, connections: 2, header_timeout, ..EndpointLimits::default() };
     let http = Http::with(Share::All, limits).await;
     let mut slow = TcpStream::connect(http.address).await.unwrap();
     slow.write_all(b"POST /servers/played/mcp HTTP/1.1\r\nHost: loc").await.unwrap();
     let mut rest = Vec::new();
     slow.read_to_end(&mut rest).await.unwrap();
     assert!(!rest.starts_with(b"HTTP/1.1 2"), "{rest:?}");
-    // Two that send nothing take all the room, and are gone before the third is served.
+    // Two silent connections take all the room, and are closed before the third is served.
     let _idle = [
         TcpStream::connect(http.address).await.unwrap(),
         TcpStream::connect(http.address).await.unwrap(),
@@ -142,5 +143,5 @@ async fn who_is_slow_is_hung_up_on_and_who_is_one_too_many_waits() {
     assert_eq!(http.post(&[], &initialize()).await.status, 200);
     let one_too_many = http.post(&[], &initialize()).await;
     assert_eq!(one_too_many.status, 429, "{one_too_many:?}");
-    assert_eq!(http.stage.seen.count("tools/call"), 0);
+    assert_eq!(http.harness.log.count("tools/call"), 0);
 }

@@ -1,5 +1,5 @@
-//! What a token may do with a server's tools. It is read from the body, which is what the server
-//! reads; headers are for those who stand between.
+//! Restricts a connection to what its token permits. Permissions are checked on the body, which is
+//! what the server reads; headers are for intermediaries.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,28 +11,27 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::guard::Scope;
-use super::{Asked, Talk};
-use crate::ambiguous::is_taken_for;
-use crate::{Gateway, fits, raw};
+use super::{McpPeer, PendingResponse};
+use crate::ambiguous::folds_to;
+use crate::{Gateway, matches_pattern, raw};
 
-/// The code of refusals that JSON-RPC has no code for.
+/// The code of errors that JSON-RPC has no code for.
 const FORBIDDEN: i64 = -32000;
 
-/// The request that calls a tool.
+/// The method that calls a tool.
 const CALL: &str = "tools/call";
 
-/// How long what a server says of its tools is taken as it was.
-const KNOWN_FOR: Duration = Duration::from_secs(10);
+/// How long a server's list of read-only tools stays valid.
+const CACHE_TIME: Duration = Duration::from_secs(10);
 
-/// Lists that are kept: one for each server and token that came by lately.
-const KNOWN: usize = 256;
+/// Cached lists: one per server and token that were used recently.
+const CACHE_SIZE: usize = 256;
 
 /// Pages of one list: more is a list without an end.
 const PAGES: usize = 100;
 
-/// What a token that is not good for everything may ask. Nobody knows what others do, and
-/// `logging/setLevel` changes what a server says to all of its callers.
+/// The methods that a restricted token may call. The effect of others is unknown, and
+/// `logging/setLevel` changes the server for all of its clients.
 const METHODS: [&str; 19] = [
     "initialize",
     "ping",
@@ -55,113 +54,128 @@ const METHODS: [&str; 19] = [
     "tasks/cancel",
 ];
 
+/// What a token permits.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Scope {
+    /// The servers, `patterm` for patterm's own tools; `None` for all.
+    pub servers: Option<Vec<String>>,
+    /// The tools of those servers; `None` for all.
+    pub tools: Option<Vec<String>>,
+    /// Only tools that are marked as read-only.
+    pub read_only: bool,
+}
+
 impl Scope {
-    /// Whether it leaves out tools of a server.
-    pub(super) fn is_narrow(&self) -> bool {
+    /// Whether it includes a server.
+    pub fn has_server(&self, name: &str) -> bool {
+        self.servers.as_ref().is_none_or(|servers| servers.iter().any(|server| server == name))
+    }
+
+    /// Whether it excludes tools of a server.
+    pub(super) fn is_restricted(&self) -> bool {
         self.tools.is_some() || self.read_only
     }
 
-    /// Whether a tool may be used, as far as its name says.
+    /// Whether it permits a tool, by its name.
     pub fn has_tool(&self, name: &str) -> bool {
-        self.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| fits(tool, name)))
+        self.tools.as_ref().is_none_or(|tools| tools.iter().any(|tool| matches_pattern(tool, name)))
     }
 }
 
-/// What is known of the tools that change nothing, by server and token.
+/// The read-only tools, by server and token.
 #[derive(Default)]
-pub(super) struct ReadOnly(Mutex<HashMap<String, Known>>);
+pub(super) struct ReadOnlyTools(Mutex<HashMap<String, CachedTools>>);
 
-/// When a server was asked, and what it said then.
-type Known = (Instant, Arc<HashSet<String>>);
+/// When a server was asked, and its read-only tools then.
+type CachedTools = (Instant, Arc<HashSet<String>>);
 
-impl ReadOnly {
+impl ReadOnlyTools {
     fn get(&self, key: &str) -> Option<Arc<HashSet<String>>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (since, tools) = known.get(key)?;
-        (since.elapsed() < KNOWN_FOR).then(|| tools.clone())
+        (since.elapsed() < CACHE_TIME).then(|| tools.clone())
     }
 
     fn put(&self, key: &str, tools: Arc<HashSet<String>>) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= KNOWN {
+        if known.len() >= CACHE_SIZE {
             known.clear();
         }
         known.insert(key.to_owned(), (Instant::now(), tools));
     }
 }
 
-/// A talk of which a token may use a part: what it is good for, of what the server shows at all.
-pub(super) struct Scoped {
-    pub(super) talk: Arc<dyn Talk>,
+/// A connection restricted to what the token permits and the server's settings show.
+pub(super) struct RestrictedPeer {
+    pub(super) peer: Arc<dyn McpPeer>,
     pub(super) gateway: Gateway,
     pub(super) server: String,
     pub(super) scope: Scope,
-    pub(super) read_only: Arc<ReadOnly>,
-    /// Whose list it is: the server's and the token's name.
+    pub(super) read_only: Arc<ReadOnlyTools>,
+    /// The cache key: the server's and the token's name.
     pub(super) key: String,
 }
 
-impl Talk for Scoped {
-    fn ask<'a>(&'a self, id: &'a Id, method: &'a str, text: String) -> Asked<'a> {
+impl McpPeer for RestrictedPeer {
+    fn request<'a>(&'a self, id: &'a Id, method: &'a str, text: String) -> PendingResponse<'a> {
         Box::pin(async move {
             if let Err(error) = self.check(method, &text).await {
                 return Ok(reply::error(Some(id), &error));
             }
-            let body = self.talk.ask(id, method, text).await?;
+            let body = self.peer.request(id, method, text).await?;
             Ok(if method == "tools/list" { self.filtered(body) } else { body })
         })
     }
 
     fn has_tool(&self, method: &str) -> bool {
-        self.talk.has_tool(method)
+        self.peer.has_tool(method)
     }
 
-    fn tell(&self, message: &Message<'_>, text: &str) {
-        self.talk.tell(message, text);
+    fn notify(&self, message: &Message<'_>, text: &str) {
+        self.peer.notify(message, text);
     }
 }
 
-impl Scoped {
-    /// Whether nothing of the server is left out.
-    fn is_whole(&self) -> bool {
-        !self.scope.is_narrow() && self.gateway.tools_of(&self.server).shows_all()
+impl RestrictedPeer {
+    /// Whether nothing of the server is excluded.
+    fn is_unrestricted(&self) -> bool {
+        !self.scope.is_restricted() && self.gateway.tools_of(&self.server).shows_all()
     }
 
     async fn check(&self, method: &str, text: &str) -> Result<(), ErrorObject> {
-        // A tool's name is a method too, and calls that tool.
-        let is_tool = !METHODS.contains(&method) && self.talk.has_tool(method);
-        if self.scope.is_narrow() && !METHODS.contains(&method) && !is_tool {
-            return Err(forbidden(format!("this token is not good for `{method}`")));
+        // A tool's name may also be a method, which calls that tool.
+        let is_tool = !METHODS.contains(&method) && self.peer.has_tool(method);
+        if self.scope.is_restricted() && !METHODS.contains(&method) && !is_tool {
+            return Err(forbidden(format!("this token does not permit `{method}`")));
         }
-        if self.is_whole() {
+        if self.is_unrestricted() {
             return Ok(());
         }
         if !is_tool && method != CALL {
-            // A server that does not care for case or blanks would take it for a call.
-            return match is_taken_for(method.trim(), CALL) {
+            // A server that ignores case or blanks would take it for a call.
+            return match folds_to(method.trim(), CALL) {
                 true => Err(ErrorObject::method_not_found(method)),
                 false => Ok(()),
             };
         }
         let name = if is_tool { method.to_owned() } else { named_tool(text)? };
         if !self.gateway.tools_of(&self.server).shows(&name) {
-            let why = format!("unknown tool `{name}`; tools/list has those that there are");
+            let why = format!("unknown tool `{name}`; tools/list returns the known ones");
             return Err(ErrorObject::invalid_params(why));
         }
         if !self.scope.has_tool(&name) {
-            return Err(forbidden(format!("this token is not good for the tool `{name}`")));
+            return Err(forbidden(format!("this token does not permit the tool `{name}`")));
         }
-        if self.scope.read_only && !self.tools_that_read().await?.contains(&name) {
-            let why = format!(
-                "this token is read-only, and the tool `{name}` does not say that it changes nothing"
-            );
+        if self.scope.read_only && !self.read_only_tools().await?.contains(&name) {
+            let why =
+                format!("this token is read-only, and the tool `{name}` has no `readOnlyHint`");
             return Err(forbidden(why));
         }
         Ok(())
     }
 
-    /// The tools that say of themselves that they change nothing.
-    async fn tools_that_read(&self) -> Result<Arc<HashSet<String>>, ErrorObject> {
+    /// The tools that are marked as read-only.
+    async fn read_only_tools(&self) -> Result<Arc<HashSet<String>>, ErrorObject> {
         if let Some(known) = self.read_only.get(&self.key) {
             return Ok(known);
         }
@@ -172,10 +186,15 @@ impl Scoped {
             let params = cursor.map_or("{}".into(), |cursor| format!("{{\"cursor\":{cursor}}}"));
             let text = reply::request(&id, "tools/list", Some(&params));
             let text = String::from_utf8_lossy(&text).into_owned();
-            let body = self.talk.ask(&id, "tools/list", text).await.map_err(|r| r.to_error())?;
+            let body = self
+                .peer
+                .request(&id, "tools/list", text)
+                .await
+                .map_err(|r| r.to_error_object())?;
             let answer = String::from_utf8_lossy(&body).into_owned();
             let result = raw::member(&answer, "result").unwrap_or("{}");
-            tools.extend(descriptors(result).into_iter().filter(|d| d.reads).map(|d| d.name));
+            tools
+                .extend(descriptors(result).into_iter().filter(|d| d.is_read_only).map(|d| d.name));
             match raw::member(result, "nextCursor").filter(|next| *next != "null") {
                 Some(next) => cursor = Some(next.to_owned()),
                 None => break,
@@ -186,41 +205,42 @@ impl Scoped {
         Ok(tools)
     }
 
-    /// An answer without the tools that cannot be used; the others stay byte for byte.
+    /// A response without the tools that are not permitted; the others are unchanged byte for byte.
     fn filtered(&self, body: Vec<u8>) -> Vec<u8> {
         let Ok(text) = std::str::from_utf8(&body) else { return body };
         let Some(span) = raw::at_path(text, &["result", "tools"]) else { return body };
-        if self.is_whole() {
+        if self.is_unrestricted() {
             return body;
         }
         let all = descriptors(raw::member(text, "result").unwrap_or("{}"));
         let shown = self.gateway.tools_of(&self.server);
         let may = |d: &Descriptor<'_>| {
-            let is_good = self.scope.has_tool(&d.name) && (d.reads || !self.scope.read_only);
-            is_good && shown.shows(&d.name)
+            let is_valid =
+                self.scope.has_tool(&d.name) && (d.is_read_only || !self.scope.read_only);
+            is_valid && shown.shows(&d.name)
         };
-        let kept: Vec<&str> = all.iter().filter(|d| may(d)).map(|d| d.text).collect();
-        raw::edited(text, vec![(span, format!("[{}]", kept.join(",")))]).into_bytes()
+        let permitted: Vec<&str> = all.iter().filter(|d| may(d)).map(|d| d.text).collect();
+        raw::edited(text, vec![(span, format!("[{}]", permitted.join(",")))]).into_bytes()
     }
 }
 
 /// The tool that a `tools/call` names.
 fn named_tool(text: &str) -> Result<String, ErrorObject> {
-    /// A member that stands twice is an error: who knows which one the server takes.
+    /// A duplicate member is an error: it is unknown which one the server uses.
     #[derive(Deserialize)]
     struct Named {
         name: String,
     }
     let params = raw::member(text, "params").unwrap_or("null");
     let Named { name } = serde_json::from_str(params)
-        .map_err(|e| ErrorObject::invalid_params(format!("`params.name` names a tool: {e}")))?;
+        .map_err(|e| ErrorObject::invalid_params(format!("`params.name` must name a tool: {e}")))?;
     Ok(name)
 }
 
-/// A tool of a list.
+/// A tool in a list.
 struct Descriptor<'a> {
     name: String,
-    reads: bool,
+    is_read_only: bool,
     text: &'a str,
 }
 
@@ -234,7 +254,7 @@ fn descriptors(result: &str) -> Vec<Descriptor<'_>> {
             let text = tool.get();
             let name = serde_json::from_str(&read(text, &["name"])?).ok()?;
             let hint = read(text, &["annotations", "readOnlyHint"]);
-            Some(Descriptor { name, reads: hint.as_deref() == Some("true"), text })
+            Some(Descriptor { name, is_read_only: hint.as_deref() == Some("true"), text })
         })
         .collect()
 }
@@ -248,23 +268,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_keeps_what_may_be_used_byte_for_byte() {
+    fn permitted_tools_stay_in_a_list_byte_for_byte() {
         struct Nobody;
-        impl Talk for Nobody {
-            fn ask<'a>(&'a self, _: &'a Id, _: &'a str, _: String) -> Asked<'a> {
+        impl McpPeer for Nobody {
+            fn request<'a>(&'a self, _: &'a Id, _: &'a str, _: String) -> PendingResponse<'a> {
                 Box::pin(std::future::ready(Ok(Vec::new())))
             }
-            fn tell(&self, _: &Message<'_>, _: &str) {}
+            fn notify(&self, _: &Message<'_>, _: &str) {}
         }
-        let scoped = |scope: Scope| Scoped {
-            talk: Arc::new(Nobody),
+        let restricted = |scope: Scope| RestrictedPeer {
+            peer: Arc::new(Nobody),
             gateway: Gateway::default(),
             server: "x".into(),
             scope,
             read_only: Arc::default(),
             key: String::new(),
         };
-        let kept =
+        let permitted =
             r#"{"x": 12345678901234567890, "name":"a_find","annotations":{"readOnlyHint": true}}"#;
         let other = r#"{"name":"b_find","annotations":{"readOnlyHint":true}}"#;
         let writes = r#"{"name":"a_set","annotations":{"readOnlyHint":"true"}}"#;
@@ -274,11 +294,11 @@ mod tests {
                 tools.join(",")
             )
         };
-        let all = body(&[kept, other, writes]).into_bytes();
+        let all = body(&[permitted, other, writes]).into_bytes();
         let tools = Some(vec!["a_*".to_owned()]);
-        let named = scoped(Scope { tools: tools.clone(), ..Scope::default() });
-        assert_eq!(named.filtered(all.clone()), body(&[kept, writes]).into_bytes());
-        let both = scoped(Scope { tools, read_only: true, ..Scope::default() });
-        assert_eq!(both.filtered(all), body(&[kept]).into_bytes());
+        let named = restricted(Scope { tools: tools.clone(), ..Scope::default() });
+        assert_eq!(named.filtered(all.clone()), body(&[permitted, writes]).into_bytes());
+        let both = restricted(Scope { tools, read_only: true, ..Scope::default() });
+        assert_eq!(both.filtered(all), body(&[permitted]).into_bytes());
     }
 }

@@ -1,4 +1,4 @@
-//! Streams of events, which can be taken up again where they broke off.
+//! Streams of events, which a client can resume where it disconnected.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -10,104 +10,105 @@ use axum::response::Response;
 use patterm_wire::line;
 use tokio::sync::Notify;
 
-/// Events of one stream that are kept for a client that broke off.
-const KEPT_EVENTS: usize = 256;
+/// Events kept per stream for a client that disconnects.
+const REPLAY_EVENTS: usize = 256;
 
-/// And bytes of them: one answer may be as large as all of it.
-const KEPT_BYTES: usize = 4 << 20;
+/// Their bytes: one response may take all of them.
+const REPLAY_BYTES: usize = 4 << 20;
 
-/// A stream: events come in, and one reader at a time takes them from where it wants.
+/// A stream: events are appended, and one reader at a time follows from where it wants.
 #[derive(Debug, Default)]
-pub(super) struct Stream {
-    held: Mutex<Held>,
-    bell: Notify,
+pub(super) struct EventStream {
+    state: Mutex<StreamState>,
+    wake: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct StreamState {
     events: VecDeque<(u64, Bytes)>,
     bytes: usize,
     next: u64,
-    /// No more will come.
-    over: bool,
-    /// Which reader is the one: an older one lets go.
+    /// No more events follow.
+    ended: bool,
+    /// The current reader; older ones stop.
     reader: u64,
 }
 
-impl Stream {
-    /// Adds an event that says a JSON text: a line end in it would end the event.
+impl EventStream {
+    /// Appends an event with a JSON text on one line: a line end in it would end the event.
     pub(super) fn push(&self, number: u64, json: &str) {
-        let mut held = self.lock();
-        let id = held.next;
-        held.next += 1;
+        let mut state = self.lock();
+        let id = state.next;
+        state.next += 1;
         let mut event = format!("id: {number}-{id}\ndata: ").into_bytes();
         line::append(json.as_bytes(), &mut event);
         event.extend_from_slice(b"\n\n");
         let event = Bytes::from(event);
-        held.bytes += event.len();
-        held.events.push_back((id, event));
-        while held.events.len() > KEPT_EVENTS || (held.bytes > KEPT_BYTES && held.events.len() > 1)
+        state.bytes += event.len();
+        state.events.push_back((id, event));
+        while state.events.len() > REPLAY_EVENTS
+            || (state.bytes > REPLAY_BYTES && state.events.len() > 1)
         {
-            let Some((_, gone)) = held.events.pop_front() else { break };
-            held.bytes -= gone.len();
+            let Some((_, gone)) = state.events.pop_front() else { break };
+            state.bytes -= gone.len();
         }
-        drop(held);
-        self.bell.notify_waiters();
+        drop(state);
+        self.wake.notify_waiters();
     }
 
-    /// Nothing more will come.
+    /// No more events follow.
     pub(super) fn end(&self) {
-        self.lock().over = true;
-        self.bell.notify_waiters();
+        self.lock().ended = true;
+        self.wake.notify_waiters();
     }
 
-    /// What is to be sent after this event; `None` at the end, or when another reader came.
+    /// The next event after `after`; `None` at the end, or when another reader replaced this one.
     async fn next(&self, after: &mut Option<u64>, reader: u64) -> Option<Bytes> {
         loop {
-            let heard = self.bell.notified();
-            let mut heard = std::pin::pin!(heard);
-            heard.as_mut().enable();
+            let notified = self.wake.notified();
+            let mut notified = std::pin::pin!(notified);
+            notified.as_mut().enable();
             {
-                let held = self.lock();
-                if held.reader != reader {
+                let state = self.lock();
+                if state.reader != reader {
                     return None;
                 }
                 let found =
-                    held.events.iter().find(|(id, _)| after.is_none_or(|after| *id > after));
+                    state.events.iter().find(|(id, _)| after.is_none_or(|after| *id > after));
                 if let Some((id, event)) = found {
                     *after = Some(*id);
                     return Some(event.clone());
                 }
-                if held.over {
+                if state.ended {
                     return None;
                 }
             }
-            heard.await;
+            notified.await;
         }
     }
 
-    /// Which reader is the one.
+    /// The current reader.
     pub(super) fn reader(&self) -> u64 {
         self.lock().reader
     }
 
     fn begin_reading(&self) -> u64 {
-        let mut held = self.lock();
-        held.reader += 1;
-        let reader = held.reader;
-        drop(held);
-        self.bell.notify_waiters();
+        let mut state = self.lock();
+        state.reader += 1;
+        let reader = state.reader;
+        drop(state);
+        self.wake.notify_waiters();
         reader
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, StreamState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A response that follows a stream after this event. `guard` lives as long as somebody reads.
+/// A response that follows a stream after an event. `guard` lives as long as somebody reads.
 pub(super) fn response<G: Send + 'static>(
-    stream: Arc<Stream>,
+    stream: Arc<EventStream>,
     after: Option<u64>,
     guard: G,
 ) -> Response {

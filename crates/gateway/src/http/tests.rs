@@ -1,4 +1,4 @@
-//! The doors, by raw HTTP over a socket.
+//! The endpoints over raw HTTP on a socket.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -11,12 +11,13 @@ use tokio::sync::{broadcast, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Asked, Auditor, Doors, Gatekeeper, Limits, Own, Principal, Record, Scope, Talk, serve,
+    AuditLog, AuditRecord, Authenticator, EndpointLimits, HttpConfig, McpPeer, NativeTools,
+    PendingResponse, Principal, Scope, serve,
 };
-use crate::tests::Stage;
-use crate::{Bounds, Refusal, Share, Told};
+use crate::tests::Harness;
+use crate::{GatewayError, Notification, ServerLimits, Share};
 
-/// Tokens that are their own names; those that are revoked are not good any more.
+/// Tokens that are their own names, and those that were revoked.
 pub(super) struct Tokens {
     gone: Mutex<HashSet<String>>,
     revoked: broadcast::Sender<String>,
@@ -29,8 +30,8 @@ impl Tokens {
     }
 }
 
-impl Gatekeeper for Tokens {
-    fn admit(&self, token: &str) -> Option<Principal> {
+impl Authenticator for Tokens {
+    fn authenticate(&self, token: &str) -> Option<Principal> {
         let all = Scope::default();
         let scope = match token {
             "good" | "other" => all,
@@ -39,58 +40,61 @@ impl Gatekeeper for Tokens {
             "looker" => Scope { tools: Some(vec!["lo*".to_owned()]), ..all },
             _ => return None,
         };
-        self.is_good(token).then(|| Principal { name: token.into(), scope })
+        self.is_valid(token).then(|| Principal { name: token.into(), scope })
     }
 
-    fn is_good(&self, name: &str) -> bool {
+    fn is_valid(&self, name: &str) -> bool {
         !self.gone.lock().unwrap().contains(name)
     }
 
-    fn revoked(&self) -> broadcast::Receiver<String> {
+    fn revocations(&self) -> broadcast::Receiver<String> {
         self.revoked.subscribe()
     }
 }
 
-/// What the audit log would hold.
+/// The lines of the audit log.
 #[derive(Default)]
 pub(super) struct Audit(pub(super) Mutex<Vec<String>>);
 
-impl Auditor for Audit {
+impl AuditLog for Audit {
     fn wants_arguments(&self) -> bool {
         false
     }
 
-    fn note(&self, record: &Record<'_>) {
+    fn record(&self, record: &AuditRecord<'_>) {
         assert_eq!(record.arguments, None);
-        let Record { who, server, method, tool, outcome, status, .. } = record;
+        let AuditRecord { who, server, method, tool, outcome, status, .. } = record;
         let [who, method, tool] = [who, method, tool].map(|text| text.unwrap_or("-"));
         let status = status.unwrap_or_default();
-        let line = format!("{who} {server} {method} {tool} {} {status}", outcome.word());
+        let line = format!("{who} {server} {method} {tool} {} {status}", outcome.as_str());
         self.0.lock().unwrap().push(line);
     }
 }
 
-/// Patterm's own tools: they answer their method.
+/// Patterm's own tools: they answer with their method.
 struct Echo;
 
-impl Own for Echo {
-    fn talk(&self, _: &Principal) -> Result<(Arc<dyn Talk>, mpsc::Receiver<Told>), Refusal> {
+impl NativeTools for Echo {
+    fn connect(
+        &self,
+        _: &Principal,
+    ) -> Result<(Arc<dyn McpPeer>, mpsc::Receiver<Notification>), GatewayError> {
         Ok((Arc::new(Self), mpsc::channel(1).1))
     }
 }
 
-impl Talk for Echo {
-    fn ask<'a>(&'a self, id: &'a Id, method: &'a str, _: String) -> Asked<'a> {
+impl McpPeer for Echo {
+    fn request<'a>(&'a self, id: &'a Id, method: &'a str, _: String) -> PendingResponse<'a> {
         let answer = json!({"jsonrpc": "2.0", "id": id.as_json(), "result": method});
         Box::pin(std::future::ready(Ok(answer.to_string().into_bytes())))
     }
 
-    fn tell(&self, _: &Message<'_>, _: &str) {}
+    fn notify(&self, _: &Message<'_>, _: &str) {}
 }
 
 pub(super) struct Http {
     pub(super) address: std::net::SocketAddr,
-    pub(super) stage: Stage,
+    pub(super) harness: Harness,
     pub(super) tokens: Arc<Tokens>,
     pub(super) audit: Arc<Audit>,
 }
@@ -115,27 +119,27 @@ impl Answer {
 
 impl Http {
     pub(super) async fn new(share: Share) -> Self {
-        Self::with(share, Limits { body_bytes: 1 << 20, ..Limits::default() }).await
+        Self::with(share, EndpointLimits { body_bytes: 1 << 20, ..EndpointLimits::default() }).await
     }
 
-    pub(super) async fn with(share: Share, limits: Limits) -> Self {
+    pub(super) async fn with(share: Share, limits: EndpointLimits) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let stage = Stage::new(share, Bounds::default());
+        let harness = Harness::new(share, ServerLimits::default());
         let (gone, revoked) = (Mutex::default(), broadcast::Sender::new(8));
         let (tokens, audit) = (Arc::new(Tokens { gone, revoked }), Arc::<Audit>::default());
-        let doors = Doors {
-            gateway: stage.gateway.clone(),
-            own: Arc::new(Echo),
-            gatekeeper: tokens.clone(),
+        let config = HttpConfig {
+            gateway: harness.gateway.clone(),
+            native_tools: Arc::new(Echo),
+            authenticator: tokens.clone(),
             audit: Some(audit.clone()),
             limits,
             hosts: Vec::new(),
             origins: Vec::new(),
             bots: None,
         };
-        tokio::spawn(serve(listener, doors, CancellationToken::new()));
-        Self { address, stage, tokens, audit }
+        tokio::spawn(serve(listener, config, CancellationToken::new()));
+        Self { address, harness, tokens, audit }
     }
 
     pub(super) async fn send(
@@ -187,7 +191,7 @@ pub(super) fn initialize() -> Value {
 }
 
 #[tokio::test]
-async fn who_may_not_come_in_reaches_nobody() {
+async fn refused_requests_reach_no_server() {
     let http = Http::new(Share::All).await;
     let body = call(1, "x");
     for (status, headers) in [
@@ -215,13 +219,13 @@ async fn who_may_not_come_in_reaches_nobody() {
         let answer = http.send("POST", "/servers/played/mcp", &[], bad).await;
         assert_eq!(answer.status, status, "{bad}: {answer:?}");
     }
-    assert_eq!(http.stage.seen.count("tools/call"), 0);
+    assert_eq!(http.harness.log.count("tools/call"), 0);
     assert_eq!(http.send("GET", "/healthz", &[("Authorization", "")], "").await.status, 200);
     assert_eq!(http.send("GET", "/metrics", &[("Authorization", "")], "").await.status, 401);
 }
 
 #[tokio::test]
-async fn a_client_of_the_older_era_begins_calls_and_ends_a_session() {
+async fn an_older_client_begins_uses_and_ends_a_session() {
     let http = Http::new(Share::All).await;
     let begun = http.post(&[], &initialize()).await;
     assert_eq!(begun.json()["result"]["protocolVersion"], "2025-06-18");
@@ -231,13 +235,13 @@ async fn a_client_of_the_older_era_begins_calls_and_ends_a_session() {
     let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     assert_eq!(http.post(&own, &initialized).await.status, 202);
     assert_eq!(http.post(&own, &call(1, "x")).await.json()["result"]["of"], 1);
-    // What is told before the answer makes it a stream.
+    // Messages before the response make it a stream.
     let stream = http.post(&own, &call(2, "progress")).await;
     assert_eq!(stream.header("content-type"), Some("text/event-stream"));
-    let told = stream.body.find(r#""progressToken":"t""#).unwrap();
+    let notification = stream.body.find(r#""progressToken":"t""#).unwrap();
     let done = stream.body.find(r#""done":true"#).unwrap();
-    assert!(told < done && stream.body.contains("id: 1-1"), "{stream:?}");
-    // It can be taken up again after its first event.
+    assert!(notification < done && stream.body.contains("id: 1-1"), "{stream:?}");
+    // It can be resumed after its first event.
     let resume = [own[0], ("Last-Event-ID", "1-0")];
     let again = http.send("GET", "/servers/played/mcp", &resume, "").await;
     assert!(again.body.contains(r#""done":true"#) && !again.body.contains("progressToken"));
@@ -248,7 +252,7 @@ async fn a_client_of_the_older_era_begins_calls_and_ends_a_session() {
 }
 
 #[tokio::test]
-async fn a_stateless_client_needs_no_session_and_its_headers_are_compared() {
+async fn a_stateless_client_needs_no_session_and_its_headers_are_checked() {
     let http = Http::new(Share::All).await;
     let mut body = call(1, "x");
     body["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
@@ -276,7 +280,7 @@ async fn a_stateless_client_needs_no_session_and_its_headers_are_compared() {
 }
 
 #[tokio::test]
-async fn who_hangs_up_has_its_call_cancelled() {
+async fn disconnecting_cancels_the_call() {
     let http = Http::new(Share::All).await;
     let body = call(1, "hang").to_string();
     let mut stream = TcpStream::connect(http.address).await.unwrap();
@@ -286,20 +290,20 @@ async fn who_hangs_up_has_its_call_cancelled() {
         body.len()
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    http.stage.seen.until(|seen| seen.count("tools/call") == 1).await;
+    http.harness.log.until(|log| log.count("tools/call") == 1).await;
     drop(stream);
-    http.stage.seen.until(|seen| seen.count("notifications/cancelled") == 1).await;
+    http.harness.log.until(|log| log.count("notifications/cancelled") == 1).await;
 }
 
 #[tokio::test]
-async fn each_session_may_have_a_server_of_its_own() {
+async fn each_session_may_have_its_own_instance() {
     let http = Http::new(Share::Session).await;
     let mut sessions = Vec::new();
     for _ in 0..2 {
         let begun = http.post(&[], &initialize()).await;
         sessions.push(begun.header("mcp-session-id").unwrap().to_owned());
     }
-    assert_eq!(http.stage.seen.count("initialize"), 2);
+    assert_eq!(http.harness.log.count("initialize"), 2);
     let servers = http.send("GET", "/servers", &[], "").await.json();
     assert_eq!(servers["servers"].as_array().unwrap().len(), 2, "{servers}");
     let metrics = http.send("GET", "/metrics", &[], "").await;
@@ -307,9 +311,38 @@ async fn each_session_may_have_a_server_of_its_own() {
 }
 
 #[tokio::test]
-async fn patterms_own_tools_are_behind_the_same_door() {
+async fn patterms_own_tools_are_served_too() {
     let http = Http::new(Share::All).await;
     let body = call(1, "x").to_string();
     let answer = http.send("POST", "/mcp", &[("Authorization", "Bearer narrow")], &body).await;
     assert_eq!(answer.json()["result"], "tools/call");
+}
+
+#[tokio::test]
+async fn paths_without_a_handler_are_404_and_monitoring_is_read_only() {
+    let http = Http::new(Share::All).await;
+    for (method, path, status) in [
+        ("HEAD", "/healthz", 200),
+        ("POST", "/healthz", 405),
+        ("DELETE", "/servers", 405),
+        ("POST", "/metrics", 405),
+        ("HEAD", "/metrics", 200),
+        ("GET", "/", 404),
+        ("GET", "/mcp/", 404),
+        ("POST", "/servers/played/mcp/more", 404),
+        ("POST", "/bots", 400),
+    ] {
+        let answer = http.send(method, path, &[], "{}").await;
+        assert_eq!(answer.status, status, "{method} {path}: {answer:?}");
+        if method == "HEAD" || status == 404 || status == 405 {
+            assert_eq!(answer.body, "", "{method} {path}");
+        }
+        let allow = (status == 405).then_some("GET,HEAD");
+        assert_eq!(answer.header("allow"), allow, "{method} {path}");
+    }
+    // A name may be percent-encoded.
+    let body = call(1, "x").to_string();
+    assert_eq!(http.send("POST", "/servers/pl%61yed/mcp", &[], &body).await.status, 200);
+    let unknown = http.send("POST", "/servers/%FF/mcp", &[], &body).await;
+    assert_eq!(unknown.status, 404, "{unknown:?}");
 }

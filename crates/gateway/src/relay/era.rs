@@ -1,12 +1,12 @@
-//! The two eras: revisions with a handshake, and the stateless one, in which every request says
-//! itself who asks. What a caller of one asks a server of the other is put into its words, as far as
-//! both have words for it.
+//! The two protocol eras: revisions with a handshake, and the stateless one, in which every request
+//! identifies its client. Requests from a client of one era to a server of the other are translated
+//! as far as both have an equivalent.
 
 use serde::Deserialize;
 
 use crate::raw::{self, Span};
 
-/// The newest revision with a handshake: what servers are offered.
+/// The newest revision with a handshake, which is offered to servers.
 pub(crate) const LEGACY: &str = "2025-11-25";
 
 /// Revisions with a handshake, oldest first.
@@ -15,14 +15,14 @@ const LEGACY_REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", L
 /// The stateless revision.
 pub(crate) const MODERN: &str = "2026-07-28";
 
-/// All revisions that are served.
+/// All supported revisions.
 pub(crate) const REVISIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", LEGACY, MODERN];
 
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";
 
-/// An era.
+/// A protocol era.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Era {
     /// With a handshake.
@@ -32,7 +32,7 @@ pub(crate) enum Era {
 }
 
 impl Era {
-    /// Of a request: it says so itself.
+    /// The era of a request, which its metadata declares.
     pub(crate) fn of(text: &str) -> Self {
         match raw::at_path(text, &["params", "_meta", META_VERSION]) {
             Some(_) => Self::Modern,
@@ -41,25 +41,25 @@ impl Era {
     }
 }
 
-/// Whether a request is one that the stateless era has no more.
-pub(super) fn is_gone(method: &str) -> bool {
+/// Whether a request no longer exists in the stateless era.
+pub(super) fn is_removed(method: &str) -> bool {
     const GONE: [&str; 5] =
         ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
     GONE.contains(&method)
 }
 
-/// How a request gets from its caller's era to its server's.
+/// The translation between a client's era and its server's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Crossing {
-    /// Both are of one era.
+pub(super) enum Translation {
+    /// Both have the same era.
     None,
-    /// The caller is stateless, the server is not.
+    /// The client is stateless, the server is not.
     Down,
-    /// The server is stateless, the caller is not.
+    /// The server is stateless, the client is not.
     Up,
 }
 
-/// What a stateless caller wants to hear of.
+/// The notifications that a stateless client listens to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Filter {
@@ -83,23 +83,23 @@ impl Filter {
         }
     }
 
-    /// As the acknowledgement says it.
+    /// As in the acknowledgement.
     pub(super) fn to_json(&self) -> String {
-        let words = [
+        let flags = [
             ("toolsListChanged", self.tools_list_changed),
             ("promptsListChanged", self.prompts_list_changed),
             ("resourcesListChanged", self.resources_list_changed),
         ];
-        let said: Vec<_> = words
+        let enabled: Vec<_> = flags
             .iter()
             .filter(|(_, on)| *on)
-            .map(|(word, _)| format!("\"{word}\":true"))
+            .map(|(name, _)| format!("\"{name}\":true"))
             .collect();
-        format!("{{{}}}", said.join(","))
+        format!("{{{}}}", enabled.join(","))
     }
 }
 
-/// What a request to a stateless server carries beside the caller's own words.
+/// The metadata that a request to a stateless server needs.
 pub(super) fn stateless_meta(log_level: Option<&str>) -> String {
     let level = log_level
         .map(|level| format!(",\"io.modelcontextprotocol/logLevel\":{level}"))
@@ -107,11 +107,11 @@ pub(super) fn stateless_meta(log_level: Option<&str>) -> String {
     format!(
         "\"{META_VERSION}\":\"{MODERN}\",\"io.modelcontextprotocol/clientCapabilities\":{{}},\
          \"io.modelcontextprotocol/clientInfo\":{}{level}",
-        own_info()
+        client_info()
     )
 }
 
-/// The edit that puts metadata into a request.
+/// The edit that inserts metadata into a request.
 pub(super) fn meta_edit(text: &str, meta: &str) -> Option<(Span, String)> {
     if let Some(span) = raw::at_path(text, &["params", "_meta"]) {
         let (at, comma) = raw::opening(text, &span)?;
@@ -126,12 +126,12 @@ pub(super) fn meta_edit(text: &str, meta: &str) -> Option<(Span, String)> {
     Some((at, format!("\"params\":{{\"_meta\":{{{meta}}}}}{comma}")))
 }
 
-/// Who patterm is to servers.
-pub(super) fn own_info() -> String {
+/// How patterm identifies itself to servers.
+pub(super) fn client_info() -> String {
     format!("{{\"name\":\"patterm\",\"version\":\"{}\"}}", env!("CARGO_PKG_VERSION"))
 }
 
-/// What a stateless caller needs in the result of a server that knows nothing of it.
+/// The edit that adds what a stateless client needs to the result of an older server.
 pub(super) fn stateless_result_edit(text: &str, method: &str) -> Option<(Span, String)> {
     let result = raw::at_path(text, &["result"])?;
     let inner = text.get(result.clone())?;
@@ -154,18 +154,18 @@ pub(super) fn stateless_result_edit(text: &str, method: &str) -> Option<(Span, S
     Some((at, format!("{}{comma}", more.join(","))))
 }
 
-/// Whether a stateless result asks its caller for something: other callers cannot be asked.
-pub(super) fn wants_input(text: &str) -> bool {
+/// Whether a stateless result requests input, which a client of the older era cannot give.
+pub(super) fn requests_input(text: &str) -> bool {
     let kind = raw::at_path(text, &["result", "resultType"]);
     kind.is_some_and(|span| &text[span] != "\"complete\"")
 }
 
-/// Where a notification or a result names the subscription it belongs to.
+/// The position of the subscription id in a notification or a result.
 pub(super) fn subscription(text: &str, under: &str) -> Option<Span> {
     raw::at_path(text, &[under, "_meta", META_SUBSCRIPTION])
 }
 
-/// A notification to a stateless listener.
+/// A notification for a stateless listener.
 pub(super) fn to_listener(text: &str, id: &str) -> String {
     let meta = format!("\"{META_SUBSCRIPTION}\":{id}");
     match meta_edit(text, &meta) {
@@ -174,17 +174,17 @@ pub(super) fn to_listener(text: &str, id: &str) -> String {
     }
 }
 
-/// Whether the result of `server/discover` names the stateless revision.
+/// Whether the result of `server/discover` contains the stateless revision.
 pub(super) fn is_modern(discover: &str) -> bool {
     raw::member(discover, "supportedVersions").is_some_and(|versions| versions.contains(MODERN))
 }
 
-/// What a stateless server says of itself.
+/// The server's description of itself in a result of `server/discover`.
 pub(super) fn server_info(discover: &str) -> Option<&str> {
     raw::at_path(discover, &["_meta", META_SERVER]).map(|span| &discover[span])
 }
 
-/// What `server/discover` is answered with for a server that has only a handshake.
+/// The result of `server/discover` on behalf of a server that only has a handshake.
 pub(super) fn discovered(initialize: &str) -> String {
     let part = |name: &str| raw::member(initialize, name);
     let instructions =
@@ -197,7 +197,7 @@ pub(super) fn discovered(initialize: &str) -> String {
     )
 }
 
-/// What `initialize` is answered with for a server that has only `server/discover`.
+/// The result of `initialize` on behalf of a server that only has `server/discover`.
 pub(super) fn initialized(discover: &str) -> String {
     let part = |name: &str| raw::member(discover, name);
     let instructions =
@@ -210,16 +210,19 @@ pub(super) fn initialized(discover: &str) -> String {
     )
 }
 
-/// The result of a handshake as a caller is told: in the revision that it asked for, where both
-/// know it.
-pub(super) fn hello_for(initialize: &str, request: &str) -> String {
-    let asked = raw::at_path(request, &["params", "protocolVersion"]).map(|span| &request[span]);
+/// The result of a handshake for one client: in the revision that it requested, if the server's is
+/// newer.
+pub(super) fn initialize_result_for(initialize: &str, request: &str) -> String {
+    let requested =
+        raw::at_path(request, &["params", "protocolVersion"]).map(|span| &request[span]);
     let Some(span) = raw::at_path(initialize, &["protocolVersion"]) else {
         return initialize.to_owned();
     };
-    let place = |quoted: &str| LEGACY_REVISIONS.iter().position(|r| quoted.trim_matches('"') == *r);
-    let agreed = place(&initialize[span.clone()]);
-    match asked.filter(|asked| place(asked).zip(agreed).is_some_and(|(a, b)| a < b)) {
+    let index_of =
+        |quoted: &str| LEGACY_REVISIONS.iter().position(|r| quoted.trim_matches('"') == *r);
+    let agreed = index_of(&initialize[span.clone()]);
+    match requested.filter(|requested| index_of(requested).zip(agreed).is_some_and(|(a, b)| a < b))
+    {
         Some(older) => raw::edited(initialize, vec![(span, older.to_owned())]),
         None => initialize.to_owned(),
     }

@@ -1,12 +1,14 @@
-//! The ids under which requests go to a server. Whoever could guess one could have the answer to it
-//! made up, or sent to somebody else.
+//! The ids under which requests are sent to a server. They are unpredictable, so that no client can
+//! forge or divert the response to another client's request.
 
 use sha2::{Digest, Sha256};
 
-/// The largest id: what every language reads as a number without a loss.
+use super::UpstreamId;
+
+/// The largest id: every language reads it as a number without loss.
 const LARGEST: u64 = (1 << 53) - 1;
 
-/// Ids that nobody guesses, one after another.
+/// A sequence of unpredictable ids.
 pub(crate) struct Ids(Box<dyn FnMut() -> u64 + Send>);
 
 impl Ids {
@@ -15,27 +17,27 @@ impl Ids {
         Self(Box::new(source))
     }
 
-    /// Ids that follow from a secret.
+    /// Ids derived from a secret.
     pub(crate) fn of_secret(secret: [u8; 32]) -> Self {
-        let (mut block, mut held) = (0u64, Vec::new());
+        let (mut block, mut ids) = (0u64, Vec::new());
         Self::of(move || {
             loop {
-                if let Some(id) = held.pop() {
+                if let Some(id) = ids.pop() {
                     return id;
                 }
                 let hash = Sha256::new().chain_update(secret).chain_update(block.to_le_bytes());
                 block += 1;
                 let hash: [u8; 32] = hash.finalize().into();
                 let (parts, _) = hash.as_chunks::<8>();
-                held.extend(parts.iter().map(|part| u64::from_le_bytes(*part) & LARGEST));
+                ids.extend(parts.iter().map(|part| u64::from_le_bytes(*part) & LARGEST));
             }
         })
     }
 
-    /// The next one that is not taken.
-    pub(super) fn next(&mut self, is_taken: impl Fn(u64) -> bool) -> u64 {
+    /// The next id that is not in use.
+    pub(super) fn next(&mut self, is_taken: impl Fn(UpstreamId) -> bool) -> UpstreamId {
         loop {
-            let id = (self.0)();
+            let id = UpstreamId((self.0)());
             if !is_taken(id) {
                 return id;
             }
@@ -56,10 +58,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_spread_over_all_that_numbers_can_say() {
+    fn ids_cover_the_whole_range() {
         let draw = |secret: u8| {
             let mut ids = Ids::of_secret([secret; 32]);
-            (0..1_000).map(|_| ids.next(|_| false)).collect::<BTreeSet<_>>()
+            (0..1_000).map(|_| ids.next(|_| false).0).collect::<BTreeSet<_>>()
         };
         let ids = draw(1);
         assert_eq!(ids.len(), 1_000);
@@ -69,9 +71,9 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_is_taken_is_not_given_again() {
+    fn an_id_in_use_is_skipped() {
         let mut count = 0..;
         let mut ids = Ids::of(move || count.next().unwrap());
-        assert_eq!((ids.next(|id| id < 3), ids.next(|_| false)), (3, 4));
+        assert_eq!((ids.next(|id| id.0 < 3).0, ids.next(|_| false).0), (3, 4));
     }
 }

@@ -1,11 +1,11 @@
-//! One session with a server, as a value: what callers send and what the server prints goes in,
-//! what must be written to either comes out. Nothing here waits, writes or reads a clock.
+//! One session with a server, as a value: messages from clients and lines from the server go in,
+//! and what must be written to either comes out. It does no I/O and reads no clock.
 
-mod asked;
 mod era;
-mod heard;
+mod from_client;
+mod from_server;
+mod handshake;
 mod ids;
-mod stage;
 mod tasks;
 #[cfg(test)]
 mod tests;
@@ -15,262 +15,287 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use patterm_wire::error::INTERNAL_ERROR;
 use patterm_wire::{ErrorObject, Id, reply};
 
+use crate::error::GatewayError;
 use crate::raw;
-use crate::refusal::Refusal;
-use era::Crossing;
+use era::Translation;
 pub(crate) use era::{Era, MODERN, REVISIONS};
+pub(crate) use handshake::{Eras, ServerHello};
+use handshake::{HandshakeState, Probe};
 pub(crate) use ids::Ids;
-pub(crate) use stage::{Eras, Hello};
-use stage::{Probe, Stage};
 use tasks::Tasks;
 
-/// A caller's line to a session.
-pub(crate) type LineId = u64;
+/// Identifies a client of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ClientId(pub(crate) u64);
 
-/// What a session is told once.
+/// The id of a request on the connection to the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct UpstreamId(pub(crate) u64);
+
+impl UpstreamId {
+    /// The id in a message from the server, if it can be one of ours.
+    fn of(id: &Id) -> Option<Self> {
+        Self::parse(id.as_json())
+    }
+
+    fn parse(json: &str) -> Option<Self> {
+        json.parse().ok().map(Self)
+    }
+
+    fn to_id(self) -> Id {
+        Id::from_number(self.0)
+    }
+}
+
+/// The configuration of a session.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Terms {
-    /// It has one caller only, who may be asked by the server and whose capabilities are declared.
+pub(crate) struct RelayConfig {
+    /// It has a single client, which may get requests from the server and whose capabilities are
+    /// declared.
     pub(crate) exclusive: bool,
-    /// Several callers may use it, who are to hear nothing of each other's tasks.
+    /// Several callers may use it, who must not see each other's tasks.
     pub(crate) shared: bool,
-    /// What `roots/list` is answered with, as JSON.
+    /// The answer to `roots/list`, as JSON.
     pub(crate) roots: String,
-    /// Calls that may be in flight, waiting ones among them; 0 for no bound.
+    /// Limit of requests in flight, queued ones included; 0 for none.
     pub(crate) in_flight: usize,
 }
 
-/// A request of a caller's.
+/// A client's request.
 #[derive(Debug)]
-pub(crate) struct Ask<R> {
-    pub(crate) line: LineId,
+pub(crate) struct ClientRequest<R> {
+    pub(crate) client: ClientId,
     pub(crate) id: Id,
     pub(crate) method: String,
-    /// The whole message, as it came.
+    /// The whole message, as received.
     pub(crate) text: String,
     pub(crate) era: Era,
-    /// To whom the answer goes.
+    /// Where the response goes.
     pub(crate) reply: R,
 }
 
-/// What must be done.
+/// What the session must do.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Output<R> {
     /// Write this line to the server.
     Write(String),
-    /// Write this one, and tell how that went: the handshake is not done before.
+    /// Write this line, and report when it is written: the handshake is not complete before.
     WriteInitialized(String),
-    /// Answer a caller.
+    /// Answer a client's request.
     Answer(R, Vec<u8>),
-    /// Give a caller its request back: the server never saw it, and another may.
-    GiveBack(R, String),
-    /// Tell a caller something, if it can be told: about this request of his.
-    Tell { line: LineId, about: Option<Id>, text: String },
+    /// Return a request that the server never saw; another server may handle it.
+    Return(R, String),
+    /// Send a client a message about this request of its own.
+    Notify { client: ClientId, request_id: Option<Id>, text: String },
 }
 
 /// A request that the server has not answered.
 #[derive(Debug)]
 struct Pending<R> {
-    line: LineId,
+    client: ClientId,
     id: Id,
     method: String,
-    crossing: Crossing,
-    /// The caller's progress token, as it stood.
+    translation: Translation,
+    /// The client's progress token, as received.
     token: Option<String>,
     reply: R,
 }
 
-/// A caller of the stateless era who listens to a server that has no such thing.
+/// A stateless client that listens to a server without `subscriptions/listen`.
 #[derive(Debug)]
-struct Listener<R> {
-    line: LineId,
+struct ListenRequest<R> {
+    client: ClientId,
     id: Id,
     filter: era::Filter,
     reply: R,
 }
 
-/// What is known of a caller's line.
+/// What is known about a client.
 #[derive(Debug, Default)]
-struct Line {
-    /// Whose it is: an agent's, or a token's.
+struct ClientState {
+    /// Who it belongs to: an agent or a token.
     caller: String,
-    /// It is of the stateless era: it hears what it listens to, and what belongs to its requests.
+    /// It is stateless: it gets the notifications it listens to, and those about its requests.
     stateless: bool,
-    /// Requests of the server's that this caller was asked.
-    asked: HashSet<Id>,
-    /// Resources it subscribed to.
+    /// Requests from the server that this client has not answered.
+    server_requests: HashSet<Id>,
+    /// Resources it is subscribed to.
     resources: BTreeSet<String>,
-    /// The log level it asked for, as JSON.
+    /// The log level it set, as JSON.
     log_level: Option<String>,
-    /// Its requests that are not answered, by its ids, with ours where they were sent.
-    calls: HashMap<Id, Option<u64>>,
+    /// Its unanswered requests by its ids, with the relay's ids if they were sent.
+    calls: HashMap<Id, Option<UpstreamId>>,
 }
 
 /// The session.
 #[derive(Debug)]
 pub(crate) struct Relay<R> {
-    terms: Terms,
-    stage: Stage,
+    config: RelayConfig,
+    handshake: HandshakeState,
     eras: Eras,
-    hello: Hello,
+    hello: ServerHello,
     probe: Probe,
     ids: Ids,
-    pending: HashMap<u64, Pending<R>>,
-    waiting: Vec<Ask<R>>,
-    listeners: Vec<Listener<R>>,
-    /// Under which id the session itself listens to a stateless server, for callers who cannot.
-    own_listening: Option<u64>,
-    lines: HashMap<LineId, Line>,
+    pending: HashMap<UpstreamId, Pending<R>>,
+    waiting: Vec<ClientRequest<R>>,
+    listeners: Vec<ListenRequest<R>>,
+    /// The id under which the session itself listens to a stateless server, on behalf of older
+    /// clients.
+    own_subscription: Option<UpstreamId>,
+    clients: HashMap<ClientId, ClientState>,
     tasks: Tasks,
     out: Vec<Output<R>>,
-    /// Lines that were no message.
+    /// Lines that were not messages.
     noise: u64,
 }
 
 impl<R> Relay<R> {
-    /// A session whose server was just started; `eras` is what is known from an earlier one.
-    pub(crate) fn new(terms: Terms, eras: Eras, ids: Ids) -> Self {
+    /// A session with a server that was just started; `eras` is known from earlier sessions.
+    pub(crate) fn new(config: RelayConfig, eras: Eras, ids: Ids) -> Self {
         Self {
-            terms,
-            stage: Stage::Silent,
+            config,
+            handshake: HandshakeState::Silent,
             eras,
-            hello: Hello::default(),
+            hello: ServerHello::default(),
             probe: Probe::default(),
             ids,
             pending: HashMap::new(),
             waiting: Vec::new(),
             listeners: Vec::new(),
-            own_listening: None,
-            lines: HashMap::new(),
+            own_subscription: None,
+            clients: HashMap::new(),
             tasks: Tasks::default(),
             out: Vec::new(),
             noise: 0,
         }
     }
 
-    /// Moves what must be done now to where it is done.
+    /// Moves the pending outputs to `to`.
     pub(crate) fn move_output(&mut self, to: &mut Vec<Output<R>>) {
         to.append(&mut self.out);
     }
 
-    /// Calls that are not answered.
+    /// Unanswered requests.
     pub(crate) fn in_flight(&self) -> usize {
         self.pending.len() + self.waiting.len()
     }
 
-    /// Lines of the server's that were no message.
+    /// Lines from the server that were not messages.
     pub(crate) fn noise(&self) -> u64 {
         self.noise
     }
 
-    /// What is known of the server's eras.
+    /// What is known about the server's eras.
     pub(crate) fn eras(&self) -> Eras {
         self.eras
     }
 
-    /// A caller came.
-    pub(crate) fn join(&mut self, line: LineId, caller: &str) {
-        caller.clone_into(&mut self.lines.entry(line).or_default().caller);
+    /// Adds a client.
+    pub(crate) fn join(&mut self, client: ClientId, caller: &str) {
+        caller.clone_into(&mut self.clients.entry(client).or_default().caller);
     }
 
-    /// A caller is gone: its calls are cancelled, what it subscribed to is given up.
-    pub(crate) fn leave(&mut self, line: LineId) {
-        let Some(gone) = self.lines.remove(&line) else { return };
-        self.waiting.retain(|ask| ask.line != line);
-        self.listeners.retain(|listener| listener.line != line);
-        let mut sent: Vec<u64> = gone.calls.into_values().flatten().collect();
+    /// Removes a client: cancels its requests and drops its subscriptions.
+    pub(crate) fn leave(&mut self, client: ClientId) {
+        let Some(gone) = self.clients.remove(&client) else { return };
+        self.waiting.retain(|request| request.client != client);
+        self.listeners.retain(|listener| listener.client != client);
+        let mut sent: Vec<UpstreamId> = gone.calls.into_values().flatten().collect();
         sent.sort_unstable();
-        for own in sent {
-            self.abandon(own, "the caller is gone");
+        for upstream in sent {
+            self.abandon(upstream, "the client disconnected");
         }
         for resource in gone.resources {
-            self.give_up(&resource);
+            self.unsubscribe_unused(&resource);
         }
-        for id in gone.asked {
-            let error = ErrorObject::new(INTERNAL_ERROR, "the caller that was asked is gone");
+        for id in gone.server_requests {
+            let error = ErrorObject::new(INTERNAL_ERROR, "the client disconnected");
             self.write_bytes(reply::error(Some(&id), &error));
         }
     }
 
-    /// A caller does not want an answer any more, by its own id.
-    pub(crate) fn cancel(&mut self, line: LineId, id: &Id, why: &str) {
-        let called = self.lines.get_mut(&line).and_then(|line| line.calls.remove(id));
+    /// Cancels a request, by the client's id.
+    pub(crate) fn cancel(&mut self, client: ClientId, id: &Id, why: &str) {
+        let called = self.clients.get_mut(&client).and_then(|client| client.calls.remove(id));
         match called {
-            Some(Some(own)) => self.abandon(own, why),
+            Some(Some(upstream)) => self.abandon(upstream, why),
             Some(None) => {
-                self.waiting.retain(|ask| !(ask.line == line && ask.id == *id));
-                self.listeners.retain(|listener| !(listener.line == line && listener.id == *id));
+                self.waiting.retain(|request| !(request.client == client && request.id == *id));
+                self.listeners
+                    .retain(|listener| !(listener.client == client && listener.id == *id));
             }
             None => {}
         }
     }
 
-    /// The session is over: whoever waits hears why. Where the server died of the probe, who waited
-    /// for the handshake may ask another one.
-    pub(crate) fn close(&mut self, refusal: &Refusal, of_probe: bool) {
-        let error = refusal.to_error();
-        if of_probe {
-            for ask in std::mem::take(&mut self.waiting) {
-                self.out.push(Output::GiveBack(ask.reply, ask.text));
+    /// Ends the session: all requests fail with this error. If the probe ended the server, requests
+    /// that waited for the handshake are returned for another attempt.
+    pub(crate) fn close(&mut self, error: &GatewayError, by_probe: bool) {
+        let error = error.to_error_object();
+        if by_probe {
+            for request in std::mem::take(&mut self.waiting) {
+                self.out.push(Output::Return(request.reply, request.text));
             }
         }
         let mut pending: Vec<_> = std::mem::take(&mut self.pending).into_iter().collect();
-        pending.sort_by_key(|(own, _)| *own);
+        pending.sort_by_key(|(upstream, _)| *upstream);
         let pending = pending.into_iter().map(|(_, p)| (p.id, p.reply));
         let waiting = std::mem::take(&mut self.waiting).into_iter().map(|a| (a.id, a.reply));
         let listening = std::mem::take(&mut self.listeners).into_iter().map(|l| (l.id, l.reply));
         for (id, to) in pending.chain(waiting).chain(listening).collect::<Vec<_>>() {
             self.out.push(Output::Answer(to, reply::error(Some(&id), &error)));
         }
-        for line in self.lines.values_mut() {
-            line.calls.clear();
+        for client in self.clients.values_mut() {
+            client.calls.clear();
         }
-        self.stage = Stage::Closed;
+        self.handshake = HandshakeState::Closed;
     }
 
-    /// Forgets a request that was sent, and tells the server.
-    fn abandon(&mut self, own: u64, why: &str) {
-        let Some(pending) = self.forget(own) else { return };
-        // The one request that must not be cancelled.
+    /// Drops a request that was sent, and cancels it on the server.
+    fn abandon(&mut self, upstream: UpstreamId, why: &str) {
+        let Some(pending) = self.forget(upstream) else { return };
+        // The only request that must not be cancelled.
         if pending.method == "initialize" {
             return;
         }
-        let params = format!("{{\"requestId\":{own},\"reason\":{}}}", raw::quoted(why));
+        let params = format!("{{\"requestId\":{},\"reason\":{}}}", upstream.0, raw::quoted(why));
         self.write_bytes(reply::notification("notifications/cancelled", Some(&params)));
     }
 
-    fn forget(&mut self, own: u64) -> Option<Pending<R>> {
-        let pending = self.pending.remove(&own)?;
-        self.end_call(pending.line, &pending.id);
+    fn forget(&mut self, upstream: UpstreamId) -> Option<Pending<R>> {
+        let pending = self.pending.remove(&upstream)?;
+        self.end_call(pending.client, &pending.id);
         Some(pending)
     }
 
     /// Answers a request that was not sent.
-    fn answer(&mut self, ask: Ask<R>, result: &str) {
-        self.end_call(ask.line, &ask.id);
-        self.out.push(Output::Answer(ask.reply, reply::result(&ask.id, result)));
+    fn answer(&mut self, request: ClientRequest<R>, result: &str) {
+        self.end_call(request.client, &request.id);
+        self.out.push(Output::Answer(request.reply, reply::result(&request.id, result)));
     }
 
-    /// Refuses one.
-    fn refuse(&mut self, ask: Ask<R>, error: &ErrorObject) {
-        self.end_call(ask.line, &ask.id);
-        self.out.push(Output::Answer(ask.reply, reply::error(Some(&ask.id), error)));
+    /// Fails a request that was not sent.
+    fn refuse(&mut self, request: ClientRequest<R>, error: &ErrorObject) {
+        self.end_call(request.client, &request.id);
+        self.out.push(Output::Answer(request.reply, reply::error(Some(&request.id), error)));
     }
 
-    fn end_call(&mut self, line: LineId, id: &Id) {
-        if let Some(line) = self.lines.get_mut(&line) {
-            line.calls.remove(id);
+    fn end_call(&mut self, client: ClientId, id: &Id) {
+        if let Some(client) = self.clients.get_mut(&client) {
+            client.calls.remove(id);
         }
     }
 
     fn write_bytes(&mut self, line: Vec<u8>) {
-        // Made by us from text.
+        // Built by us from text.
         self.out.push(Output::Write(String::from_utf8_lossy(&line).into_owned()));
     }
 
-    fn own_id(&mut self) -> u64 {
-        let (pending, listening) = (&self.pending, self.own_listening);
-        let greeting = self.greeting().map(|(own, _)| own);
-        self.ids.next(|id| pending.contains_key(&id) || [listening, greeting].contains(&Some(id)))
+    fn next_upstream_id(&mut self) -> UpstreamId {
+        let (pending, listening) = (&self.pending, self.own_subscription);
+        let pending_handshake = self.pending_handshake().map(|(upstream, _)| upstream);
+        self.ids.next(|id| {
+            pending.contains_key(&id) || [listening, pending_handshake].contains(&Some(id))
+        })
     }
 }

@@ -1,23 +1,23 @@
-//! Whose tasks are whose. A server that several callers share knows one client only, and would show each
-//! of them the tasks of all: their arguments, their results, and the way to cancel them.
+//! Separates the tasks of callers. A shared server knows only one client and would show each caller
+//! the tasks of all: their arguments, their results, and how to cancel them.
 
 use std::collections::{HashMap, VecDeque};
 
 use patterm_wire::ErrorObject;
 use serde_json::value::RawValue;
 
-use super::{Ask, Pending, Relay};
-use crate::ambiguous::is_taken_for;
+use super::{ClientRequest, Pending, Relay};
+use crate::ambiguous::folds_to;
 use crate::raw;
 
-/// The request for all tasks.
+/// The request for a list of tasks.
 const LIST: &str = "tasks/list";
 
-/// What the methods of tasks begin with.
+/// The prefix of all task methods.
 const PREFIX: &str = "tasks/";
 
-/// Tasks whose callers are remembered in one session: more than a server keeps. The oldest are forgotten
-/// first, and no caller reaches them then.
+/// Tasks whose callers are remembered in one session: more than a server keeps. The oldest are
+/// dropped first, and no caller reaches them then.
 const TASKS: usize = 10_000;
 
 /// The callers of tasks, by the server's ids.
@@ -28,8 +28,8 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    /// Notes who created a task. A server that gives an id a second time does not take the task away
-    /// from its first caller.
+    /// Records who created a task. If a server uses an id again, the task still belongs to its
+    /// first caller.
     fn note(&mut self, task: String, caller: &str) {
         if self.callers.contains_key(&task) {
             return;
@@ -48,83 +48,83 @@ impl Tasks {
     }
 }
 
-/// Whether a notification says how a task stands.
+/// Whether a notification reports the status of a task.
 pub(super) fn is_about_task(method: &str) -> bool {
     method.starts_with("notifications/tasks")
 }
 
-/// Whether a request is about tasks, for a server that does not care for case or blanks, too.
+/// Whether a request is about tasks, also for a server that ignores case or blanks.
 fn asks_for_task(method: &str) -> bool {
     let method = method.trim();
     let end = method.char_indices().nth(PREFIX.len()).map_or(method.len(), |(at, _)| at);
-    is_taken_for(&method[..end], PREFIX)
+    folds_to(&method[..end], PREFIX)
 }
 
-/// The id of a task at a path.
+/// The task id at a path.
 fn task_at(text: &str, path: &[&str]) -> Option<String> {
     serde_json::from_str(text.get(raw::at_path(text, path)?)?).ok()
 }
 
 impl<R> Relay<R> {
-    /// Refuses a request about a task that is not this caller's.
-    pub(super) fn check_task(&self, ask: &Ask<R>) -> Result<(), ErrorObject> {
-        if !self.terms.shared || ask.method == LIST || !asks_for_task(&ask.method) {
+    /// Refuses a request about a task of another caller.
+    pub(super) fn check_task(&self, request: &ClientRequest<R>) -> Result<(), ErrorObject> {
+        if !self.config.shared || request.method == LIST || !asks_for_task(&request.method) {
             return Ok(());
         }
-        let Some(task) = task_at(&ask.text, &["params", "taskId"]) else {
-            let why = format!("{} takes the id of one of your tasks as `taskId`", ask.method);
+        let Some(task) = task_at(&request.text, &["params", "taskId"]) else {
+            let why = format!("{} needs the id of one of your tasks as `taskId`", request.method);
             return Err(ErrorObject::invalid_params(why));
         };
-        if self.is_task_of(&task, ask.line) {
+        if self.is_task_of(&task, request.client) {
             return Ok(());
         }
         let why = format!(
-            "you have no task {task:?} here; tasks of other callers, and those from before the server \
-             was last started, cannot be reached"
+            "you have no task {task:?} here; tasks of other callers, and tasks from before the \
+             server's last start, are not accessible"
         );
         Err(ErrorObject::invalid_params(why))
     }
 
-    fn is_task_of(&self, task: &str, line: super::LineId) -> bool {
-        let caller = self.lines.get(&line).map(|line| &line.caller);
+    fn is_task_of(&self, task: &str, client: super::ClientId) -> bool {
+        let caller = self.clients.get(&client).map(|client| &client.caller);
         caller.is_some() && self.tasks.caller_of(task) == caller
     }
 
-    /// Notes the task that an answer tells of, if its request was the one that created it.
+    /// Records the task in a response, if its request created one.
     pub(super) fn note_task(&mut self, pending: &Pending<R>, text: &str) {
-        if !self.terms.shared || asks_for_task(&pending.method) {
+        if !self.config.shared || asks_for_task(&pending.method) {
             return;
         }
-        // With the task in a member of its own, as 2025-11-25 has it, or as the result itself.
+        // In a member of its own, as in 2025-11-25, or as the result itself.
         let task = task_at(text, &["result", "task", "taskId"])
             .or_else(|| task_at(text, &["result", "taskId"]));
-        let caller = self.lines.get(&pending.line).map(|line| line.caller.clone());
+        let caller = self.clients.get(&pending.client).map(|client| client.caller.clone());
         if let (Some(task), Some(caller)) = (task, caller) {
             self.tasks.note(task, &caller);
         }
     }
 
-    /// The edit that leaves only a caller's own tasks in a list, each as it stood.
+    /// The edit that reduces a list to the caller's own tasks, each unchanged.
     pub(super) fn own_tasks_edit(
         &self,
         pending: &Pending<R>,
         text: &str,
     ) -> Option<(raw::Span, String)> {
-        if !self.terms.shared || pending.method != LIST {
+        if !self.config.shared || pending.method != LIST {
             return None;
         }
         let span = raw::at_path(text, &["result", "tasks"])?;
         let all: Vec<&RawValue> = serde_json::from_str(&text[span.clone()]).unwrap_or_default();
         let is_own = |task: &&&RawValue| {
             let id = task_at(task.get(), &["taskId"]);
-            id.is_some_and(|id| self.is_task_of(&id, pending.line))
+            id.is_some_and(|id| self.is_task_of(&id, pending.client))
         };
         let own: Vec<&str> = all.iter().filter(is_own).map(|task| task.get()).collect();
         Some((span, format!("[{}]", own.join(","))))
     }
 
-    /// Whose task a notification is about.
-    pub(super) fn owner_of_told(&self, text: &str) -> Option<String> {
+    /// The caller of the task that a notification is about.
+    pub(super) fn task_owner(&self, text: &str) -> Option<String> {
         let task = task_at(text, &["params", "taskId"])?;
         self.tasks.caller_of(&task).cloned()
     }

@@ -277,7 +277,7 @@ impl Live {
     }
 
     /// How its program stands, as its init wrote it down.
-    pub(crate) fn status(&self) -> Option<patterm_keeper::Status> {
+    pub(crate) fn status(&self) -> Option<patterm_keeper::ProgramStatus> {
         self.pane.as_ref()?.status().ok().flatten()
     }
 
@@ -300,7 +300,7 @@ impl Live {
         let above = self.init.get().and_then(|(_, above)| *above);
         let is_gathered = above.is_some() && above == keeper;
         // Looked at where it is seen at once: the reader may be told of it in a moment only.
-        let is_gone = self.pane.as_ref().is_some_and(|pane| pane.is_abandoned());
+        let is_gone = self.pane.as_ref().is_some_and(|pane| pane.is_init_gone());
         is_gone && !is_gathered && self.status().is_some_and(|status| !status.empty)
     }
 

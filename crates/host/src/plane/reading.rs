@@ -110,7 +110,7 @@ impl Reading {
         // A life that is over needs no file, and the next one may be writing already.
         let found = match self.over || self.log.has_room() {
             true => {
-                let found = self.log.finds_room();
+                let found = self.log.check_room();
                 self.note(now, &found, parser);
                 found
             }

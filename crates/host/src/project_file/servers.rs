@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use patterm_gateway::{Bounds, Share, Tools, fits};
+use patterm_gateway::{ServerLimits, Share, ToolPatterns, matches_pattern};
 use serde::{Deserialize, Serialize};
 
 use super::check::Checked;
@@ -24,7 +24,7 @@ pub struct ServerDefinition {
     /// Who shares it.
     pub share: Share,
     /// Its bounds.
-    pub bounds: Bounds,
+    pub bounds: ServerLimits,
     /// Which of its tools are shown, to whom.
     pub tools: ToolFilter,
 }
@@ -103,7 +103,7 @@ pub struct Engine {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolFilter {
     /// To anybody at all.
-    pub all: Tools,
+    pub all: ToolPatterns,
     /// By preset or name of an agent, what is left for it: patterns, as there.
     pub agents: BTreeMap<String, Vec<String>>,
 }
@@ -117,7 +117,8 @@ impl ToolFilter {
         let left = named(agent)
             .or_else(|| self.agents.get(OTHERS))
             .or_else(|| above.iter().find_map(|names| named(names)));
-        let left = left.is_none_or(|left| left.iter().any(|pattern| fits(pattern, tool)));
+        let left =
+            left.is_none_or(|left| left.iter().any(|pattern| matches_pattern(pattern, tool)));
         left && self.all.shows(tool)
     }
 }
@@ -243,15 +244,15 @@ pub(super) fn server(
         let message = format!("a server cannot be called `{name}`: tokens know that name already");
         checked.fault(path, message, None);
     }
-    let defaults = Bounds::default();
+    let defaults = ServerLimits::default();
     let seconds = |seconds: Option<f64>| seconds.and_then(|s| Duration::try_from_secs_f64(s).ok());
-    let bounds = Bounds {
+    let bounds = ServerLimits {
         in_flight: written.in_flight.unwrap_or(defaults.in_flight),
-        in_flight_of_one: written.in_flight_of_one.unwrap_or(defaults.in_flight_of_one),
+        in_flight_per_caller: written.in_flight_of_one.unwrap_or(defaults.in_flight_per_caller),
         message_bytes: written.message_bytes.unwrap_or(defaults.message_bytes),
-        sessions: written.sessions.unwrap_or(defaults.sessions),
-        call: seconds(written.call_seconds).unwrap_or(defaults.call),
-        idle: seconds(written.idle_seconds).filter(|idle| !idle.is_zero()),
+        instances: written.sessions.unwrap_or(defaults.instances),
+        call_timeout: seconds(written.call_seconds).unwrap_or(defaults.call_timeout),
+        idle_timeout: seconds(written.idle_seconds).filter(|idle| !idle.is_zero()),
     };
     let share = match written.share.as_deref() {
         Some("caller") => Share::Caller,
@@ -259,7 +260,7 @@ pub(super) fn server(
         _ => Share::All,
     };
     let tools = ToolFilter {
-        all: Tools { only: written.tools.clone(), without: written.without.clone() },
+        all: ToolPatterns { only: written.tools.clone(), without: written.without.clone() },
         agents: written.agents.clone(),
     };
     for (name, value) in &written.env {
@@ -441,7 +442,7 @@ mod tests {
     #[test]
     fn what_is_left_for_an_agent() {
         let filter = ToolFilter {
-            all: Tools {
+            all: ToolPatterns {
                 only: Some(vec!["read_*".into(), "write_*".into()]),
                 without: vec!["write_secret".into()],
             },
@@ -462,7 +463,7 @@ mod tests {
         let names = |name: &str| vec![name.to_owned()];
         let agents = [("intern", "read"), ("lead", "write")];
         let agents = agents.map(|(name, tool)| (name.to_owned(), vec![tool.to_owned()])).into();
-        let filter = ToolFilter { all: Tools::default(), agents };
+        let filter = ToolFilter { all: ToolPatterns::default(), agents };
         assert!(filter.shows_to("write", &names("helper"), &[]), "nothing is said of it");
         let above = [names("helper"), names("intern"), names("lead")];
         assert!(filter.shows_to("read", &names("helper-2"), &above));

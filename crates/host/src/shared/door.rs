@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-use patterm_gateway::http::Outcome;
-use patterm_gateway::{Caller as Who, Line, Refusal, SharedTool, Told, raw};
+use patterm_gateway::http::CallOutcome;
+use patterm_gateway::{Caller as Who, ClientHandle, GatewayError, Notification, SharedTool, raw};
 use patterm_wire::error::{INVALID_PARAMS, METHOD_NOT_FOUND};
 use patterm_wire::{ErrorObject, Id, Incoming, reply};
 use tokio::sync::{mpsc, watch};
@@ -22,7 +22,7 @@ use crate::process::Process;
 /// those that take longer are told of when they are there. A second more than the probe has: a server
 /// that ignores it is greeted then.
 const LIST_PATIENCE: Duration =
-    patterm_gateway::PROBE_PATIENCE.saturating_add(Duration::from_secs(1));
+    patterm_gateway::PROBE_TIMEOUT.saturating_add(Duration::from_secs(1));
 
 /// What stands between a server's name and its tool's.
 const BETWEEN: &str = "__";
@@ -35,7 +35,7 @@ pub(crate) struct Door {
     host: Arc<Host>,
     caller: Caller,
     who: Who,
-    lines: Mutex<HashMap<String, Arc<Line>>>,
+    lines: Mutex<HashMap<String, Arc<ClientHandle>>>,
     notices: mpsc::Sender<Vec<u8>>,
     /// What the client was last told of the tools, as a hash.
     told: Mutex<Option<u64>>,
@@ -72,7 +72,7 @@ impl Door {
         let number = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
         let name = caller.process().map_or_else(|| "external".into(), ToString::to_string);
         Arc::new(Self {
-            who: Who { caller: name, session: format!("connection {number}") },
+            who: Who { name, session: format!("connection {number}") },
             lines: Mutex::default(),
             told: Mutex::default(),
             greeted: AtomicBool::new(false),
@@ -141,7 +141,7 @@ impl Door {
         };
         let line = match self.line(&tool.server) {
             Ok(line) => line,
-            Err(refusal) => return refusal.to_answer(&id),
+            Err(refusal) => return refusal.to_response(&id),
         };
         let params = match raw::at_path(&params, &["name"]) {
             Some(span) => raw::edited(&params, vec![(span, raw::quoted(&tool.tool))]),
@@ -149,20 +149,20 @@ impl Door {
         };
         let text = reply::request(&id, "tools/call", Some(&params));
         let text = String::from_utf8_lossy(&text).into_owned();
-        let noting = self.host.web.noting(&self.who.caller, &tool.server, &tool.tool, &params);
+        let noting = self.host.web.noting(&self.who.name, &tool.server, &tool.tool, &params);
         let asked = {
             let id = id.clone();
-            async move { line.ask(&id, "tools/call", text).await }
+            async move { line.request(&id, "tools/call", text).await }
         };
         let mut task = Owned(self.host.shared.runtime().spawn(asked));
         match (&mut task.0).await {
             Ok(Ok(answer)) => {
-                noting.answered(Outcome::of(&answer), answer.len());
+                noting.answered(CallOutcome::of(&answer), answer.len());
                 answer
             }
             Ok(Err(refusal)) => {
-                noting.answered(Outcome::of_refusal(&refusal), 0);
-                refusal.to_answer(&id)
+                noting.answered(CallOutcome::of_error(&refusal), 0);
+                refusal.to_response(&id)
             }
             Err(_) => {
                 let message = format!("a fault in patterm while serving {name}; others go on");
@@ -191,7 +191,7 @@ impl Door {
                 "unknown tool `{name}`; the shared servers are {}, and tools/list has their tools",
                 servers.join(", ")
             );
-            for (server, fault) in servers.iter().filter_map(|s| Some((s, catalogue.fault(s)?))) {
+            for (server, fault) in servers.iter().filter_map(|s| Some((s, catalogue.error(s)?))) {
                 message.push_str(&format!("; `{server}` could not say its tools: {fault}"));
             }
             ErrorObject::new(INVALID_PARAMS, message)
@@ -219,12 +219,12 @@ impl Door {
     }
 
     /// This connection's line to a server.
-    fn line(&self, server: &str) -> Result<Arc<Line>, Refusal> {
+    fn line(&self, server: &str) -> Result<Arc<ClientHandle>, GatewayError> {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(line) = lines.get(server) {
             return Ok(line.clone());
         }
-        let (line, told) = self.host.shared.gateway().line(server, &self.who)?;
+        let (line, told) = self.host.shared.gateway().connect(server, &self.who)?;
         let line = Arc::new(line);
         lines.insert(server.to_owned(), line.clone());
         let forward = forward(told, Arc::downgrade(&line), self.notices.clone());
@@ -280,7 +280,11 @@ async fn watch_lists(door: Weak<Door>, mut changes: watch::Receiver<u64>) {
 
 /// Passes on what a server tells a caller of its calls. Lists of its own it does not have here, and
 /// it can ask nothing.
-async fn forward(mut told: mpsc::Receiver<Told>, line: Weak<Line>, notices: mpsc::Sender<Vec<u8>>) {
+async fn forward(
+    mut told: mpsc::Receiver<Notification>,
+    line: Weak<ClientHandle>,
+    notices: mpsc::Sender<Vec<u8>>,
+) {
     while let Some(told) = told.recv().await {
         let method = raw::member(&told.text, "method").unwrap_or_default();
         if let Some(id) = raw::member(&told.text, "id").and_then(Id::from_json) {
@@ -289,7 +293,7 @@ async fn forward(mut told: mpsc::Receiver<Told>, line: Weak<Line>, notices: mpsc
             if let Some(line) = line.upgrade()
                 && let Ok(Incoming::One(message)) = Incoming::parse(&refusal)
             {
-                line.tell(&message, &String::from_utf8_lossy(&refusal));
+                line.notify(&message, &String::from_utf8_lossy(&refusal));
             }
             continue;
         }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use patterm_gateway::{Memory, Remembered};
+use patterm_gateway::{CachedServer, ServerCache};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::runtime::Handle;
@@ -27,7 +27,7 @@ struct Entry {
     /// Of everything that makes it another server; variables with secrets are among it.
     digest: String,
     #[serde(flatten)]
-    known: Remembered,
+    known: CachedServer,
 }
 
 /// The memory of a project's shared servers.
@@ -93,14 +93,14 @@ impl Inner {
     }
 }
 
-impl Memory for KnownServers {
-    fn recall(&self, server: &str, fingerprint: &str) -> Option<Remembered> {
+impl ServerCache for KnownServers {
+    fn load(&self, server: &str, fingerprint: &str) -> Option<CachedServer> {
         let held = self.held();
         let entry = held.servers.get(server)?;
         (entry.digest == digest(fingerprint)).then(|| entry.known.clone())
     }
 
-    fn remember(&self, server: &str, fingerprint: &str, change: &mut dyn FnMut(&mut Remembered)) {
+    fn update(&self, server: &str, fingerprint: &str, change: &mut dyn FnMut(&mut CachedServer)) {
         let digest = digest(fingerprint);
         let mut held = self.held();
         let before = held.servers.get(server).filter(|entry| entry.digest == digest);
@@ -115,7 +115,7 @@ impl Memory for KnownServers {
         self.write_soon();
     }
 
-    fn keep_only(&self, servers: &[&str]) {
+    fn retain(&self, servers: &[&str]) {
         let mut held = self.held();
         let before = held.servers.len();
         held.servers.retain(|name, _| servers.contains(&name.as_str()));
@@ -150,25 +150,25 @@ mod tests {
         let file = dir.path().join(FILE);
         let load = || KnownServers::load(file.clone(), Handle::current());
         let known = load();
-        known.remember("a", "secret=1", &mut |known| known.modern = Some(false));
-        known.remember("a", "secret=1", &mut |known| known.tools = Some(vec!["{}".into()]));
-        known.remember("b", "x", &mut |known| known.version = Some("2".into()));
+        known.update("a", "secret=1", &mut |known| known.modern = Some(false));
+        known.update("a", "secret=1", &mut |known| known.tools = Some(vec!["{}".into()]));
+        known.update("b", "x", &mut |known| known.version = Some("2".into()));
         known.flush();
         let text = std::fs::read_to_string(&file).unwrap();
         assert!(!text.contains("secret"), "{text}");
         assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o600);
         let known = load();
         let tools = Some(vec!["{}".to_owned()]);
-        let expected = Remembered { modern: Some(false), tools, ..Remembered::default() };
-        assert_eq!(known.recall("a", "secret=1"), Some(expected));
-        assert_eq!(known.recall("a", "secret=2"), None);
-        known.keep_only(&["a"]);
+        let expected = CachedServer { modern: Some(false), tools, ..CachedServer::default() };
+        assert_eq!(known.load("a", "secret=1"), Some(expected));
+        assert_eq!(known.load("a", "secret=2"), None);
+        known.retain(&["a"]);
         known.flush();
-        assert_eq!(load().recall("b", "x"), None);
+        assert_eq!(load().load("b", "x"), None);
         // One that a newer patterm wrote is neither read nor written.
         std::fs::write(&file, "{\"version\": 2, \"all\": []}").unwrap();
         let known = load();
-        known.remember("a", "x", &mut |known| known.modern = Some(true));
+        known.update("a", "x", &mut |known| known.modern = Some(true));
         known.flush();
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "{\"version\": 2, \"all\": []}");
     }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use patterm_gateway::backend::Backend;
-use patterm_gateway::backend::container::{self, Containers, Exec, Mount, Own};
+use patterm_gateway::backend::container::{self, Containers, ExecSpec, Mount, RunSpec};
 use patterm_gateway::backend::local::Local;
 use patterm_gateway::backend::remote::Remote;
-use patterm_gateway::http::Bots;
-use patterm_gateway::{Bounds, Wanted};
+use patterm_gateway::http::BotsConfig;
+use patterm_gateway::{ServerLimits, ServerSpec};
 use patterm_keeper::{Program, Size};
 
 use super::spawner::HostSpawner;
@@ -63,7 +63,7 @@ impl Host {
     }
 
     /// The door to bots' containers, as it is configured.
-    pub(crate) fn bots(self: &Arc<Self>) -> Option<Bots> {
+    pub(crate) fn bots(self: &Arc<Self>) -> Option<BotsConfig> {
         let written = self.bots_written()?;
         let containers = match self.containers() {
             Ok(containers) => containers.clone(),
@@ -72,16 +72,16 @@ impl Host {
                 return None;
             }
         };
-        let mut place = container::Place::from(&written.engine);
+        let mut place = container::EngineEndpoint::from(&written.engine);
         place.fifo_dir = written.fifo_dir;
-        Some(Bots {
+        Some(BotsConfig {
             containers,
-            place,
+            endpoint: place,
             command: written.command,
             owner_label: written.owner_label,
             allow_unlabelled: written.allow_unlabelled,
-            sessions: self.shared.bot_sessions.clone(),
-            bounds: Bounds { idle: Some(BOT_IDLE), ..Bounds::default() },
+            servers: self.shared.bot_sessions.clone(),
+            limits: ServerLimits { idle_timeout: Some(BOT_IDLE), ..ServerLimits::default() },
         })
     }
 
@@ -110,7 +110,7 @@ pub(super) fn wanted(
     host: &Arc<Host>,
     name: &str,
     server: &ServerDefinition,
-) -> Result<Wanted, String> {
+) -> Result<ServerSpec, String> {
     let known = &host.environment;
     let mut env = BTreeMap::new();
     for (variable, value) in &server.env {
@@ -136,44 +136,49 @@ pub(super) fn wanted(
             Arc::new(Remote { url: expanded(url, known)?, headers: sent })
         }
         Place::Inside { engine, container, command } => {
-            let place = container::Place::from(engine);
+            let place = container::EngineEndpoint::from(engine);
             let (container, command) = (container.clone(), command.clone());
-            host.containers()?.exec(Exec { place, container, command, env: env.clone() })
+            host.containers()?.exec(ExecSpec {
+                endpoint: place,
+                container,
+                command,
+                env: env.clone(),
+            })
         }
         Place::Image { engine, image, command, network, memory_mb, processes, mounts } => {
-            let mut own = Own::usual(container::Place::from(engine), image);
+            let mut own = RunSpec::with_defaults(container::EngineEndpoint::from(engine), image);
             own.command = command.clone();
             own.env = env.clone();
             own.network = *network;
-            own.memory = memory_mb.map_or(own.memory, |mb| mb.saturating_mul(1 << 20));
+            own.memory_bytes = memory_mb.map_or(own.memory_bytes, |mb| mb.saturating_mul(1 << 20));
             let most = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
             own.processes = processes.map_or(own.processes, most);
             own.mounts = mounts.iter().map(|mount| mount_of(mount, host.project.root())).collect();
             host.containers()?.own(own)
         }
     };
-    Ok(Wanted {
+    Ok(ServerSpec {
         backend,
         // All that makes it another server, its values from the environment included.
         fingerprint: format!("{:?} {env:?} {:?} {:?}", server.place, server.share, server.bounds),
         share: server.share,
-        bounds: server.bounds,
+        limits: server.bounds,
         roots: roots(host.project.root()),
         tools: server.tools.all.clone(),
     })
 }
 
-impl From<&Engine> for container::Place {
+impl From<&Engine> for container::EngineEndpoint {
     fn from(engine: &Engine) -> Self {
         let kind = match engine.name.as_str() {
-            "podman" => container::Engine::Podman,
-            "containerd" => container::Engine::Containerd,
-            _ => container::Engine::Docker,
+            "podman" => container::ContainerEngine::Podman,
+            "containerd" => container::ContainerEngine::Containerd,
+            _ => container::ContainerEngine::Docker,
         };
         Self {
             socket: engine.socket.clone(),
             namespace: engine.namespace.clone(),
-            ..Self::usual(kind)
+            ..Self::default_of(kind)
         }
     }
 }

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use patterm_gateway::backend::container::Containers;
-use patterm_gateway::http::BotSessions;
-use patterm_gateway::{Caller, Catalogue, Gateway, ServerStatus};
+use patterm_gateway::http::BotServerStatus;
+use patterm_gateway::{Caller, Catalogue, Gateway, ServerState, ServerStatus};
 use patterm_wire::servers::ServerInfo;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
@@ -37,7 +37,7 @@ pub(crate) struct Shared {
     /// Containers of ours, once there may be any.
     containers: OnceLock<Containers>,
     /// The servers in bots' containers, which run behind the HTTP door.
-    bot_sessions: BotSessions,
+    bot_sessions: BotServerStatus,
 }
 
 /// What is named.
@@ -63,7 +63,7 @@ impl Shared {
         let body = move || runtime.block_on(until.cancelled());
         std::thread::Builder::new().name("patterm-gateway".into()).spawn(body)?;
         let known = Arc::new(KnownServers::load(state.file(known::FILE), handle.clone()));
-        let gateway = Gateway::remembering(known.clone());
+        let gateway = Gateway::with_cache(known.clone());
         let catalogue = Catalogue::new(gateway.clone());
         let (named, containers, bot_sessions) = Default::default();
         Ok(Self {
@@ -129,7 +129,7 @@ impl Shared {
         let faults = self.named().faults.clone();
         for (name, fault) in faults {
             let mut status = ServerStatus::asleep();
-            status.state = "failed";
+            status.state = ServerState::Failed;
             status.last_error = Some(fault);
             all.push(self.seen(name, String::new(), status));
         }
@@ -142,14 +142,14 @@ impl Shared {
         ServerInfo {
             tools: self.catalogue.count(&name),
             owner: Some(owner).filter(|owner| !owner.is_empty()),
-            state: status.state.to_owned(),
+            state: status.state.as_str().to_owned(),
             place: place.unwrap_or_default(),
             pid: status.pid,
             uptime_seconds: status.uptime.map(|uptime| uptime.as_secs()),
             in_flight: status.in_flight,
             restarts: status.restarts,
             noise: status.noise,
-            last_error: status.last_error.or_else(|| self.catalogue.fault(&name)),
+            last_error: status.last_error.or_else(|| self.catalogue.error(&name)),
             name,
         }
     }
@@ -169,7 +169,7 @@ impl Shared {
             return;
         }
         let catalogue = self.catalogue.clone();
-        let nobody = Caller { caller: "patterm".into(), session: String::new() };
+        let nobody = Caller { name: "patterm".into(), session: String::new() };
         self.runtime.spawn(async move { catalogue.tools(&nobody, Duration::ZERO).await });
     }
 

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Weak;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use patterm_gateway::backend::Later;
+use patterm_gateway::backend::BoxFuture;
 use patterm_gateway::backend::local::{Spawned, Spawner};
 use patterm_keeper::{Program, SpawnError, SpawnFault};
 
@@ -26,7 +26,11 @@ impl HostSpawner {
 }
 
 impl Spawner for HostSpawner {
-    fn spawn(&self, program: Program, streams: [OwnedFd; 3]) -> Later<Result<Spawned, SpawnError>> {
+    fn spawn(
+        &self,
+        program: Program,
+        streams: [OwnedFd; 3],
+    ) -> BoxFuture<Result<Spawned, SpawnError>> {
         let number = self.started.fetch_add(1, Ordering::Relaxed);
         let name = format!("shared {} {number} {:p}", self.server, self);
         let host = self.host.upgrade();
@@ -40,7 +44,7 @@ impl Spawner for HostSpawner {
         })
     }
 
-    fn forget(&self, name: String) -> Later<()> {
+    fn forget(&self, name: String) -> BoxFuture<()> {
         let host = self.host.upgrade();
         Box::pin(async move {
             if let Some(host) = host {

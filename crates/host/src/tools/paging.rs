@@ -1,6 +1,6 @@
 //! Reading a long output in parts, from its beginning or from its end.
 
-use patterm_keeper::log::{Bytes, Reader};
+use patterm_keeper::log::{LogBytes, Reader};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -85,7 +85,7 @@ impl Wanted {
 
     /// The newest bytes between two offsets, as far back as none is missing, and the offset from which
     /// on they were looked for.
-    fn newest(self, log: &Reader, since: u64, until: u64) -> (u64, Bytes) {
+    fn newest(self, log: &Reader, since: u64, until: u64) -> (u64, LogBytes) {
         let last = log.end_before(until).max(since);
         let begin = since.max(last.saturating_sub(self.most)).max(log.start().min(last));
         let copy = |from: u64| log.copy(from, usize::try_from(last - from).unwrap_or(usize::MAX));

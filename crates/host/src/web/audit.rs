@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use patterm_gateway::http::{Auditor, Outcome, Record};
+use patterm_gateway::http::{AuditLog, AuditRecord, CallOutcome};
 use patterm_wire::Framing;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -136,12 +136,12 @@ impl Audit {
     }
 }
 
-impl Auditor for Audit {
+impl AuditLog for Audit {
     fn wants_arguments(&self) -> bool {
         self.inner.arguments.load(Ordering::Relaxed)
     }
 
-    fn note(&self, record: &Record<'_>) {
+    fn record(&self, record: &AuditRecord<'_>) {
         let arguments = record.arguments.filter(|text| text.len() <= ARGUMENT_BYTES);
         let line = Line {
             time: now(),
@@ -149,15 +149,15 @@ impl Auditor for Audit {
             server: record.server,
             method: record.method,
             tool: record.tool,
-            outcome: record.outcome.word(),
+            outcome: record.outcome.as_str(),
             code: match record.outcome {
-                Outcome::Error(code) => Some(code),
+                CallOutcome::Error(code) => Some(code),
                 _ => None,
             },
             status: record.status,
             ms: (record.duration.as_secs_f64() * 1e6).round() / 1e3,
-            bytes_in: record.bytes.0,
-            bytes_out: record.bytes.1,
+            bytes_in: record.request_bytes,
+            bytes_out: record.response_bytes,
             arguments: arguments.and_then(|text| serde_json::from_str(text).ok()),
         };
         let Ok(line) = serde_json::to_vec(&line) else { return };
@@ -188,7 +188,7 @@ pub(crate) struct Noting {
     arguments: Option<String>,
     taken: usize,
     began: Instant,
-    ended: (Outcome, usize),
+    ended: (CallOutcome, usize),
 }
 
 impl Noting {
@@ -207,12 +207,12 @@ impl Noting {
             arguments: audit.wants_arguments().then(|| params.to_owned()),
             taken: params.len(),
             began: Instant::now(),
-            ended: (Outcome::Cancelled, 0),
+            ended: (CallOutcome::Cancelled, 0),
         }
     }
 
     /// It was answered.
-    pub(crate) fn answered(mut self, outcome: Outcome, bytes: usize) {
+    pub(crate) fn answered(mut self, outcome: CallOutcome, bytes: usize) {
         self.ended = (outcome, bytes);
     }
 }
@@ -220,7 +220,7 @@ impl Noting {
 impl Drop for Noting {
     fn drop(&mut self) {
         let (outcome, given) = self.ended;
-        self.audit.note(&Record {
+        self.audit.record(&AuditRecord {
             who: Some(&self.who),
             server: &self.server,
             method: Some("tools/call"),
@@ -229,7 +229,8 @@ impl Drop for Noting {
             outcome,
             status: None,
             duration: self.began.elapsed(),
-            bytes: (self.taken, given),
+            request_bytes: self.taken,
+            response_bytes: given,
         });
     }
 }
@@ -296,17 +297,18 @@ fn now() -> String {
 mod tests {
     use super::*;
 
-    fn record<'a>(tool: &'a str, arguments: &'a str) -> Record<'a> {
-        Record {
+    fn record<'a>(tool: &'a str, arguments: &'a str) -> AuditRecord<'a> {
+        AuditRecord {
             who: Some("ci"),
             server: "search",
             method: Some("tools/call"),
             tool: Some(tool),
             arguments: Some(arguments),
-            outcome: Outcome::Error(-32602),
+            outcome: CallOutcome::Error(-32602),
             status: Some(200),
             duration: Duration::from_micros(1500),
-            bytes: (10, 20),
+            request_bytes: 10,
+            response_bytes: 20,
         }
     }
 
@@ -317,15 +319,15 @@ mod tests {
         let state = StateDir::within(dir.path(), "k");
         state.ensure().unwrap();
         let audit = Audit::new(&state);
-        audit.note(&record("find\n", "{\n\"q\":1,\"x\":\n{\"time\":\"forged\"}\n}"));
-        let stranger = Record { who: None, ..record("x", "{}") };
+        audit.record(&record("find\n", "{\n\"q\":1,\"x\":\n{\"time\":\"forged\"}\n}"));
+        let stranger = AuditRecord { who: None, ..record("x", "{}") };
         {
             // This second has an hour.
             let mut held = audit.inner.held();
             (held.since, held.strangers) =
                 (Instant::now().checked_add(Duration::from_secs(3600)), 20);
         }
-        (0..3).for_each(|_| audit.note(&stranger));
+        (0..3).for_each(|_| audit.record(&stranger));
         audit.finish();
         let path = state.file(FILE);
         let text = std::fs::read_to_string(&path).unwrap();

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use patterm_gateway::Gateway;
-use patterm_gateway::http::{self, Doors, Gatekeeper};
+use patterm_gateway::http::{self, Authenticator, HttpConfig};
 use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::runtime::Handle;
@@ -123,7 +123,7 @@ impl Web {
 
     /// Whether the token of this name is good still.
     pub(crate) fn knows(&self, token: &str) -> bool {
-        self.tokens.is_good(token)
+        self.tokens.is_valid(token)
     }
 
     /// Notes a call of a shared tool that came by a connection of our own.
@@ -251,10 +251,10 @@ impl Web {
             control: hall.control.clone(),
             in_flight: Mutex::default(),
         };
-        let doors = Doors {
+        let doors = HttpConfig {
             gateway: hall.gateway.clone(),
-            own: Arc::new(own),
-            gatekeeper: self.tokens.clone(),
+            native_tools: Arc::new(own),
+            authenticator: self.tokens.clone(),
             audit: Some(self.audit.clone()),
             limits: open.settings.limits.in_effect(),
             hosts: open.settings.hosts_at(open.address),

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use patterm_gateway::http::{Asked, Own, Principal, Talk};
-use patterm_gateway::{Refusal, RefusalKind, Told};
+use patterm_gateway::http::{McpPeer, NativeTools, PendingResponse, Principal};
+use patterm_gateway::{GatewayError, GatewayErrorKind, Notification};
 use patterm_wire::error::INVALID_REQUEST;
 use patterm_wire::{ErrorObject, Id, Incoming, Message, reply};
 use serde::Deserialize;
@@ -37,13 +37,14 @@ pub(super) struct OwnTools {
     pub(super) in_flight: Mutex<HashMap<String, Arc<AtomicUsize>>>,
 }
 
-impl Own for OwnTools {
-    fn talk(
+impl NativeTools for OwnTools {
+    fn connect(
         &self,
         principal: &Principal,
-    ) -> Result<(Arc<dyn Talk>, mpsc::Receiver<Told>), Refusal> {
+    ) -> Result<(Arc<dyn McpPeer>, mpsc::Receiver<Notification>), GatewayError> {
         let host = self.host.upgrade();
-        let host = host.ok_or_else(|| Refusal::new(RefusalKind::Ended, "patterm ends"))?;
+        let host =
+            host.ok_or_else(|| GatewayError::new(GatewayErrorKind::Ended, "patterm ends"))?;
         let (notices, heard) = mpsc::channel(NOTICES);
         let (tell, told) = mpsc::channel(TOLD);
         let end = CancellationToken::new();
@@ -93,8 +94,8 @@ struct Waiting {
     reply: oneshot::Sender<Vec<u8>>,
 }
 
-impl Talk for OwnTalk {
-    fn ask<'a>(&'a self, id: &'a Id, method: &'a str, text: String) -> Asked<'a> {
+impl McpPeer for OwnTalk {
+    fn request<'a>(&'a self, id: &'a Id, method: &'a str, text: String) -> PendingResponse<'a> {
         Box::pin(async move {
             // What verbs ask of a server is not for those outside.
             if method.starts_with("patterm/") {
@@ -125,7 +126,10 @@ impl Talk for OwnTalk {
             };
             self.control.spawn(work.run());
             answer.await.map_err(|_| {
-                Refusal::new(RefusalKind::Ended, "it was cancelled, or patterm ended meanwhile")
+                GatewayError::new(
+                    GatewayErrorKind::Ended,
+                    "it was cancelled, or patterm ended meanwhile",
+                )
             })
         })
     }
@@ -134,7 +138,7 @@ impl Talk for OwnTalk {
         self.dispatch.has_tool(method)
     }
 
-    fn tell(&self, message: &Message<'_>, _text: &str) {
+    fn notify(&self, message: &Message<'_>, _text: &str) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Cancelled<'a> {
@@ -160,12 +164,12 @@ impl Talk for OwnTalk {
 
 impl OwnTalk {
     /// A place among the calls of this token.
-    fn place(&self) -> Result<Place, Refusal> {
+    fn place(&self) -> Result<Place, GatewayError> {
         let most = self.host.limits.calls_in_flight;
         let place = Place(self.in_flight.clone());
         if place.0.fetch_add(1, Ordering::Relaxed) >= most {
             let message = format!("{most} calls of this token wait for their answers already");
-            return Err(Refusal::new(RefusalKind::Limit, message));
+            return Err(GatewayError::new(GatewayErrorKind::Limit, message));
         }
         Ok(place)
     }
@@ -231,7 +235,7 @@ impl Work {
 /// Hands notices and answers to whom they belong, as long as the client is there.
 async fn hand_back(
     mut heard: mpsc::Receiver<Vec<u8>>,
-    tell: mpsc::Sender<Told>,
+    tell: mpsc::Sender<Notification>,
     open: Arc<Mutex<Open>>,
     end: CancellationToken,
 ) {
@@ -248,7 +252,7 @@ async fn hand_back(
         }
         let Ok(text) = String::from_utf8(body) else { continue };
         let about = about(&text, &lock(&open));
-        let _ = tell.try_send(Told { about, text });
+        let _ = tell.try_send(Notification { request_id: about, text });
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use patterm_gateway::http::{Limits, per_token};
+use patterm_gateway::http::{EndpointLimits, per_token};
 use serde::{Deserialize, Serialize};
 
 use crate::project_file::{BotsDefinition, HttpDefinition};
@@ -40,10 +40,10 @@ pub struct HttpLimits {
 }
 
 impl HttpLimits {
-    pub(super) fn in_effect(self) -> Limits {
-        let default = Limits::default();
+    pub(super) fn in_effect(self) -> EndpointLimits {
+        let default = EndpointLimits::default();
         let sessions = self.sessions.unwrap_or(default.sessions);
-        Limits {
+        EndpointLimits {
             body_bytes: self.body_bytes.unwrap_or(default.body_bytes),
             sessions,
             sessions_per_token: self.sessions_per_token.unwrap_or_else(|| per_token(sessions)),

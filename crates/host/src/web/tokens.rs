@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use patterm_gateway::http::{Gatekeeper, Principal, Scope};
+use patterm_gateway::http::{Authenticator, Principal, Scope};
 use serde::{Deserialize, Serialize};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use thiserror::Error;
@@ -228,10 +228,10 @@ impl Tokens {
     }
 }
 
-impl Gatekeeper for Tokens {
+impl Authenticator for Tokens {
     /// Takes the same time for every token: each known hash is compared in full, whether or not one
     /// matched already.
-    fn admit(&self, token: &str) -> Option<Principal> {
+    fn authenticate(&self, token: &str) -> Option<Principal> {
         let hash = Token::parse(token.strip_prefix(PREFIX)?)?.hash();
         let record = self.record();
         let mut found = u64::MAX;
@@ -250,12 +250,12 @@ impl Gatekeeper for Tokens {
         })
     }
 
-    fn is_good(&self, name: &str) -> bool {
+    fn is_valid(&self, name: &str) -> bool {
         let good = |kept: &Kept| kept.grant.name == name && !kept.grant.is_over();
         self.record().tokens.iter().any(good)
     }
 
-    fn revoked(&self) -> broadcast::Receiver<String> {
+    fn revocations(&self) -> broadcast::Receiver<String> {
         self.revoked.subscribe()
     }
 }
@@ -281,16 +281,16 @@ mod tests {
         let narrow = Grant { servers: Some(vec!["search".into()]), ..grant("ci") };
         let text = first.add(narrow).unwrap();
         assert_eq!(text.len(), PREFIX.len() + 64);
-        let principal = first.admit(&text).unwrap();
+        let principal = first.authenticate(&text).unwrap();
         assert!(principal.scope.has_server("search") && !principal.scope.has_server("patterm"));
         assert!(matches!(first.add(grant("ci")), Err(TokenError::Taken(_))));
         let next = tokens(dir.path());
-        assert_eq!(next.admit(&text), Some(principal));
-        let mut told = next.revoked();
+        assert_eq!(next.authenticate(&text), Some(principal));
+        let mut told = next.revocations();
         next.revoke("ci").unwrap();
         assert_eq!(told.try_recv().unwrap(), "ci");
-        assert_eq!((next.admit(&text), next.is_good("ci")), (None, false));
-        assert_eq!(tokens(dir.path()).admit(&text), None);
+        assert_eq!((next.authenticate(&text), next.is_valid("ci")), (None, false));
+        assert_eq!(tokens(dir.path()).authenticate(&text), None);
         let unknown = next.revoke("ci").unwrap_err().to_string();
         assert_eq!(unknown, "there is no token `ci`; there are none");
     }
@@ -315,10 +315,10 @@ mod tests {
                 1024..2048 => text[..text.len() - 1 - n as usize % 64].to_owned(),
                 _ => format!("{PREFIX}{}", Token::random().unwrap().reveal()),
             };
-            assert_eq!(tokens.admit(&forged), None, "{n}");
+            assert_eq!(tokens.authenticate(&forged), None, "{n}");
         }
-        assert_eq!(tokens.admit(&text[PREFIX.len()..]), None, "without its prefix");
-        assert!(tokens.admit(&text).is_some());
+        assert_eq!(tokens.authenticate(&text[PREFIX.len()..]), None, "without its prefix");
+        assert!(tokens.authenticate(&text).is_some());
     }
 
     #[test]
@@ -343,10 +343,13 @@ mod tests {
         let empty = Grant { tools: Some(Vec::new()), ..grant("a") };
         assert!(matches!(tokens.add(empty), Err(TokenError::Scope { .. })));
         let text = tokens.add(Grant { expires_at: Some(1), ..grant("a") }).unwrap();
-        assert_eq!(tokens.admit(&text), None);
+        assert_eq!(tokens.authenticate(&text), None);
         assert!(tokens.list()[0].expired);
         // Its name can be used again.
         let text = tokens.add(grant("a")).unwrap();
-        assert_eq!((tokens.admit(&text).unwrap().name.as_str(), tokens.list().len()), ("a", 1));
+        assert_eq!(
+            (tokens.authenticate(&text).unwrap().name.as_str(), tokens.list().len()),
+            ("a", 1)
+        );
     }
 }

@@ -1,7 +1,7 @@
-//! Faults in the mappings of log files. A file that somebody truncates, or that the disk cannot give
-//! back, raises SIGBUS in whoever looks at its mapping, and that would end the server with all its
-//! panes. The handler here puts empty memory in the place of the one mapping that failed and marks
-//! it as damaged, so that the fault costs one segment. A SIGBUS anywhere else does what it did before.
+//! Faults in the mappings of log files. If a file is truncated, or the disk cannot read it,
+//! accessing its mapping raises SIGBUS, which would end the server with all its panes. The handler
+//! here replaces the failed mapping with empty memory and marks it as damaged, so that the fault
+//! costs one segment. A SIGBUS anywhere else is handled as before.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
@@ -9,8 +9,8 @@ use std::sync::{Mutex, Once, OnceLock, PoisonError};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 
-/// One mapping as the handler sees it. Slots are reused and never freed: the handler may look at
-/// any of them at any time, and can take no lock.
+/// One mapping as the handler sees it. Slots are reused and never freed: the handler may read any
+/// of them at any time, and cannot take a lock.
 #[derive(Debug)]
 struct Slot {
     /// Odd while the slot is being changed.
@@ -22,22 +22,22 @@ struct Slot {
     next: AtomicPtr<Slot>,
 }
 
-/// All slots there ever were.
+/// All slots that were ever created.
 static SLOTS: AtomicPtr<Slot> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Those that nobody uses.
+/// Unused slots.
 static FREE: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
 
 static INSTALL: Once = Once::new();
 
-/// What SIGBUS did before.
+/// The previous action of SIGBUS.
 static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
 /// A mapping that may fail. The mapping must outlive this value.
 #[derive(Debug)]
-pub(super) struct Guarded(&'static Slot);
+pub(super) struct FaultGuard(&'static Slot);
 
-impl Guarded {
+impl FaultGuard {
     /// Guards a mapping of a whole file.
     pub(super) fn new(base: *mut c_void, size: usize) -> Self {
         INSTALL.call_once(install);
@@ -47,18 +47,19 @@ impl Guarded {
         Self(slot)
     }
 
-    /// Whether the mapping failed: it holds nothing of its file any more.
+    /// Whether the mapping failed: it no longer contains anything of its file.
     pub(super) fn is_damaged(&self) -> bool {
         self.0.damaged.load(Ordering::Acquire)
     }
 
-    /// Notes that it failed; the kernel says so without a signal where it does the access itself.
+    /// Marks it as damaged: when the kernel itself accesses the mapping, it reports the fault
+    /// without a signal.
     pub(super) fn set_damaged(&self) {
         self.0.damaged.store(true, Ordering::Release);
     }
 }
 
-impl Drop for Guarded {
+impl Drop for FaultGuard {
     fn drop(&mut self) {
         self.0.set(0, 0);
         FREE.lock().unwrap_or_else(PoisonError::into_inner).push(self.0);
@@ -75,7 +76,7 @@ impl Slot {
         self.sequence.fetch_add(1, Ordering::Release);
     }
 
-    /// Where its mapping is, if that covers an address.
+    /// The mapping's address and size, if it covers an address.
     fn covers(&self, address: usize) -> Option<(usize, usize)> {
         let sequence = self.sequence.load(Ordering::Acquire);
         let (base, size) = (self.base.load(Ordering::Relaxed), self.size.load(Ordering::Relaxed));
@@ -85,14 +86,14 @@ impl Slot {
         (whole && covered).then_some((base, size))
     }
 
-    /// Puts empty memory in the mapping's place.
+    /// Replaces the mapping with empty memory.
     fn replace(&self, base: usize, size: usize) -> bool {
-        // First, so that whoever sees the empty memory sees this, too.
+        // First, so that whoever sees the empty memory also sees this.
         self.set_damaged();
         let access = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::FIXED;
-        // SAFETY: the range is one whole mapping of ours, in use by the thread that was
-        // interrupted: nobody unmaps it before that goes on.
+        // SAFETY: the range is one whole mapping of ours, in use by the interrupted thread: nobody
+        // unmaps it before that thread continues.
         unsafe { mmap_anonymous(base as *mut c_void, size, access, flags) }.is_ok()
     }
 
@@ -127,31 +128,31 @@ fn install() {
     let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = on_bus_error;
     action.sa_sigaction = handler as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-    // SAFETY: both point to values that live here. The handler only does what a handler may:
-    // atomics and system calls.
+    // SAFETY: both point to local values. The handler only uses atomics and system calls, as a
+    // handler may.
     if unsafe { libc::sigaction(libc::SIGBUS, &raw const action, &raw mut previous) } == 0 {
         let _ = PREVIOUS.set(previous);
     }
 }
 
 extern "C" fn on_bus_error(signal: c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {
-    // SAFETY: the kernel hands a valid structure to a handler installed with SA_SIGINFO.
+    // SAFETY: the kernel passes a valid structure to a handler installed with SA_SIGINFO.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
-    // Above 0 it is the kernel that tells of a fault; otherwise somebody sent the signal.
+    // Above 0 the kernel reports a fault; otherwise a process sent the signal.
     let is_fault = code > 0;
     if is_fault && replace_mapping_at(address) {
         return;
     }
-    // SAFETY: zeros are the default action; the pointers are to values that live.
+    // SAFETY: zeros are the default action; the pointers are to values that outlive the calls.
     unsafe {
         let default: libc::sigaction = std::mem::zeroed();
         match is_fault {
-            // The access fails again when this returns, and whoever was there before hears of it.
+            // The access fails again after this returns, and the previous handler gets it.
             true => {
                 let previous = std::ptr::from_ref(PREVIOUS.get().unwrap_or(&default));
                 libc::sigaction(signal, previous, std::ptr::null_mut());
             }
-            // Who sends it wants the process to end.
+            // The sender wants the process to end.
             false => {
                 libc::sigaction(signal, &raw const default, std::ptr::null_mut());
                 libc::raise(signal);
@@ -163,7 +164,7 @@ extern "C" fn on_bus_error(signal: c_int, info: *mut libc::siginfo_t, _context: 
 /// Replaces the mapping that covers an address; `false` if none of ours does.
 fn replace_mapping_at(address: usize) -> bool {
     let mut next = SLOTS.load(Ordering::Acquire);
-    // SAFETY: slots are leaked: a pointer to one is valid for ever.
+    // SAFETY: slots are leaked, so a pointer to one is always valid.
     while let Some(slot) = unsafe { next.as_ref() } {
         if let Some((base, size)) = slot.covers(address) {
             return slot.replace(base, size);

@@ -1,4 +1,4 @@
-//! The files of a log, by their names.
+//! The files of a log: their names, and creating, opening and setting them aside.
 
 use std::collections::VecDeque;
 use std::fs::DirBuilder;
@@ -9,13 +9,13 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Try
 
 use super::segment::Segment;
 
-/// Damaged files kept for whoever wants to look into them: they count for no budget.
+/// Damaged files kept for inspection: they do not count towards the budget.
 const KEPT_DAMAGED: usize = 4;
 
-/// How the names of damaged files end.
+/// The extension of damaged files.
 const DAMAGED: &str = "damaged";
 
-/// The name of a file that is allocated to see whether there is room.
+/// The file that is allocated to check for room on the disk.
 const TRIAL: &str = "room.tmp";
 
 /// The file whose first byte has this offset.
@@ -35,29 +35,29 @@ pub(super) fn open_all(folder: &Path) -> io::Result<VecDeque<Arc<Segment>>> {
             Err(e) => return Err(e),
         }
     }
-    // A server that died while it used one again may have left it under its old name.
+    // A server that died while reusing a file may have left it under its old name.
     segments.sort_by_key(|segment| segment.start());
     Ok(segments.into())
 }
 
-/// Held while nobody may take room on the disk with a new file.
-static NO_FILES: RwLock<()> = RwLock::new(());
+/// Held while no log may take room on the disk with a new file.
+static NEW_FILES: RwLock<()> = RwLock::new(());
 
-/// No log begins a file as long as what is returned is held: room was made for something else.
-pub fn begin_no_files() -> RwLockWriteGuard<'static, ()> {
-    NO_FILES.write().unwrap_or_else(PoisonError::into_inner)
+/// Prevents all logs from creating files while the guard is held: room was made for something else.
+pub fn block_new_files() -> RwLockWriteGuard<'static, ()> {
+    NEW_FILES.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes a file, and the folder if somebody removed it.
+/// Creates a file, and the folder if it was removed.
 pub(super) fn create(folder: &Path, start: u64, bytes: usize) -> io::Result<Segment> {
-    let _may = may_begin()?;
+    let _guard = check_new_files()?;
     let path = path(folder, start);
     match Segment::create(&path, start, bytes) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => make_folder(folder)?,
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => match Segment::open(&path) {
-            // A server died just after it made it.
+            // A server died just after it created the file.
             Ok(unused) if unused.end() == start => return Ok(unused),
-            // Another writer's, whose bytes are not ours to move.
+            // Another writer's, whose bytes must not be overwritten.
             Ok(_) => return Err(e),
             Err(_) => set_aside(&path),
         },
@@ -66,9 +66,9 @@ pub(super) fn create(folder: &Path, start: u64, bytes: usize) -> io::Result<Segm
     Segment::create(&path, start, bytes)
 }
 
-/// Whether there is room for a file.
-pub(super) fn try_room(folder: &Path, bytes: usize) -> io::Result<()> {
-    let _may = may_begin()?;
+/// Checks whether there is room for a file.
+pub(super) fn check_room(folder: &Path, bytes: usize) -> io::Result<()> {
+    let _guard = check_new_files()?;
     let path = folder.join(TRIAL);
     let _ = std::fs::remove_file(&path);
     let tried = Segment::create(&path, 0, bytes).map(drop);
@@ -76,20 +76,20 @@ pub(super) fn try_room(folder: &Path, bytes: usize) -> io::Result<()> {
     tried
 }
 
-/// As on a full disk while nobody may: whoever asks goes on without a new file.
-fn may_begin() -> io::Result<RwLockReadGuard<'static, ()>> {
-    match NO_FILES.try_read() {
-        Ok(may) => Ok(may),
-        Err(TryLockError::Poisoned(may)) => Ok(may.into_inner()),
+/// Fails as on a full disk while files are blocked: the log continues without a new file.
+fn check_new_files() -> io::Result<RwLockReadGuard<'static, ()>> {
+    match NEW_FILES.try_read() {
+        Ok(guard) => Ok(guard),
+        Err(TryLockError::Poisoned(guard)) => Ok(guard.into_inner()),
         Err(TryLockError::WouldBlock) => Err(io::Error::from_raw_os_error(libc::ENOSPC)),
     }
 }
 
-/// Gives a damaged file another name; of many only the newest stay.
+/// Renames a damaged file; only the newest of them are kept.
 pub(super) fn set_aside(path: &Path) {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{DAMAGED}"));
-    // One that somebody removed needs no other name.
+    // A file that was removed needs no other name.
     let _ = std::fs::rename(path, name);
     let kept = path.parent().map(|folder| ending_in(folder, DAMAGED));
     let Some(Ok(kept)) = kept else { return };
@@ -112,7 +112,7 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// The files of a folder with an ending, by name.
+/// The files of a folder with an extension, by name.
 pub(super) fn ending_in(folder: &Path, ending: &str) -> io::Result<Vec<PathBuf>> {
     let paths = std::fs::read_dir(folder)?.flatten().map(|file| file.path());
     let mut paths: Vec<_> =

@@ -1,4 +1,4 @@
-//! Looking at a log that is being written.
+//! Reads a log that is being written.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,30 +7,30 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use super::Reuse;
 use super::segment::Segment;
 
-/// Looks at a log that is being written.
+/// Reads a log that is being written.
 #[derive(Debug, Clone, Default)]
 pub struct Reader(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Oldest first. Between two of them bytes may be missing.
+    /// Oldest first. Bytes may be missing between two of them.
     segments: RwLock<VecDeque<Arc<Segment>>>,
-    /// The log ends here or later: what is missing at its end counts.
+    /// The log ends at least here, even if bytes are missing at its end.
     least_end: AtomicU64,
 }
 
-/// Bytes of a log, from an offset on.
+/// Bytes of a log from an offset on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bytes {
-    /// The offset of the first byte; later than asked for where older ones are gone.
+pub struct LogBytes {
+    /// The offset of the first byte; later than requested if older ones are gone.
     pub offset: u64,
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// The next ones are missing.
+    /// The next bytes are missing.
     pub ends_at_gap: bool,
 }
 
-impl Bytes {
+impl LogBytes {
     /// The offset after them.
     #[must_use]
     pub fn end(&self) -> u64 {
@@ -39,7 +39,7 @@ impl Bytes {
 }
 
 impl Reader {
-    /// The offset of the first byte that is still there.
+    /// The offset of the first byte that is still available.
     pub fn start(&self) -> u64 {
         let segments = self.read();
         let first = segments.iter().find(|segment| !segment.is_damaged());
@@ -51,7 +51,7 @@ impl Reader {
         self.end_of(&self.read())
     }
 
-    /// The offset after the last byte before `offset` that is still there; 0 where none is.
+    /// The offset after the last available byte before `offset`; 0 if there is none.
     pub fn end_before(&self, offset: u64) -> u64 {
         let segments = self.read();
         let there = segments.iter().rev().filter(|segment| !segment.is_damaged());
@@ -61,11 +61,10 @@ impl Reader {
         last.map_or(0, |segment| segment.end().min(offset))
     }
 
-    /// Up to `most` bytes from `offset` on, or from the first after it that is still there; fewer
-    /// where the next ones are missing. The memory they were looked at in is let go of: there is a
-    /// copy.
-    pub fn copy(&self, offset: u64, most: usize) -> Bytes {
-        let mut copied = Bytes { offset, bytes: Vec::new(), ends_at_gap: false };
+    /// Up to `most` bytes from `offset` on, or from the first available one after it; fewer if the
+    /// next ones are missing. The memory of the mapping is released, because the bytes are copied.
+    pub fn copy(&self, offset: u64, most: usize) -> LogBytes {
+        let mut copied = LogBytes { offset, bytes: Vec::new(), ends_at_gap: false };
         let end = self.visit_segments(offset, most, |segment, at, piece| {
             if copied.bytes.is_empty() {
                 copied.offset = at;
@@ -75,7 +74,7 @@ impl Reader {
                 copied.bytes.extend_from_slice(piece);
             }
             if follows && segment.is_damaged() {
-                // Meanwhile: these may be zeros.
+                // Damaged in the meantime: these may be zeros.
                 copied.bytes.truncate(copied.bytes.len() - piece.len());
             }
             follows
@@ -88,9 +87,8 @@ impl Reader {
         copied
     }
 
-    /// Shows up to `most` bytes from `offset` on, piece by piece with their offsets and in place,
-    /// until `look` says `false`. Returns the offset after what was shown. What is missing is passed
-    /// over.
+    /// Shows up to `most` bytes from `offset` on in place, in pieces with their offsets, until
+    /// `look` returns `false`. Returns the offset after what was shown. Gaps are skipped.
     pub fn visit(&self, offset: u64, most: usize, mut look: impl FnMut(u64, &[u8]) -> bool) -> u64 {
         self.visit_segments(offset, most, |_, at, piece| look(at, piece))
     }
@@ -103,7 +101,7 @@ impl Reader {
     ) -> u64 {
         let all = self.read();
         let end = self.end_of(&all);
-        // Mostly the last one or two of many.
+        // Usually the last one or two of many.
         let first = all.partition_point(|segment| segment.end() <= offset);
         let segments: Vec<_> = all.range(first..).cloned().collect();
         drop(all);
@@ -132,8 +130,8 @@ impl Reader {
         }
     }
 
-    /// Lets go of the memory that bytes take which were written or looked at, the last page aside.
-    /// They stay where they are, and may be looked at again.
+    /// Releases the memory of bytes that were written or read, except the last page. They stay in
+    /// the file and can be read again.
     pub fn release(&self, from: u64, to: u64) {
         for segment in self.read().iter().rev() {
             let within = |at: u64| usize::try_from(at.saturating_sub(segment.start()));
@@ -162,18 +160,18 @@ impl Reader {
         *self.write() = segments;
     }
 
-    /// The log ends at this offset or later.
+    /// The log ends at least at this offset.
     pub(super) fn raise_end(&self, offset: u64) {
         self.0.least_end.fetch_max(offset, Ordering::AcqRel);
     }
 
-    /// Takes the oldest of several.
+    /// Takes the oldest segment, unless it is the only one.
     pub(super) fn drop_oldest(&self) -> Option<Arc<Segment>> {
         let mut segments = self.write();
         (segments.len() > 1).then(|| segments.pop_front()).flatten()
     }
 
-    /// Takes the oldest, if nothing of it is needed and nobody looks at it.
+    /// Takes the oldest segment, if nothing of it is needed and nobody reads it.
     pub(super) fn take_oldest(&self, needed: u64) -> Result<Segment, Reuse> {
         let mut segments = self.write();
         let end = self.end_of(&segments);
@@ -194,7 +192,7 @@ impl Reader {
         }
     }
 
-    /// Takes those that failed. What was in them counts on.
+    /// Takes the segments that failed. Their bytes still count.
     pub(super) fn drop_damaged(&self) -> Vec<Arc<Segment>> {
         if !self.read().iter().any(|segment| segment.is_damaged()) {
             return Vec::new();

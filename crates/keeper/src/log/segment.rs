@@ -1,7 +1,7 @@
-//! One file of a log: a page that says what it is and how much of it is written, then the bytes.
-//! It is allocated in full before it is mapped: a write that found no room on the disk would fail
-//! in the middle, and a fault inside a read would lose what was read. How much is written is kept in
-//! memory as well, and only that is believed: the file may be changed by others.
+//! One file of a log: a page with a header that says how much is written, then the bytes. It is
+//! allocated in full before it is mapped: a write without room on the disk would fail in the
+//! middle, and a fault inside a read would lose what was read. The written length is also kept in
+//! memory, and only that is trusted: others may change the file.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -13,26 +13,26 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 
-use super::fault::Guarded;
+use super::fault::FaultGuard;
 
 const PAGE: usize = 4096;
 
-/// The page before the bytes.
+/// The size of the header.
 const HEADER: usize = PAGE;
 
 const MAGIC: u64 = u64::from_ne_bytes(*b"patlog01");
 
-/// A larger file is none of ours, and is not read through.
-const MOST_FILE_BYTES: u64 = 64 << 20;
+/// A larger file is not one of ours, and is not read.
+const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// Offsets are told as JSON numbers; a file that claims to begin further on is damaged.
-const MOST_OFFSET: u64 = 1 << 53;
+/// Offsets are JSON numbers on the wire; a file that claims to begin later is damaged.
+const MAX_OFFSET: u64 = 1 << 53;
 
 /// Words of the header.
 const WORD_MAGIC: usize = 0;
 const WORD_START: usize = 1;
 const WORD_LENGTH: usize = 2;
-/// The start of the next segment, or 0 as long as there is none; 0.1.0 left it at 0.
+/// The start of the next segment, or 0 if there is none; 0.1.0 left it at 0.
 const WORD_NEXT: usize = 3;
 
 #[derive(Debug)]
@@ -40,8 +40,8 @@ pub(super) struct Segment {
     path: PathBuf,
     start: u64,
     length: AtomicUsize,
-    // Dropped in this order: what is not mapped any more must not be guarded.
-    guarded: Guarded,
+    // Dropped in this order: memory that is no longer mapped must not be guarded.
+    guard: FaultGuard,
     mapping: Mapping,
 }
 
@@ -52,14 +52,14 @@ struct Mapping {
     size: usize,
 }
 
-// SAFETY: the mapping lives as long as the value and is never moved. Its one writer appends: bytes
+// SAFETY: the mapping lives as long as the value and never moves. Its only writer appends: bytes
 // below the published length are never written again, and the length itself is atomic.
 unsafe impl Send for Segment {}
-// SAFETY: see above; readers look only below the length that they loaded.
+// SAFETY: see above; readers only read below the length that they loaded.
 unsafe impl Sync for Segment {}
 
 impl Segment {
-    /// Makes a file with room for `bytes`.
+    /// Creates a file with room for `bytes`.
     pub(super) fn create(path: &Path, start: u64, bytes: usize) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create_new(true).mode(0o600).open(path)?;
@@ -71,15 +71,15 @@ impl Segment {
         segment.start = start;
         segment.word(WORD_START).store(start, Ordering::Relaxed);
         segment.word(WORD_LENGTH).store(0, Ordering::Relaxed);
-        // Last, so that a file with the mark has the rest.
+        // Last, so that a file with the magic number has the rest.
         segment.word(WORD_MAGIC).store(MAGIC, Ordering::Release);
         Ok(segment)
     }
 
-    /// Opens a file that was made before. One that is no log, or damaged, is `InvalidData`.
+    /// Opens an existing file. One that is not a log, or is damaged, is `InvalidData`.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let damaged = || {
-            let why = format!("{} is no output log, or a damaged one", path.display());
+            let why = format!("{} is not an output log, or is damaged", path.display());
             io::Error::new(io::ErrorKind::InvalidData, why)
         };
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
@@ -90,7 +90,7 @@ impl Segment {
             _ => error,
         })?;
         let metadata = file.metadata()?;
-        let fits = (HEADER as u64..=MOST_FILE_BYTES).contains(&metadata.len());
+        let fits = (HEADER as u64..=MAX_FILE_BYTES).contains(&metadata.len());
         if !metadata.is_file() || !fits {
             return Err(damaged());
         }
@@ -100,7 +100,7 @@ impl Segment {
         let length = segment.word(WORD_LENGTH).load(Ordering::Acquire);
         let is_log = segment.word(WORD_MAGIC).load(Ordering::Acquire) == MAGIC;
         let length = usize::try_from(length).ok().filter(|it| *it <= segment.capacity());
-        let (true, true, Some(length)) = (is_log, segment.start <= MOST_OFFSET, length) else {
+        let (true, true, Some(length)) = (is_log, segment.start <= MAX_OFFSET, length) else {
             return Err(damaged());
         };
         segment.length = AtomicUsize::new(length);
@@ -110,18 +110,18 @@ impl Segment {
 
     fn map(path: &Path, file: &File, size: usize) -> io::Result<Self> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at an address the kernel chooses replaces nothing.
+        // SAFETY: a new mapping at an address that the kernel chooses replaces nothing.
         let base = unsafe { mmap(std::ptr::null_mut(), size, access, MapFlags::SHARED, file, 0)? };
-        let guarded = Guarded::new(base, size);
-        // Reading ahead would bring in pages that are to be written, as this process's memory.
-        // SAFETY: the range is the mapping just made, and the advice changes no content.
+        let guard = FaultGuard::new(base, size);
+        // Reading ahead would load pages that are to be written into this process's memory.
+        // SAFETY: the range is the new mapping, and the advice changes no content.
         let _ = unsafe { madvise(base, size, Advice::Random) };
         let mapping = Mapping { base: base.cast(), size };
-        Ok(Self { path: path.to_owned(), start: 0, length: AtomicUsize::new(0), guarded, mapping })
+        Ok(Self { path: path.to_owned(), start: 0, length: AtomicUsize::new(0), guard, mapping })
     }
 
-    /// Takes what was written beyond the recorded length up to the last byte that is not zero: it
-    /// was read, and its reader died before it could record it.
+    /// Recovers bytes beyond the recorded length, up to the last one that is not zero: they were
+    /// read, and the reader died before it could record them.
     fn recover(&self) {
         let length = self.length();
         // SAFETY: the whole file is mapped, and nobody writes to it while it is being opened.
@@ -132,20 +132,20 @@ impl Segment {
         }
     }
 
-    /// Reads from a PTY behind what is written; returns how much came. What came into a file that
-    /// turned out to be damaged counts, though nobody can look at it.
+    /// Reads from a PTY and appends; returns how much was read. Bytes read into a damaged file
+    /// count, though nobody can read them.
     pub(super) fn read_from(&self, pty: impl AsFd, most: usize) -> io::Result<usize> {
         use std::os::fd::AsRawFd;
         let from = self.length();
         let room = most.min(self.capacity() - from);
         let pty = pty.as_fd().as_raw_fd();
-        // SAFETY: the range lies in the mapping behind the published length, where no reader
-        // looks and only this one writer writes.
+        // SAFETY: the range lies in the mapping behind the published length, where no reader reads
+        // and only this writer writes.
         let read = unsafe { libc::read(pty, self.mapping.base.add(HEADER + from).cast(), room) };
         let Ok(read) = usize::try_from(read) else {
             let error = io::Error::last_os_error();
             if error.raw_os_error() == Some(libc::EFAULT) {
-                self.guarded.set_damaged();
+                self.guard.set_damaged();
             }
             return Err(error);
         };
@@ -158,18 +158,18 @@ impl Segment {
         self.length.store(length, Ordering::Release);
     }
 
-    /// Empties the file for bytes from another offset on. It needs no room on the disk, and no right to
-    /// change the folder: a file that cannot be renamed keeps its name, since the header says where it
-    /// begins. One that was removed is of no use.
+    /// Empties the file for bytes from another offset on. This needs no room on the disk and no
+    /// write access to the folder: a file that cannot be renamed keeps its name, since the header
+    /// contains its start. A file that was removed cannot be reused.
     pub(super) fn reuse(&mut self, path: &Path, start: u64) -> io::Result<()> {
         match std::fs::rename(&self.path, path) {
             Ok(()) => path.clone_into(&mut self.path),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),
             Err(_) => {}
         }
-        // Zeros first, so that nobody takes old bytes for new ones that were not recorded. Whoever
-        // finds the file half-way finds an end that is late, and never one that is early.
-        // SAFETY: nobody else has this segment, and the range is all of the mapping's data.
+        // Zeros first, so that old bytes are not recovered as new ones. If a server dies halfway,
+        // the recorded end is too late, never too early.
+        // SAFETY: nobody else holds this segment, and the range is all of the mapping's data.
         unsafe { self.mapping.base.add(HEADER).write_bytes(0, self.capacity()) };
         self.word(WORD_NEXT).store(0, Ordering::Release);
         self.word(WORD_START).store(start, Ordering::Release);
@@ -178,7 +178,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Notes where the next one begins: should that be missing one day, it is known that it was there.
+    /// Records where the next one begins: if that is missing one day, it is known that it existed.
     pub(super) fn set_next(&self, start: u64) {
         self.word(WORD_NEXT).store(start, Ordering::Release);
     }
@@ -188,16 +188,16 @@ impl Segment {
         self.word(WORD_NEXT).load(Ordering::Acquire) != 0
     }
 
-    /// The bytes written so far. Of a file that fails meanwhile they are zeros.
+    /// The bytes written so far. If the file fails in the meantime they are zeros.
     pub(super) fn written(&self) -> &[u8] {
-        // SAFETY: bytes below the length are initialised, mapped as long as `self` lives, and
-        // never written again.
+        // SAFETY: bytes below the length are initialised, mapped as long as `self` lives, and never
+        // written again.
         unsafe { std::slice::from_raw_parts(self.mapping.base.add(HEADER), self.length()) }
     }
 
-    /// Whether nothing of it can be read or kept any more.
+    /// Whether nothing in it can be read or stored any more.
     pub(super) fn is_damaged(&self) -> bool {
-        self.guarded.is_damaged()
+        self.guard.is_damaged()
     }
 
     pub(super) fn start(&self) -> u64 {
@@ -220,14 +220,14 @@ impl Segment {
         &self.path
     }
 
-    /// Gives the pages of some bytes back to the page cache: there they do not count as this
-    /// process's memory, and looking at them brings them back.
+    /// Returns the pages of some bytes to the page cache: there they do not count as this process's
+    /// memory, and reading them loads them again.
     pub(super) fn release(&self, from: usize, to: usize) {
         let page = |at: usize| (HEADER + at) / PAGE * PAGE;
         let (from, to) = (page(from), page(to.min(self.length())));
         if from < to {
             // SAFETY: the range is page-aligned and within the mapping; for a shared file mapping
-            // the advice only drops page-table entries, the content stays what it is.
+            // the advice only drops page-table entries, the content is unchanged.
             let _ = unsafe {
                 madvise(self.mapping.base.add(from).cast(), to - from, Advice::LinuxDontNeed)
             };
@@ -257,8 +257,8 @@ impl Segment {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `Segment::map` with this base and size, and nothing borrows
-        // from it any more.
+        // SAFETY: the mapping was created by `Segment::map` with this base and size, and nothing
+        // borrows from it any more.
         let _ = unsafe { munmap(self.base.cast(), self.size) };
     }
 }

@@ -1,4 +1,4 @@
-//! A log as its writer and its readers see it, whole and damaged.
+//! A log from its writer's and its readers' perspective, intact and damaged.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ fn fill(log: &mut Log, length: usize) {
 }
 
 #[test]
-fn what_was_read_is_there_across_files_and_a_reopening() {
+fn bytes_are_read_back_across_files_and_a_reopening() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = Log::open(dir.path(), 64 << 20).unwrap();
     fill(&mut log, 700_000);
@@ -51,7 +51,7 @@ fn what_was_read_is_there_across_files_and_a_reopening() {
 }
 
 #[test]
-fn what_was_copied_is_not_held_in_memory_as_well() {
+fn copied_bytes_are_released_from_memory() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = Log::open(dir.path(), 64 << 20).unwrap();
     fill(&mut log, 5_000_000);
@@ -62,14 +62,14 @@ fn what_was_copied_is_not_held_in_memory_as_well() {
     assert!(resident_kib(dir.path()) < 100, "{}", resident_kib(dir.path()));
 }
 
-/// What the files of a folder take of this process's memory.
+/// The resident memory of a folder's mapped files.
 fn resident_kib(folder: &Path) -> u64 {
     let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
     let (mut ours, mut sum) = (false, 0);
     for line in maps.lines() {
         match line.strip_prefix("Rss:") {
             Some(rss) if ours => sum += rss.trim_end_matches("kB").trim().parse::<u64>().unwrap(),
-            // A mapping begins with its addresses and ends with its file; fields have a colon.
+            // A mapping begins with its addresses and ends with its file; fields contain a colon.
             _ if line.split(' ').next().unwrap().contains('-') => {
                 ours = line.contains(folder.to_str().unwrap());
             }
@@ -80,7 +80,7 @@ fn resident_kib(folder: &Path) -> u64 {
 }
 
 #[test]
-fn the_oldest_goes_when_the_budget_is_spent_and_offsets_never_go_back() {
+fn the_oldest_file_is_removed_over_the_budget_and_offsets_only_grow() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = Log::open(dir.path(), 1_500_000).unwrap();
     fill(&mut log, 5_000_000);
@@ -96,18 +96,18 @@ fn the_oldest_goes_when_the_budget_is_spent_and_offsets_never_go_back() {
 }
 
 #[test]
-fn bytes_that_were_read_but_not_recorded_are_found_again() {
+fn bytes_that_were_read_but_not_recorded_are_recovered() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = Log::open(dir.path(), 64 << 20).unwrap();
     fill(&mut log, 1_000);
-    // As if the server had died between the read and the record of it.
+    // As if the server had died between reading and recording.
     log.segments.last().unwrap().forget_length(400);
     let again = Log::open(dir.path(), 64 << 20).unwrap();
     assert_eq!(again.end(), 1_000);
     assert_eq!(again.reader().copy(0, usize::MAX).bytes, pattern(0, 1_000));
 }
 
-/// The file that a log begins with.
+/// The first file of a log.
 fn first_file(folder: &Path) -> PathBuf {
     files::path(folder, 0)
 }
@@ -117,13 +117,13 @@ fn truncate(path: &Path, bytes: u64) {
 }
 
 #[test]
-fn a_file_that_is_no_log_is_set_aside_and_stays_as_it_is() {
+fn a_file_that_is_not_a_log_is_set_aside_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(first_file(dir.path()), "no log").unwrap();
     std::fs::create_dir(files::path(dir.path(), 7)).unwrap();
     std::os::unix::fs::symlink("/dev/zero", files::path(dir.path(), 8)).unwrap();
     let mut log = Log::open(dir.path(), 1 << 20).unwrap();
-    assert!(log.is_empty() && log.lacks_end());
+    assert!(log.is_empty() && log.is_end_missing());
     let aside = dir.path().join("00000000000000000000.log.damaged");
     assert_eq!(std::fs::read(aside).unwrap(), b"no log");
     fill(&mut log, 100);
@@ -131,7 +131,7 @@ fn a_file_that_is_no_log_is_set_aside_and_stays_as_it_is() {
 }
 
 #[test]
-fn a_header_that_lies_is_damage() {
+fn an_invalid_header_is_damage() {
     let dir = tempfile::tempdir().unwrap();
     for (word, value) in [(0, 1), (1, u64::MAX - 5), (2, u64::MAX), (2, (60 << 10) + 1)] {
         let mut log = Log::open(dir.path(), 1 << 20).unwrap();
@@ -145,7 +145,7 @@ fn a_header_that_lies_is_damage() {
 }
 
 #[test]
-fn a_header_that_is_changed_while_it_is_used_is_not_believed() {
+fn a_header_changed_while_in_use_is_not_trusted() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = Log::open(dir.path(), 1 << 20).unwrap();
     fill(&mut log, 100);
@@ -155,9 +155,9 @@ fn a_header_that_is_changed_while_it_is_used_is_not_believed() {
     assert_eq!(log.reader().copy(0, usize::MAX).bytes, pattern(0, 100));
 }
 
-/// A truncated file raises SIGBUS in whoever looks at it; here it costs that file's bytes.
+/// Accessing a truncated file raises SIGBUS; here it costs that file's bytes.
 #[test]
-fn a_truncated_file_costs_its_own_bytes_and_nothing_else() {
+fn a_truncated_file_costs_only_its_own_bytes() {
     for kept in [0, 4096, 20_000] {
         let dir = tempfile::tempdir().unwrap();
         let mut log = Log::open(dir.path(), 64 << 20).unwrap();
@@ -165,7 +165,7 @@ fn a_truncated_file_costs_its_own_bytes_and_nothing_else() {
         let reader = log.reader();
         let lost = 60 << 10;
         truncate(&first_file(dir.path()), kept);
-        // Whether its first look meets the fault, or the second knows of it.
+        // Whether the first read meets the fault, or the second knows about it.
         for _ in 0..2 {
             let copied = reader.copy(0, usize::MAX);
             assert_eq!((copied.offset, copied.end()), (lost, 400_000), "truncated to {kept}");
@@ -176,12 +176,12 @@ fn a_truncated_file_costs_its_own_bytes_and_nothing_else() {
         assert_eq!(reader.copy(0, usize::MAX).bytes, pattern(lost, 1_400_000 - 61_440));
         let again = Log::open(dir.path(), 64 << 20).unwrap();
         assert_eq!((again.reader().start(), again.end()), (lost, 1_400_000));
-        assert!(!again.lacks_end());
+        assert!(!again.is_end_missing());
     }
 }
 
 #[test]
-fn a_file_truncated_while_it_is_written_is_left_and_offsets_go_on() {
+fn a_file_truncated_while_being_written_is_dropped_and_offsets_continue() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = Log::open(dir.path(), 64 << 20).unwrap();
     fill(&mut log, 10_000);
@@ -190,7 +190,7 @@ fn a_file_truncated_while_it_is_written_is_left_and_offsets_go_on() {
     writer.write_all(b"lost").unwrap();
     assert_eq!(log.read_from(&pipe, 100).unwrap_err().raw_os_error(), Some(libc::EFAULT));
     assert!(!log.has_room());
-    // Without a new file, what comes is counted.
+    // Without a new file, output is counted.
     writer.write_all(b"counted").unwrap();
     let counted = log.read_from(&pipe, 100).unwrap() as u64;
     assert_eq!(log.end(), 10_000 + counted);
@@ -202,7 +202,7 @@ fn a_file_truncated_while_it_is_written_is_left_and_offsets_go_on() {
 }
 
 #[test]
-fn removed_files_and_a_removed_folder_keep_nobody_from_writing() {
+fn removed_files_and_folders_do_not_prevent_writing() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("p1");
     let mut log = Log::open(&folder, 64 << 20).unwrap();
@@ -212,13 +212,13 @@ fn removed_files_and_a_removed_folder_keep_nobody_from_writing() {
     assert_eq!(log.reader().copy(0, usize::MAX).bytes, pattern(0, 400_000));
     let again = Log::open(&folder, 64 << 20).unwrap();
     assert_eq!((again.reader().start(), again.end()), (319_488, 400_000));
-    // The last one gone: it is known that there was one, and nothing is told twice.
+    // If the last one is gone, it is known that it existed, and no offset is used twice.
     drop((log, again));
     fill(&mut Log::open(&folder, 64 << 20).unwrap(), 2_000_000);
     let last = files::ending_in(&folder, "log").unwrap().pop().unwrap();
     std::fs::remove_file(last).unwrap();
     let mut log = Log::open(&folder, 64 << 20).unwrap();
-    assert!(log.lacks_end());
+    assert!(log.is_end_missing());
     log.skip_to(5_000_000);
     assert_eq!(log.end(), 5_000_000);
     fill(&mut log, 100);
@@ -227,7 +227,7 @@ fn removed_files_and_a_removed_folder_keep_nobody_from_writing() {
 }
 
 #[test]
-fn a_gap_is_passed_over_and_told() {
+fn a_gap_is_skipped_and_reported() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = Log::open(dir.path(), 64 << 20).unwrap();
     fill(&mut log, 100);
@@ -251,7 +251,7 @@ fn a_gap_is_passed_over_and_told() {
 }
 
 #[test]
-fn the_oldest_file_is_used_again_unless_it_is_needed_or_looked_at() {
+fn the_oldest_file_is_reused_unless_it_is_needed_or_being_read() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = Log::open(dir.path(), 64 << 20).unwrap();
     assert_eq!(log.reuse_oldest(0).unwrap(), Reuse::None);
@@ -259,7 +259,7 @@ fn the_oldest_file_is_used_again_unless_it_is_needed_or_looked_at() {
     let reader = log.reader();
     assert_eq!(log.reuse_oldest(61_439).unwrap(), Reuse::Busy, "a byte of it is needed");
     reader.visit(0, 10, |_, _| {
-        assert_eq!(log.reuse_oldest(100_000).unwrap(), Reuse::Busy, "somebody looks at it");
+        assert_eq!(log.reuse_oldest(100_000).unwrap(), Reuse::Busy, "it is being read");
         true
     });
     assert_eq!(log.reuse_oldest(100_000).unwrap(), Reuse::Done);
@@ -273,12 +273,12 @@ fn the_oldest_file_is_used_again_unless_it_is_needed_or_looked_at() {
     assert_eq!((reader.start(), reader.end()), (161_440, 161_440));
     fill(&mut log, 500);
     let again = Log::open(dir.path(), 64 << 20).unwrap();
-    assert_eq!((again.reader().start(), again.end()), (161_440, 161_940), "and so it is found");
+    assert_eq!((again.reader().start(), again.end()), (161_440, 161_940), "also after reopening");
     assert_eq!(again.reader().copy(0, usize::MAX).bytes, pattern(161_440, 500));
 }
 
 #[test]
-fn a_gap_stays_where_it_is_though_the_oldest_file_cannot_be_used_again_yet() {
+fn a_gap_stays_in_place_while_the_oldest_file_is_busy() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = Log::open(dir.path(), 64 << 20).unwrap();
     fill(&mut log, 100);
@@ -290,23 +290,27 @@ fn a_gap_stays_where_it_is_though_the_oldest_file_cannot_be_used_again_yet() {
     assert_eq!((after.offset, after.bytes), (1_000, pattern(1_000, 50)));
 }
 
-/// As in a folder that must not be written.
+/// As in a read-only folder.
 #[test]
-fn a_file_that_cannot_be_renamed_is_used_again_under_its_name() {
+fn a_file_that_cannot_be_renamed_is_reused_under_its_old_name() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = Log::open(dir.path(), 64 << 20).unwrap();
     fill(&mut log, 100_000);
-    // A folder with the new name is in the way.
+    // A folder has the new name.
     std::fs::create_dir(files::path(dir.path(), 100_000)).unwrap();
     assert_eq!(log.reuse_oldest(100_000).unwrap(), Reuse::Done);
     assert!(first_file(dir.path()).exists());
-    assert_eq!((log.reader().start(), log.end()), (61_440, 100_000), "only that file's bytes went");
+    assert_eq!(
+        (log.reader().start(), log.end()),
+        (61_440, 100_000),
+        "only that file's bytes are gone"
+    );
     fill(&mut log, 500);
     std::fs::remove_dir(files::path(dir.path(), 100_000)).unwrap();
     let again = Log::open(dir.path(), 64 << 20).unwrap();
     assert_eq!(again.reader().copy(0, usize::MAX).bytes, pattern(61_440, 39_060));
     drop((log, again));
-    // One that was removed is passed over.
+    // A file that was removed is skipped.
     let mut log = Log::open(dir.path(), 64 << 20).unwrap();
     let oldest = files::path(dir.path(), 61_440);
     std::fs::remove_file(&oldest).unwrap();
@@ -315,7 +319,7 @@ fn a_file_that_cannot_be_renamed_is_used_again_under_its_name() {
 }
 
 #[test]
-fn a_log_that_cannot_be_opened_is_opened_later() {
+fn a_log_that_cannot_be_opened_yet_is_opened_later() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("p1");
     fill(&mut Log::open(&folder, 64 << 20).unwrap(), 1_000);
@@ -333,7 +337,7 @@ fn a_log_that_cannot_be_opened_is_opened_later() {
     assert_eq!(reader.copy(1_000, 100).bytes, pattern(5_007, 10));
 }
 
-/// A fault that has nothing to do with logs ends the process, as it does everywhere.
+/// A fault outside of logs ends the process as usual.
 #[test]
 fn a_bus_error_elsewhere_ends_the_process_as_before() {
     use rustix::mm::{MapFlags, ProtFlags, mmap};
@@ -347,10 +351,10 @@ fn a_bus_error_elsewhere_ends_the_process_as_before() {
     };
     file.set_len(0).unwrap();
     for sent in [false, true] {
-        // SAFETY: the child only does system calls and looks at memory before it ends.
+        // SAFETY: the child only makes system calls and reads memory before it exits.
         let child = unsafe { libc::fork() };
         if child == 0 {
-            // SAFETY: as above; the mapping is there, its file is not.
+            // SAFETY: as above; the mapping exists, its file does not.
             unsafe {
                 match sent {
                     true => drop(libc::raise(libc::SIGBUS)),
@@ -360,7 +364,7 @@ fn a_bus_error_elsewhere_ends_the_process_as_before() {
             }
         }
         let mut status = 0;
-        // SAFETY: `child` is our own, and the pointer is to a local.
+        // SAFETY: `child` is our own, and the pointer is to a local variable.
         assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
         assert!(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGBUS, "{status:x}");
     }

@@ -1,5 +1,5 @@
-//! containerd's own tool: how it is called, and what its answers mean. Its API would need a compiler
-//! of protocols at build time; see docs/decisions.
+//! containerd's tool `ctr`: how it is called, and what its output means. Its API would need a
+//! protocol compiler at build time; see docs/decisions.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,11 +8,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::net::UnixStream;
 
-use super::settings::Place;
-use super::target::Trouble;
-use super::tool::Tools;
+use super::command::CommandRunner;
+use super::info::EngineError;
+use super::settings::EngineEndpoint;
 
-/// How deep an index may point to further ones.
+/// How deep an index may refer to further ones.
 const INDEX_DEPTH: usize = 3;
 
 /// The tool, for one socket and namespace.
@@ -20,7 +20,7 @@ const INDEX_DEPTH: usize = 3;
 pub(super) struct Ctr {
     socket: PathBuf,
     namespace: String,
-    pub(super) tools: Tools,
+    pub(super) runner: CommandRunner,
 }
 
 /// A container as containerd describes it.
@@ -34,7 +34,7 @@ pub(super) struct Info {
     pub(super) image: String,
 }
 
-/// The part of an image's configuration that is of interest.
+/// The relevant part of an image's configuration.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct ImageConfig {
     #[serde(rename = "Labels", default)]
@@ -46,18 +46,18 @@ pub(super) struct ImageConfig {
 }
 
 impl ImageConfig {
-    /// What an image runs if nothing else is said.
+    /// The image's default command.
     pub(super) fn command(self) -> Vec<String> {
         self.entrypoint.into_iter().chain(self.cmd).flatten().collect()
     }
 }
 
 impl Ctr {
-    pub(super) fn new(place: &Place, tools: Tools) -> Self {
-        Self { socket: place.socket(), namespace: place.namespace().to_owned(), tools }
+    pub(super) fn new(endpoint: &EngineEndpoint, runner: CommandRunner) -> Self {
+        Self { socket: endpoint.socket(), namespace: endpoint.namespace().to_owned(), runner }
     }
 
-    /// The tool with these words.
+    /// The tool with these arguments.
     pub(super) fn argv<'a>(&self, words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
         let mut argv: Vec<String> = ["ctr", "--address"].map(str::to_owned).into();
         argv.push(self.socket.to_string_lossy().into_owned());
@@ -66,49 +66,48 @@ impl Ctr {
         argv
     }
 
-    /// Whether containerd is there; its tool would wait for it.
-    pub(super) async fn reach(&self) -> Result<(), Trouble> {
-        let reached = UnixStream::connect(&self.socket).await;
-        reached.map(drop).map_err(|error| {
+    /// Checks that containerd is reachable; its tool would wait for it.
+    pub(super) async fn check_reachable(&self) -> Result<(), EngineError> {
+        let connected = UnixStream::connect(&self.socket).await;
+        connected.map(drop).map_err(|error| {
             let socket = self.socket.display();
-            Trouble::Down(format!("containerd cannot be reached at {socket}: {error}"))
+            EngineError::Unreachable(format!("containerd cannot be reached at {socket}: {error}"))
         })
     }
 
-    /// Runs it to its end.
-    pub(super) async fn run(&self, words: &[&str]) -> Result<Vec<u8>, Trouble> {
-        self.reach().await?;
-        let run = self.tools.run(self.argv(words.iter().copied())).await;
-        run.map_err(|said| trouble(&said))
+    /// Runs the tool until it exits.
+    pub(super) async fn run(&self, words: &[&str]) -> Result<Vec<u8>, EngineError> {
+        self.check_reachable().await?;
+        let run = self.runner.run(self.argv(words.iter().copied())).await;
+        run.map_err(|message| error_of(&message))
     }
 
     /// A container's description.
-    pub(super) async fn info(&self, name: &str) -> Result<Info, Trouble> {
-        let text =
-            self.run(&["containers", "info", name]).await.map_err(|trouble| match trouble {
-                Trouble::Missing(_) => Trouble::Missing(name.to_owned()),
-                other => other,
-            })?;
-        let unread = |e| Trouble::Failed(format!("containerd's answer cannot be read: {e}"));
+    pub(super) async fn info(&self, name: &str) -> Result<Info, EngineError> {
+        let text = self.run(&["containers", "info", name]).await.map_err(|error| match error {
+            EngineError::NotFound(_) => EngineError::NotFound(name.to_owned()),
+            other => other,
+        })?;
+        let unread = |e| EngineError::Failed(format!("cannot parse containerd's response: {e}"));
         serde_json::from_slice(&text).map_err(unread)
     }
 
-    /// The first process of a container that runs.
-    pub(super) async fn first_process(&self, id: &str) -> Result<Option<u32>, Trouble> {
+    /// The first process of a running container.
+    pub(super) async fn first_process(&self, id: &str) -> Result<Option<u32>, EngineError> {
         let list = self.run(&["tasks", "ls"]).await?;
         Ok(first_process(&String::from_utf8_lossy(&list), id))
     }
 
-    /// The configurations of an image, one for each platform that is here.
-    pub(super) async fn configs(&self, image: &str) -> Result<Vec<ImageConfig>, Trouble> {
+    /// The configurations of an image, one per platform that is available.
+    pub(super) async fn configs(&self, image: &str) -> Result<Vec<ImageConfig>, EngineError> {
         let filter = format!("name=={image}");
         let list = self.run(&["images", "ls", &filter]).await?;
         let list = String::from_utf8_lossy(&list).into_owned();
         let digest = digest(&list, image)
-            .ok_or_else(|| Trouble::Failed(format!("containerd has no image `{image}`")))?;
+            .ok_or_else(|| EngineError::Failed(format!("containerd has no image `{image}`")))?;
         let (mut configs, mut next) = (Vec::new(), vec![(digest.to_owned(), 0)]);
         while let Some((digest, depth)) = next.pop() {
-            // Other platforms' parts need not be here.
+            // Parts for other platforms may be missing.
             let Ok(blob) = self.run(&["content", "get", &digest]).await else { continue };
             let Ok(blob) = serde_json::from_slice::<Value>(&blob) else { continue };
             if let Some(config) = blob["config"]["digest"].as_str() {
@@ -120,7 +119,7 @@ impl Ctr {
             next.extend(parts.map(|digest| (digest.to_owned(), depth + 1)));
         }
         match configs.is_empty() {
-            true => Err(Trouble::Failed(format!("the image `{image}` cannot be read"))),
+            true => Err(EngineError::Failed(format!("cannot read the image `{image}`"))),
             false => Ok(configs),
         }
     }
@@ -134,20 +133,20 @@ fn config_of(blob: &[u8]) -> Option<ImageConfig> {
     }
 }
 
-/// What the tool complained about.
-fn trouble(said: &str) -> Trouble {
-    let said = said.trim_start_matches("ctr: ");
-    let is = |words: &[&str]| words.iter().any(|word| said.contains(word));
+/// The meaning of the tool's error message.
+fn error_of(message: &str) -> EngineError {
+    let message = message.trim_start_matches("ctr: ");
+    let is = |words: &[&str]| words.iter().any(|as_str| message.contains(as_str));
     if is(&["connection refused", "Unavailable", "failed to dial", "error reading from server"]) {
-        return Trouble::Down(format!("containerd does not answer: {said}"));
+        return EngineError::Unreachable(format!("containerd does not respond: {message}"));
     }
-    if said.contains("not found") {
-        return Trouble::Missing(said.to_owned());
+    if message.contains("not found") {
+        return EngineError::NotFound(message.to_owned());
     }
-    Trouble::Failed(said.to_owned())
+    EngineError::Failed(message.to_owned())
 }
 
-/// The process of a task that runs, in a list of them: `TASK PID STATUS`.
+/// The process of a running task in a list of tasks: `TASK PID STATUS`.
 fn first_process(list: &str, id: &str) -> Option<u32> {
     let mut rows = list.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     match rows.find(|row| row.first() == Some(&id))?.as_slice() {
@@ -156,10 +155,10 @@ fn first_process(list: &str, id: &str) -> Option<u32> {
     }
 }
 
-/// The digest of an image in a list of them: `REF TYPE DIGEST …`.
+/// The digest of an image in a list of images: `REF TYPE DIGEST …`.
 fn digest<'a>(list: &'a str, image: &str) -> Option<&'a str> {
     let row = list.lines().find(|line| line.split_whitespace().next() == Some(image))?;
-    row.split_whitespace().find(|word| word.starts_with("sha256:"))
+    row.split_whitespace().find(|as_str| as_str.starts_with("sha256:"))
 }
 
 #[cfg(test)]
@@ -167,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_tool_prints() {
+    fn output_of_the_tool_is_parsed() {
         let tasks = "TASK    PID      STATUS    \nbox     1234     RUNNING\nbox2    1    STOPPED\n";
         assert_eq!(first_process(tasks, "box"), Some(1234));
         assert_eq!(first_process(tasks, "box2"), None);
@@ -179,16 +178,16 @@ mod tests {
     }
 
     #[test]
-    fn what_its_complaints_mean() {
-        let missing = trouble("ctr: container \"x\" in namespace \"default\": not found");
-        assert!(matches!(missing, Trouble::Missing(_)), "{missing:?}");
-        let down = trouble("ctr: connection error: desc = \"transport: connection refused\"");
-        assert!(matches!(down, Trouble::Down(_)), "{down:?}");
-        assert!(matches!(trouble("ctr: no"), Trouble::Failed(_)));
+    fn error_messages_of_the_tool_are_classified() {
+        let missing = error_of("ctr: container \"x\" in namespace \"default\": not found");
+        assert!(matches!(missing, EngineError::NotFound(_)), "{missing:?}");
+        let down = error_of("ctr: connection error: desc = \"transport: connection refused\"");
+        assert!(matches!(down, EngineError::Unreachable(_)), "{down:?}");
+        assert!(matches!(error_of("ctr: no"), EngineError::Failed(_)));
     }
 
     #[test]
-    fn an_images_configuration() {
+    fn the_configuration_of_an_image_is_parsed() {
         let blob = r#"{"config": {"Labels": {"a": "b"}, "Cmd": ["/app/mcp"], "Env": ["X=1"]}}"#;
         let config = config_of(blob.as_bytes()).unwrap();
         assert_eq!(config.labels.as_ref().unwrap()["a"], "b");

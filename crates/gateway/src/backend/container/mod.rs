@@ -1,98 +1,102 @@
-//! Servers in containers: in one that runs already, or in one of our own. Engines differ in how they
-//! are asked; what is asked of them is the same.
+//! Servers in containers: in a running one, or in one of their own. Every engine implements the
+//! same operations.
 
-mod bound;
+mod cgroup;
+mod command;
 mod containerd;
+mod containers;
 mod ctr;
 mod docker;
-mod docker_own;
-mod docker_streams;
-mod ours;
-mod pulse;
+mod docker_exec;
+mod docker_run;
+mod heartbeat;
+mod info;
 mod record;
 mod settings;
-mod target;
-mod tool;
 mod wrapper;
 
 use std::sync::Arc;
 
-pub use ours::Containers;
-pub use settings::{Engine, Exec, Mount, Own, Place};
-pub use target::{Target, Trouble};
+pub use containers::Containers;
+pub use info::{ContainerInfo, EngineError};
+pub use settings::{ContainerEngine, EngineEndpoint, ExecSpec, Mount, RunSpec};
 
-use super::{Backend, Channel, Later};
-use crate::refusal::Refusal;
+use super::{Backend, BoxFuture, Channel};
+use crate::error::GatewayError;
 
-/// The label of containers we start; its value is known to us alone.
+/// The label of containers that patterm starts; its value is secret.
 pub const OWNER_LABEL: &str = "patterm.owner";
 
-/// What every engine can do.
-pub(crate) trait Reach: Send + Sync + std::fmt::Debug {
-    /// Looks a container up.
-    fn find(&self, name: String) -> Later<Result<Target, Trouble>>;
+/// The operations of an engine.
+pub(crate) trait EngineApi: Send + Sync + std::fmt::Debug {
+    /// Looks up a container.
+    fn find(&self, name: String) -> BoxFuture<Result<ContainerInfo, EngineError>>;
 
-    /// Starts a command in a container that runs.
-    fn exec(&self, target: Target, exec: Exec) -> Later<Result<Channel, Trouble>>;
+    /// Starts a command in a running container.
+    fn exec(&self, info: ContainerInfo, exec: ExecSpec) -> BoxFuture<Result<Channel, EngineError>>;
 
-    /// Starts a container of our own.
-    fn run(&self, own: Own, named: Named) -> Later<Result<Channel, Trouble>>;
+    /// Starts a server in a new container.
+    fn run(
+        &self,
+        own: RunSpec,
+        identity: ContainerIdentity,
+    ) -> BoxFuture<Result<Channel, EngineError>>;
 
     /// The names of all containers with our label.
-    fn ours(&self, owner: String) -> Later<Result<Vec<String>, Trouble>>;
+    fn list_owned(&self, owner: String) -> BoxFuture<Result<Vec<String>, EngineError>>;
 
-    /// Removes a container, whatever it does.
-    fn remove(&self, name: String) -> Later<Result<(), Trouble>>;
+    /// Removes a container in any state.
+    fn remove(&self, name: String) -> BoxFuture<Result<(), EngineError>>;
 }
 
-/// What a container of ours is known by.
+/// What identifies a container that patterm starts.
 #[derive(Debug, Clone)]
-pub(crate) struct Named {
+pub(crate) struct ContainerIdentity {
     /// Its name.
     pub(crate) name: String,
     /// The value of its label.
     pub(crate) owner: String,
 }
 
-/// A server in a container that runs.
+/// Runs a server in a running container.
 #[derive(Debug)]
-struct InRunning {
+struct ExecBackend {
     containers: Containers,
-    exec: Exec,
+    exec: ExecSpec,
 }
 
-impl Backend for InRunning {
-    fn open(&self) -> Later<Result<Channel, Refusal>> {
-        let engine = self.containers.reach(&self.exec.place);
+impl Backend for ExecBackend {
+    fn open(&self) -> BoxFuture<Result<Channel, GatewayError>> {
+        let engine = self.containers.engine_api(&self.exec.endpoint);
         let exec = self.exec.clone();
         Box::pin(async move {
-            let target = engine.find(exec.container.clone()).await?;
-            Ok(open_in(engine, target, exec).await?)
+            let info = engine.find(exec.container.clone()).await?;
+            Ok(open_in(engine, info, exec).await?)
         })
     }
 }
 
-/// Starts a command in a container that was found.
+/// Starts a command in a container that was looked up.
 pub(crate) async fn open_in(
-    engine: Arc<dyn Reach>,
-    target: Target,
-    exec: Exec,
-) -> Result<Channel, Trouble> {
-    if !target.is_running {
-        return Err(Trouble::Stopped(exec.container));
+    engine: Arc<dyn EngineApi>,
+    info: ContainerInfo,
+    exec: ExecSpec,
+) -> Result<Channel, EngineError> {
+    if !info.is_running {
+        return Err(EngineError::NotRunning(exec.container));
     }
-    engine.exec(target, exec).await
+    engine.exec(info, exec).await
 }
 
-/// A server in a container of its own.
+/// Runs a server in a container of its own.
 #[derive(Debug)]
-struct InOwn {
+struct RunBackend {
     containers: Containers,
-    own: Own,
+    own: RunSpec,
 }
 
-impl Backend for InOwn {
-    fn open(&self) -> Later<Result<Channel, Refusal>> {
+impl Backend for RunBackend {
+    fn open(&self) -> BoxFuture<Result<Channel, GatewayError>> {
         let (containers, own) = (self.containers.clone(), self.own.clone());
         Box::pin(async move { Ok(containers.run(own).await?) })
     }

@@ -1,24 +1,25 @@
-//! Our own record of the containers we start: written before one is created, so that whoever dies,
-//! the next one knows what to remove. Labels alone prove nothing, images carry them too.
+//! The record of the containers that patterm starts, written before they are created, so that the
+//! next server knows what to remove. Labels prove nothing: images carry them too.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::settings::Place;
+use super::settings::EngineEndpoint;
 
 /// The version of the file.
 const VERSION: u32 = 1;
 
-/// Bytes of chance in the label's value, and in names.
+/// Random bytes in the label's value, and in names.
 const OWNER_BYTES: usize = 16;
 const NAME_BYTES: usize = 8;
 
-/// A container of ours.
+/// A container that patterm started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Recorded {
-    pub(super) place: Place,
+pub(super) struct RecordedContainer {
+    #[serde(rename = "place")]
+    pub(super) endpoint: EngineEndpoint,
     pub(super) name: String,
 }
 
@@ -26,18 +27,18 @@ pub(super) struct Recorded {
 struct Content {
     version: u32,
     owner: String,
-    containers: Vec<Recorded>,
+    containers: Vec<RecordedContainer>,
 }
 
 /// The record of one project.
 #[derive(Debug)]
-pub(super) struct Record {
+pub(super) struct ContainerRecord {
     file: PathBuf,
     content: Content,
 }
 
-impl Record {
-    /// Reads it, or begins one. A damaged one is set aside.
+impl ContainerRecord {
+    /// Reads the record, or creates one. A damaged file is set aside.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         let file = folder.join("containers.json");
         match std::fs::read(&file) {
@@ -47,13 +48,13 @@ impl Record {
                     return Ok(Self { file, content });
                 }
                 let aside = file.with_extension("damaged");
-                tracing::warn!(?aside, "the record of containers cannot be read; it is set aside");
+                tracing::warn!(?aside, "the record of containers is damaged; setting it aside");
                 std::fs::rename(&file, aside)?;
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
-        let owner = chance::<OWNER_BYTES>()?;
+        let owner = random_hex::<OWNER_BYTES>()?;
         let record =
             Self { file, content: Content { version: VERSION, owner, containers: Vec::new() } };
         record.write()?;
@@ -65,19 +66,21 @@ impl Record {
         &self.content.owner
     }
 
-    pub(super) fn all(&self) -> &[Recorded] {
+    pub(super) fn all(&self) -> &[RecordedContainer] {
         &self.content.containers
     }
 
-    /// Notes a container that is about to be created, under a name that no other has.
-    pub(super) fn add(&mut self, place: &Place) -> io::Result<String> {
-        let name = format!("patterm-{}", chance::<NAME_BYTES>()?);
-        self.content.containers.push(Recorded { place: place.clone(), name: name.clone() });
+    /// Records a container that is about to be created, under a unique name.
+    pub(super) fn add(&mut self, endpoint: &EngineEndpoint) -> io::Result<String> {
+        let name = format!("patterm-{}", random_hex::<NAME_BYTES>()?);
+        self.content
+            .containers
+            .push(RecordedContainer { endpoint: endpoint.clone(), name: name.clone() });
         self.write()?;
         Ok(name)
     }
 
-    /// Forgets one that is gone.
+    /// Removes a container that is gone.
     pub(super) fn remove(&mut self, name: &str) -> io::Result<()> {
         self.content.containers.retain(|container| container.name != name);
         self.write()
@@ -92,8 +95,8 @@ impl Record {
     }
 }
 
-/// Letters that nobody can guess.
-pub(super) fn chance<const BYTES: usize>() -> io::Result<String> {
+/// A random hexadecimal text.
+pub(super) fn random_hex<const BYTES: usize>() -> io::Result<String> {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
@@ -101,19 +104,19 @@ pub(super) fn chance<const BYTES: usize>() -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::settings::Engine;
+    use super::super::settings::ContainerEngine;
     use super::*;
 
     #[test]
-    fn what_was_noted_is_known_to_the_next_one() {
+    fn recorded_containers_are_known_after_a_restart() {
         let folder = tempfile::tempdir().unwrap();
-        let mut record = Record::open(folder.path()).unwrap();
-        let place = Place::usual(Engine::Docker);
-        let name = record.add(&place).unwrap();
-        let gone = record.add(&place).unwrap();
+        let mut record = ContainerRecord::open(folder.path()).unwrap();
+        let endpoint = EngineEndpoint::default_of(ContainerEngine::Docker);
+        let name = record.add(&endpoint).unwrap();
+        let gone = record.add(&endpoint).unwrap();
         record.remove(&gone).unwrap();
-        let next = Record::open(folder.path()).unwrap();
-        assert_eq!(next.all(), [Recorded { place, name }]);
+        let next = ContainerRecord::open(folder.path()).unwrap();
+        assert_eq!(next.all(), [RecordedContainer { endpoint, name }]);
         assert_eq!(next.owner(), record.owner());
         assert_eq!(next.owner().len(), 32);
     }
@@ -122,7 +125,7 @@ mod tests {
     fn a_damaged_record_is_set_aside() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("containers.json"), "{").unwrap();
-        assert!(Record::open(folder.path()).unwrap().all().is_empty());
+        assert!(ContainerRecord::open(folder.path()).unwrap().all().is_empty());
         assert!(folder.path().join("containers.damaged").exists());
     }
 }

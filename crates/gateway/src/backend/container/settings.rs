@@ -1,31 +1,31 @@
-//! What a project says of servers in containers.
+//! Settings of servers in containers.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// What a server of this kind needs is little; one that leaks is ended before the machine suffers.
-const MEMORY: u64 = 1 << 30;
+/// Servers need little; one that leaks is ended before the machine suffers.
+const MEMORY_BYTES: u64 = 1 << 30;
 
-/// Threads count too: a runtime starts one for each core.
+/// Threads count too: a runtime starts one per core.
 const PROCESSES: u32 = 256;
 
 /// Container engines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Engine {
-    /// Docker, by its API.
+pub enum ContainerEngine {
+    /// Docker, through its API.
     Docker,
-    /// Podman, by the same.
+    /// Podman, through the same API.
     Podman,
     /// containerd, through its tool `ctr`.
     Containerd,
 }
 
-impl Engine {
-    /// As a project file says it.
-    pub fn word(self) -> &'static str {
+impl ContainerEngine {
+    /// As in a project file.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Docker => "docker",
             Self::Podman => "podman",
@@ -34,22 +34,22 @@ impl Engine {
     }
 }
 
-/// An engine, and where it is reached.
+/// An engine, and how to reach it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Place {
-    /// Which one.
-    pub engine: Engine,
-    /// Its socket, where it is not the usual one.
+pub struct EngineEndpoint {
+    /// The engine.
+    pub engine: ContainerEngine,
+    /// Its socket, if it is not the default.
     pub socket: Option<PathBuf>,
-    /// containerd's namespace, where it is not `default`.
+    /// containerd's namespace, if it is not `default`.
     pub namespace: Option<String>,
-    /// Where containerd's FIFOs are made, where it is not a folder of ours.
+    /// The folder for containerd's FIFOs, if it is not ours.
     pub fifo_dir: Option<PathBuf>,
 }
 
-impl Place {
-    /// An engine in its usual place.
-    pub fn usual(engine: Engine) -> Self {
+impl EngineEndpoint {
+    /// An engine at its default address.
+    pub fn default_of(engine: ContainerEngine) -> Self {
         Self { engine, socket: None, namespace: None, fifo_dir: None }
     }
 
@@ -58,19 +58,20 @@ impl Place {
         if let Some(socket) = &self.socket {
             return socket.clone();
         }
-        let usual = match self.engine {
-            Engine::Docker => "/var/run/docker.sock",
-            Engine::Podman => "/run/podman/podman.sock",
-            Engine::Containerd => "/run/containerd/containerd.sock",
+        let default = match self.engine {
+            ContainerEngine::Docker => "/var/run/docker.sock",
+            ContainerEngine::Podman => "/run/podman/podman.sock",
+            ContainerEngine::Containerd => "/run/containerd/containerd.sock",
         };
-        // Podman of a user who is not root has its own.
+        // Rootless Podman has its own socket.
         let own = std::env::var_os("XDG_RUNTIME_DIR")
             .map(|folder| PathBuf::from(folder).join("podman/podman.sock"))
-            .filter(|socket| self.engine == Engine::Podman && socket.exists());
-        // Docker's own tools look there first.
-        let named = std::env::var("DOCKER_HOST").ok().filter(|_| self.engine == Engine::Docker);
-        let named = named.and_then(|host| host.strip_prefix("unix://").map(PathBuf::from));
-        named.or(own).unwrap_or_else(|| usual.into())
+            .filter(|socket| self.engine == ContainerEngine::Podman && socket.exists());
+        // Docker's own tools read this first.
+        let from_env =
+            std::env::var("DOCKER_HOST").ok().filter(|_| self.engine == ContainerEngine::Docker);
+        let from_env = from_env.and_then(|host| host.strip_prefix("unix://").map(PathBuf::from));
+        from_env.or(own).unwrap_or_else(|| default.into())
     }
 
     pub(super) fn namespace(&self) -> &str {
@@ -78,11 +79,11 @@ impl Place {
     }
 }
 
-/// A server in a container that runs already.
+/// A server in a running container.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exec {
+pub struct ExecSpec {
     /// The engine.
-    pub place: Place,
+    pub endpoint: EngineEndpoint,
     /// The container's name or id.
     pub container: String,
     /// The program in it, with its arguments.
@@ -91,38 +92,38 @@ pub struct Exec {
     pub env: BTreeMap<String, String>,
 }
 
-/// A server in a container of its own: without network, new privileges or capabilities, its root
-/// not to be written.
+/// A server in a container of its own: without network, capabilities or new privileges, and with a
+/// read-only root.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Own {
+pub struct RunSpec {
     /// The engine.
-    pub place: Place,
+    pub endpoint: EngineEndpoint,
     /// The image.
     pub image: String,
-    /// The program in it, with its arguments; the image's own where it is empty.
+    /// The program in it, with its arguments; the image's default if empty.
     pub command: Vec<String>,
     /// Variables beside the image's own.
     pub env: BTreeMap<String, String>,
-    /// Whether it reaches the network.
+    /// Whether it has network access.
     pub network: bool,
-    /// Bytes of memory.
-    pub memory: u64,
-    /// Processes and threads.
+    /// Its memory limit in bytes.
+    pub memory_bytes: u64,
+    /// Its limit of processes and threads.
     pub processes: u32,
-    /// Folders and files of this machine that it sees.
+    /// Folders and files of this machine that are mounted.
     pub mounts: Vec<Mount>,
 }
 
-impl Own {
-    /// An image as it is, with what is usual.
-    pub fn usual(place: Place, image: impl Into<String>) -> Self {
+impl RunSpec {
+    /// An image with default settings.
+    pub fn with_defaults(endpoint: EngineEndpoint, image: impl Into<String>) -> Self {
         Self {
-            place,
+            endpoint,
             image: image.into(),
             command: Vec::new(),
             env: BTreeMap::new(),
             network: false,
-            memory: MEMORY,
+            memory_bytes: MEMORY_BYTES,
             processes: PROCESSES,
             mounts: Vec::new(),
         }
@@ -132,10 +133,10 @@ impl Own {
 /// A folder or file of this machine inside a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// Here.
+    /// The path on this machine.
     pub source: PathBuf,
-    /// There.
+    /// The path in the container.
     pub target: PathBuf,
-    /// Whether it may be written.
+    /// Whether it is writable.
     pub writable: bool,
 }

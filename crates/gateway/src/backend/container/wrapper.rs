@@ -6,19 +6,20 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-/// The program, or nothing where it could not be built.
+/// The program; empty if it could not be built.
 const BYTES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/patterm-wrapper"));
 
 /// Why it could not be built.
 const WHY_NOT: &str = include_str!(concat!(env!("OUT_DIR"), "/patterm-wrapper.why"));
 
-/// Where it is in containers of our own.
+/// Its path in containers that patterm starts.
 pub(super) const MOUNTED: &str = "/.patterm-wrapper";
 
-/// Letters of its hash in its name: another build is another file.
+/// Characters of its hash in its name: each build has its own file.
 const HASH_LETTERS: usize = 12;
 
-/// Puts it into a container that has a shell, wherever it can be written and run there; says where.
+/// Copies the wrapper into a container with a shell, to a folder where it can be written and run;
+/// prints its path.
 pub(super) const INSTALL: &str = r#"
 umask 022; kept=
 for folder in / /tmp /var/tmp /run /dev/shm; do
@@ -33,16 +34,16 @@ for folder in / /tmp /var/tmp /run /dev/shm; do
 done 2>/dev/null
 exit 1"#;
 
-/// Where it was put, as the shell said.
-pub(super) fn installed(said: &[u8]) -> Result<String, String> {
-    let path = String::from_utf8_lossy(said).trim().to_owned();
+/// The path that the shell printed.
+pub(super) fn installed(output: &[u8]) -> Result<String, String> {
+    let path = String::from_utf8_lossy(output).trim().to_owned();
     match path.starts_with('/') {
         true => Ok(path),
-        false => Err("the shell did not say where it put the wrapper".to_owned()),
+        false => Err("the shell did not print the wrapper's path".to_owned()),
     }
 }
 
-/// The program itself, or why there is none.
+/// The program, or why there is none.
 pub(super) fn bytes() -> Result<&'static [u8], &'static str> {
     if BYTES.is_empty() { Err(WHY_NOT) } else { Ok(BYTES) }
 }
@@ -64,12 +65,12 @@ pub(super) fn in_front(wrapper: &str, variables: usize, command: &[String]) -> V
     argv
 }
 
-/// Variables as the wrapper reads them before everything else.
+/// Variables as the wrapper reads them first.
 pub(super) fn variables(env: &BTreeMap<String, String>) -> Vec<u8> {
     env.iter().flat_map(|(key, value)| format!("{key}={value}\0").into_bytes()).collect()
 }
 
-/// Writes it to a folder of this machine, for containers that get it as a mount.
+/// Writes it to a folder on this machine, for containers that mount it.
 pub(super) fn on_disk(folder: &Path) -> std::io::Result<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let file = folder.join(file_name());
@@ -83,7 +84,7 @@ pub(super) fn on_disk(folder: &Path) -> std::io::Result<PathBuf> {
     Ok(file)
 }
 
-/// It alone as a tar archive: one header, its bytes, and two empty blocks.
+/// The wrapper as a tar archive: one header, its bytes, and two empty blocks.
 pub(super) fn archive() -> Vec<u8> {
     const BLOCK: usize = 512;
     let mut header = [0_u8; BLOCK];
@@ -95,7 +96,7 @@ pub(super) fn archive() -> Vec<u8> {
     put(116, "0000000\0");
     put(124, &format!("{:011o}\0", BYTES.len()));
     put(136, "00000000000\0");
-    // The sum is taken with blanks in its own place.
+    // The checksum is computed with blanks in its own place.
     put(148, "        ");
     put(156, "0");
     put(257, "ustar\x0000");
@@ -112,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_stands_behind_it_as_it_is() {
+    fn the_command_follows_the_wrapper_unchanged() {
         let command = ["/app/mcp".to_owned(), "--heartbeat".to_owned()];
         let argv = in_front("/w", 2, &command);
         assert_eq!(argv, ["/w", "--heartbeat", "--env", "2", "--", "/app/mcp", "--heartbeat"]);
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn its_archive_is_whole_blocks() {
+    fn the_archive_consists_of_whole_blocks() {
         let archive = archive();
         assert_eq!(archive.len() % 512, 0);
         assert!(archive.starts_with(file_name().as_bytes()));

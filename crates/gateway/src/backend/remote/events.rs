@@ -1,4 +1,4 @@
-//! What comes back: bodies of JSON, and streams of events that become lines.
+//! Responses: JSON bodies, and streams of events, which become lines.
 
 use std::sync::Arc;
 
@@ -10,32 +10,32 @@ use tokio::io::{AsyncWriteExt, DuplexStream};
 
 use crate::events::{EventReader, TooLong};
 
-/// Where lines go.
-pub(super) type Out = Arc<tokio::sync::Mutex<DuplexStream>>;
+/// Receives the lines.
+pub(super) type LineWriter = Arc<tokio::sync::Mutex<DuplexStream>>;
 
-/// The events of one stream.
-pub(super) struct Events {
+/// A stream of events.
+pub(super) struct EventStream {
     pub(super) last: Option<HeaderValue>,
     reader: EventReader,
 }
 
-impl Default for Events {
+impl Default for EventStream {
     fn default() -> Self {
         Self::after(None)
     }
 }
 
-impl Events {
-    /// A stream that goes on after this event.
+impl EventStream {
+    /// A stream that continues after an event.
     pub(super) fn after(last: Option<HeaderValue>) -> Self {
         Self { last, reader: EventReader::new(DEFAULT_MESSAGE_LIMIT) }
     }
 
-    /// Passes on what comes, until the stream ends or the answer to this request was there.
+    /// Forwards events until the stream ends or the response to a request arrives.
     pub(super) async fn read(
         &mut self,
         mut body: Body,
-        out: &Out,
+        out: &LineWriter,
         of: Option<&Id>,
     ) -> Result<Option<Vec<u8>>, String> {
         while let Some(frame) = body.frame().await {
@@ -56,11 +56,11 @@ impl Events {
         if let Some(id) = self.reader.take_id() {
             self.last = HeaderValue::from_bytes(&id).ok();
         }
-        event.map_err(|TooLong| "sent an event that is too long".into())
+        event.map_err(|TooLong| "sent an event over the limit".into())
     }
 }
 
-/// Whether a message answers this request.
+/// Whether a message is the response to a request.
 pub(super) fn answers(message: &[u8], id: &Id) -> bool {
     match Incoming::parse(message) {
         Ok(Incoming::One(Message::Response { id: Some(of), .. })) => of == *id,
@@ -76,26 +76,27 @@ pub(super) fn is_events(response: &Response<Body>) -> bool {
 
 pub(super) async fn collect(body: Body) -> Result<Vec<u8>, String> {
     let body = Limited::new(body, DEFAULT_MESSAGE_LIMIT).collect().await;
-    body.map(|body| body.to_bytes().to_vec()).map_err(|e| format!("broke off: {e}"))
+    body.map(|body| body.to_bytes().to_vec())
+        .map_err(|e| format!("sent an incomplete response: {e}"))
 }
 
 /// Writes a message as one line.
-pub(super) async fn write(out: &Out, message: &[u8]) {
+pub(super) async fn write(out: &LineWriter, message: &[u8]) {
     let mut line = Vec::new();
     Framing::Newline.encode(message, &mut line);
-    // A session that is gone reads nothing any more.
+    // A session that has ended reads nothing.
     let _ = out.lock().await.write_all(&line).await;
 }
 
-/// Why a request failed, down to the innermost reason.
+/// Why a request failed, with its causes.
 pub(super) fn reason(error: &dyn std::error::Error) -> String {
-    let (mut told, mut next) = (error.to_string(), error.source());
+    let (mut quoted_message, mut next) = (error.to_string(), error.source());
     while let Some(inner) = next {
         let inner_text = inner.to_string();
-        if !told.ends_with(&inner_text) {
-            told = format!("{told}: {inner_text}");
+        if !quoted_message.ends_with(&inner_text) {
+            quoted_message = format!("{quoted_message}: {inner_text}");
         }
         next = inner.source();
     }
-    told
+    quoted_message
 }

@@ -1,10 +1,10 @@
-//! Servers elsewhere, that speak Streamable HTTP. Each line for such a server becomes a POST, and what
-//! it answers, as JSON or as events, becomes lines again.
+//! Remote servers that speak Streamable HTTP. Each line for such a server becomes a POST, and its
+//! response, JSON or events, becomes lines again.
 
-mod call;
+mod client;
+mod connection;
 mod events;
-mod link;
-mod way;
+mod request;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use tokio::io::duplex;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::{Backend, Channel, Later, Life};
-use crate::refusal::Refusal;
-use link::Link;
+use super::{Backend, BoxFuture, Channel, ServerControl, ServerExit};
+use crate::error::GatewayError;
+use connection::RemoteConnection;
 
-/// Bytes between the session and this place before one of them waits.
+/// Bytes buffered in each direction.
 const PIPE_BYTES: usize = 256 << 10;
 
-/// How long the farewell may take.
-const END_PATIENCE: Duration = Duration::from_secs(2);
+/// How long ending the session may take.
+const END_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A server elsewhere.
+/// A remote server.
 #[derive(Clone)]
 pub struct Remote {
-    /// Where it is: `https://…` or `http://…`.
+    /// Its URL: `https://…` or `http://…`.
     pub url: String,
-    /// What is sent to it with every request; tokens are among it.
+    /// Headers of every request, tokens included.
     pub headers: BTreeMap<String, String>,
 }
 
@@ -41,21 +41,21 @@ impl std::fmt::Debug for Remote {
 }
 
 impl Backend for Remote {
-    fn open(&self) -> Later<Result<Channel, Refusal>> {
-        let link = Link::new(self);
+    fn open(&self) -> BoxFuture<Result<Channel, GatewayError>> {
+        let connection = RemoteConnection::new(self);
         Box::pin(async move {
-            let link = Arc::new(link?);
+            let connection = Arc::new(connection?);
             let (input, lines) = duplex(PIPE_BYTES);
             let (output, out) = duplex(PIPE_BYTES);
             let (over, ended) = watch::channel(None);
-            let life = RemoteLife { link: link.clone(), ended };
+            let control = RemoteControl { connection: connection.clone(), ended };
             tokio::spawn(async move {
                 let out = Arc::new(tokio::sync::Mutex::new(out));
                 let how = tokio::select! {
-                    () = link.clone().serve(lines, out) => "closed its input".to_owned(),
-                    () = link.end.cancelled() => link.why(),
+                    () = connection.clone().serve(lines, out) => ServerExit::Other("closed its input".to_owned()),
+                    () = connection.end.cancelled() => ServerExit::Other(connection.reason_for_end()),
                 };
-                link.farewell().await;
+                connection.close().await;
                 over.send_replace(Some(how));
             });
             Ok(Channel {
@@ -63,31 +63,31 @@ impl Backend for Remote {
                 output: Box::new(output),
                 errors: Box::new(tokio::io::empty()),
                 pid: None,
-                life: Box::new(life),
+                control: Box::new(control),
             })
         })
     }
 }
 
-struct RemoteLife {
-    link: Arc<Link>,
-    ended: watch::Receiver<Option<String>>,
+struct RemoteControl {
+    connection: Arc<RemoteConnection>,
+    ended: watch::Receiver<Option<ServerExit>>,
 }
 
-impl Life for RemoteLife {
-    fn ended(&self) -> Later<String> {
+impl ServerControl for RemoteControl {
+    fn wait(&self) -> BoxFuture<ServerExit> {
         let mut ended = self.ended.clone();
         Box::pin(async move {
             let how = ended.wait_for(Option::is_some).await.ok().and_then(|how| how.clone());
-            how.unwrap_or_else(|| "ended".into())
+            how.unwrap_or_else(ServerExit::unknown)
         })
     }
 
-    fn end(&self) -> Later<()> {
-        let (link, mut ended) = (self.link.clone(), self.ended.clone());
+    fn end(&self) -> BoxFuture<()> {
+        let (connection, mut ended) = (self.connection.clone(), self.ended.clone());
         Box::pin(async move {
-            link.end.cancel();
-            let _ = timeout(2 * END_PATIENCE, ended.wait_for(Option::is_some)).await;
+            connection.end.cancel();
+            let _ = timeout(2 * END_TIMEOUT, ended.wait_for(Option::is_some)).await;
         })
     }
 }

@@ -1,26 +1,62 @@
-//! Under which name a request asks for this server, and from which site it comes. Both are read
-//! strictly: what two readers could take for two hosts is no host.
+//! Who may send requests: checks `Host`, `Origin` and the token. Hosts are parsed strictly: a value
+//! that two parsers could read as different hosts is refused.
 
 use std::net::Ipv6Addr;
 
 use axum::http::{HeaderMap, HeaderName, StatusCode, Uri, header};
+use tokio::sync::broadcast;
 
-use super::answer::Refused;
+use super::response::HttpError;
+use super::scope::Scope;
 
-/// Names of the loopback.
+/// A caller, identified by its token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Principal {
+    /// The token's name.
+    pub name: String,
+    /// What it may use.
+    pub scope: Scope,
+}
+
+/// Knows the tokens.
+pub trait Authenticator: Send + Sync {
+    /// The owner of a token; compared in constant time.
+    fn authenticate(&self, token: &str) -> Option<Principal>;
+
+    /// Whether the token of this name is still valid.
+    fn is_valid(&self, name: &str) -> bool {
+        let _ = name;
+        true
+    }
+
+    /// The names of tokens that are revoked from now on.
+    fn revocations(&self) -> broadcast::Receiver<String> {
+        broadcast::channel(1).1
+    }
+}
+
+/// The token of a request; none if there are two.
+pub(super) fn bearer_token(headers: &HeaderMap) -> Option<&str> {
+    let mut all = headers.get_all(header::AUTHORIZATION).iter();
+    let value = all.next().filter(|_| all.next().is_none())?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// Host names of loopback.
 const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// Where a request may come from.
+/// Which hosts and origins are allowed.
 #[derive(Debug)]
-pub(super) struct Bounds {
+pub(super) struct HostPolicy {
     hosts: Vec<String>,
     origins: Vec<String>,
 }
 
-/// A host, and its port where one is named.
+/// A host, and its port if given.
 #[derive(Debug, PartialEq, Eq)]
 struct Authority {
-    /// In small letters; an IPv6 address in brackets, in its shortest form.
+    /// In lower case; an IPv6 address in brackets, in its shortest form.
     host: String,
     port: Option<u16>,
 }
@@ -54,30 +90,30 @@ impl Authority {
     }
 }
 
-impl Bounds {
-    /// Names beside those of the loopback, and sites beside those on it.
+impl HostPolicy {
+    /// Host names and origins besides those of loopback.
     pub(super) fn new(hosts: &[String], origins: &[String]) -> Self {
         let hosts = hosts.iter().filter_map(|host| Authority::parse(host));
         let hosts = hosts.filter(|host| host.port.is_none()).map(|host| host.host).collect();
         Self { hosts, origins: origins.to_vec() }
     }
 
-    /// Refuses what asks for another host, or comes from a foreign site: a page in a browser can
-    /// reach the loopback, and a name that it made up.
-    pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refused> {
-        let forbidden = |why: String| Refused::new(StatusCode::FORBIDDEN, why);
-        let host = only(headers, &header::HOST)?.unwrap_or_default();
-        let asked = Authority::parse(host).filter(|asked| self.is_known(asked));
-        let Some(asked) = asked else {
+    /// Refuses requests for another host or from a foreign site: a page in a browser can reach
+    /// loopback, also under a name of its own.
+    pub(super) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), HttpError> {
+        let forbidden = |why: String| HttpError::new(StatusCode::FORBIDDEN, why);
+        let host = single_header(headers, &header::HOST)?.unwrap_or_default();
+        let requested = Authority::parse(host).filter(|requested| self.is_known(requested));
+        let Some(requested) = requested else {
             return Err(forbidden(format!("`Host: {host}` is not a name of this server")));
         };
-        // A target with a host in it counts for more than the header, to those who look at it.
+        // Some intermediaries prefer a host in the request target to the header.
         if let Some(target) = uri.authority()
-            && Authority::parse(target.as_str()).as_ref() != Some(&asked)
+            && Authority::parse(target.as_str()).as_ref() != Some(&requested)
         {
-            return Err(forbidden(format!("the request is for {target}, and `Host` says {host}")));
+            return Err(forbidden(format!("the request is for {target}, but `Host` says {host}")));
         }
-        match only(headers, &header::ORIGIN)? {
+        match single_header(headers, &header::ORIGIN)? {
             Some(origin) if !self.is_origin(origin) => {
                 Err(forbidden(format!("`Origin: {origin}` may not call this server")))
             }
@@ -85,8 +121,8 @@ impl Bounds {
         }
     }
 
-    fn is_known(&self, asked: &Authority) -> bool {
-        LOCAL.contains(&asked.host.as_str()) || self.hosts.contains(&asked.host)
+    fn is_known(&self, requested: &Authority) -> bool {
+        LOCAL.contains(&requested.host.as_str()) || self.hosts.contains(&requested.host)
     }
 
     fn is_origin(&self, origin: &str) -> bool {
@@ -97,18 +133,21 @@ impl Bounds {
     }
 }
 
-/// The value of a header that may stand once.
-fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Refused> {
+/// The value of a header that may appear once.
+fn single_header<'a>(
+    headers: &'a HeaderMap,
+    name: &HeaderName,
+) -> Result<Option<&'a str>, HttpError> {
     let mut all = headers.get_all(name).iter();
     let Some(value) = all.next() else { return Ok(None) };
     if all.next().is_some() {
-        let why = format!("the header `{name}` stands twice");
-        return Err(Refused::new(StatusCode::BAD_REQUEST, why));
+        let why = format!("the header `{name}` appears twice");
+        return Err(HttpError::new(StatusCode::BAD_REQUEST, why));
     }
     let text = value.to_str().ok();
     text.map(Some).ok_or_else(|| {
         let why = format!("the header `{name}` is not plain text");
-        Refused::new(StatusCode::BAD_REQUEST, why)
+        HttpError::new(StatusCode::BAD_REQUEST, why)
     })
 }
 
@@ -118,22 +157,25 @@ mod tests {
 
     use super::*;
 
-    fn bounds() -> Bounds {
-        Bounds::new(&["box.example".into(), "[fd00::2]".into()], &["https://app.example".into()])
+    fn policy() -> HostPolicy {
+        HostPolicy::new(
+            &["box.example".into(), "[fd00::2]".into()],
+            &["https://app.example".into()],
+        )
     }
 
     #[track_caller]
-    fn check(target: &str, headers: &[(&'static str, &str)], well: bool) {
+    fn check(target: &str, headers: &[(&'static str, &str)], allowed: bool) {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(*name, HeaderValue::from_str(value).unwrap());
         }
-        let checked = bounds().check(&target.parse().unwrap(), &map);
-        assert_eq!(checked.is_ok(), well, "{target} {headers:?}");
+        let checked = policy().check(&target.parse().unwrap(), &map);
+        assert_eq!(checked.is_ok(), allowed, "{target} {headers:?}");
     }
 
     #[test]
-    fn names_of_this_server() {
+    fn only_names_of_this_server_are_accepted() {
         for host in [
             "localhost",
             "LocalHost",
@@ -181,7 +223,7 @@ mod tests {
             "2130706433",
             "ſ",
         ] {
-            // A header cannot hold every byte.
+            // A header cannot contain every byte.
             if HeaderValue::from_str(host).is_ok() {
                 check("/mcp", &[("host", host)], false);
             }
@@ -192,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_with_a_host_agrees_with_the_header() {
+    fn a_host_in_the_target_must_match_the_header() {
         check("http://localhost:80/mcp", &[("host", "localhost:80")], true);
         check("http://LOCALHOST/mcp", &[("host", "localhost")], true);
         check("http://evil.com/mcp", &[("host", "localhost")], false);
@@ -202,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn sites_that_may_call() {
+    fn only_allowed_origins_are_accepted() {
         for origin in ["http://localhost:3000", "https://127.0.0.1", "https://app.example"] {
             check("/mcp", &[("host", "localhost"), ("origin", origin)], true);
         }

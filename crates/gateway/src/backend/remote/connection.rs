@@ -1,4 +1,4 @@
-//! The way to a server elsewhere: what is open on it, its session, and its end.
+//! The connection to a remote server: its pending requests, its session, and its end.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,87 +13,89 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::call::Call;
-use super::events::{Events, Out, is_events, reason};
-use super::way::{Way, stateless_headers};
-use super::{END_PATIENCE, Remote};
+use super::client::{HttpClient, stateless_headers};
+use super::events::{EventStream, LineWriter, is_events, reason};
+use super::request::RemoteRequest;
+use super::{END_TIMEOUT, Remote};
+use crate::error::{GatewayError, GatewayErrorKind};
 use crate::raw;
-use crate::refusal::{Refusal, RefusalKind};
 use crate::relay::Era;
 
-/// How long what expects no answer may take to be taken: what follows waits for it.
-const TELL_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a notification may take to be accepted: later messages wait for it.
+const NOTIFY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The pause before a stream that broke off is taken up again, doubled each time up to the longest.
+/// The pause before an interrupted stream is resumed, doubled each time up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 pub(super) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
-/// The way to the server.
-pub(super) struct Link {
+/// The connection to a remote server.
+pub(super) struct RemoteConnection {
     pub(super) uri: Uri,
     headers: HeaderMap,
-    pub(super) client: Way,
-    state: Mutex<State>,
+    pub(super) client: HttpClient,
+    state: Mutex<RemoteState>,
     pub(super) end: CancellationToken,
 }
 
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct RemoteState {
     /// The session of the older era, and the revision that was agreed on.
     pub(super) session: Option<HeaderValue>,
     pub(super) version: Option<HeaderValue>,
-    /// Requests that are on their way, by id.
+    /// Pending requests, by id.
     open: HashMap<Id, JoinHandle<()>>,
     /// Why it ended by itself.
-    why: Option<String>,
-    /// Somebody follows what belongs to no request.
+    reason_for_end: Option<String>,
+    /// The stream of messages that belong to no request is being followed.
     follows: bool,
 }
 
-impl Link {
-    pub(super) fn new(remote: &Remote) -> Result<Self, Refusal> {
-        let bad = |why: String| {
-            let message = format!("`{}` cannot be used: {why}", remote.url);
-            Refusal::new(RefusalKind::Unavailable, message)
+impl RemoteConnection {
+    pub(super) fn new(remote: &Remote) -> Result<Self, GatewayError> {
+        let bad = |reason_for_end: String| {
+            let message = format!("`{}` cannot be used: {reason_for_end}", remote.url);
+            GatewayError::new(GatewayErrorKind::Unavailable, message)
         };
-        let uri: Uri = remote.url.parse().map_err(|e| bad(format!("it is no address ({e})")))?;
+        let uri: Uri =
+            remote.url.parse().map_err(|e| bad(format!("it is not a valid URL ({e})")))?;
         let secure = match uri.scheme_str() {
             Some("https") => true,
             Some("http") => false,
-            _ => return Err(bad("it begins with neither https:// nor http://".into())),
+            _ => return Err(bad("it starts with neither https:// nor http://".into())),
         };
         let mut headers = HeaderMap::new();
         for (name, value) in &remote.headers {
             let name = HeaderName::from_bytes(name.as_bytes())
-                .map_err(|_| bad(format!("`{name}` is no name of a header")))?;
-            // The value may be a token: it is not told.
+                .map_err(|_| bad(format!("`{name}` is not a valid header name")))?;
+            // The value may be a token: it is not shown.
             let mut value = HeaderValue::from_str(value)
-                .map_err(|_| bad(format!("the header `{name}` has a value that none can have")))?;
+                .map_err(|_| bad(format!("the value of the header `{name}` is not valid")))?;
             value.set_sensitive(true);
             headers.insert(name, value);
         }
-        let client = Way::new(secure).map_err(|e| bad(format!("no certificates to trust: {e}")))?;
+        let client = HttpClient::new(secure)
+            .map_err(|e| bad(format!("cannot load trusted certificates: {e}")))?;
         let (state, end) = (Mutex::default(), CancellationToken::new());
         Ok(Self { uri, headers, client, state, end })
     }
 
-    /// Serves lines until there are no more.
-    pub(super) async fn serve(self: Arc<Self>, lines: DuplexStream, out: Out) {
+    /// Serves lines until the input ends.
+    pub(super) async fn serve(self: Arc<Self>, lines: DuplexStream, out: LineWriter) {
         let mut lines = BufReader::new(lines).lines();
         while let Ok(Some(line)) = lines.next_line().await {
             let Ok(Incoming::One(message)) = Incoming::parse(line.as_bytes()) else { continue };
             match message {
                 Message::Request { id, method, .. } => {
                     let call = self.clone().call(id.clone(), method.to_string(), line.clone());
-                    let (link, out, of) = (self.clone(), out.clone(), id.clone());
-                    // The first word must be answered before anything else is said.
+                    let (connection, out, of) = (self.clone(), out.clone(), id.clone());
+                    // The handshake must be answered before anything else is sent.
                     let first = method == "initialize";
                     let task = tokio::spawn(async move {
                         call.run(&out).await;
-                        link.state().open.remove(&of);
+                        connection.state().open.remove(&of);
                     });
                     match first {
                         true => drop(task.await),
@@ -107,21 +109,21 @@ impl Link {
                     if method == "notifications/cancelled" {
                         self.cancel(&line);
                     }
-                    self.tell(&line).await;
+                    self.notify(&line).await;
                     if method == "notifications/initialized" {
                         self.follow(&out);
                     }
                 }
-                Message::Response { .. } => self.tell(&line).await,
+                Message::Response { .. } => self.notify(&line).await,
             }
         }
     }
 
-    fn call(self: Arc<Self>, id: Id, method: String, line: String) -> Call {
-        Call { link: self, id, method, line, last: None }
+    fn call(self: Arc<Self>, id: Id, method: String, line: String) -> RemoteRequest {
+        RemoteRequest { connection: self, id, method, line, last: None }
     }
 
-    /// Whoever does not wait any more hangs up: in the newer era that is all that is said.
+    /// Closing the request cancels it; in the stateless era nothing else is sent.
     fn cancel(&self, line: &str) {
         let id = raw::at_path(line, &["params", "requestId"]);
         let id = id.and_then(|span| Id::from_json(&line[span]));
@@ -130,19 +132,19 @@ impl Link {
         }
     }
 
-    /// Sends what expects no answer.
-    async fn tell(&self, line: &str) {
+    /// Sends a message that expects no response.
+    async fn notify(&self, line: &str) {
         let modern = self.state().session.is_none() && self.state().version.is_none();
-        // The newer era has no session to tell anything.
+        // In the stateless era there is no session that could take it.
         if modern && Era::of(line) != Era::Modern {
             return;
         }
         let Ok(request) = self.request(Method::POST, line) else { return };
-        let told = timeout(TELL_PATIENCE, self.client.request(request)).await;
-        if let Ok(Ok(response)) = told
+        let quoted_message = timeout(NOTIFY_TIMEOUT, self.client.request(request)).await;
+        if let Ok(Ok(response)) = quoted_message
             && response.status() == StatusCode::NOT_FOUND
         {
-            self.lost();
+            self.session_lost();
         }
     }
 
@@ -179,36 +181,38 @@ impl Link {
         request.body(body).map_err(|e| e.to_string())
     }
 
-    /// Follows what belongs to no request, where the server has such a stream.
-    fn follow(self: &Arc<Self>, out: &Out) {
+    /// Follows the stream of messages that belong to no request, if the server has one.
+    fn follow(self: &Arc<Self>, out: &LineWriter) {
         if std::mem::replace(&mut self.state().follows, true) {
             return;
         }
-        let (link, out) = (self.clone(), out.clone());
+        let (connection, out) = (self.clone(), out.clone());
         let end = self.end.clone();
         tokio::spawn(async move {
             tokio::select! {
-                () = link.follow_all(&out) => {}
+                () = connection.follow_stream(&out) => {}
                 () = end.cancelled() => {}
             }
         });
     }
 
-    async fn follow_all(&self, out: &Out) {
+    async fn follow_stream(&self, out: &LineWriter) {
         let (mut last, mut pause) = (None, FIRST_PAUSE);
         loop {
             let answer = self.resume(last.as_ref()).await;
             match answer {
                 Ok(response) if is_events(&response) => {
-                    let mut events = Events::default();
-                    let heard = events.read(response.into_body(), out, None).await;
+                    let mut events = EventStream::default();
+                    let received = events.read(response.into_body(), out, None).await;
                     last = events.last.or(last);
-                    if heard.is_ok() {
+                    if received.is_ok() {
                         pause = FIRST_PAUSE;
                     }
                 }
-                Ok(response) if response.status() == StatusCode::NOT_FOUND => return self.lost(),
-                // It has none.
+                Ok(response) if response.status() == StatusCode::NOT_FOUND => {
+                    return self.session_lost();
+                }
+                // The server has no such stream.
                 Ok(response) if response.status().is_client_error() => return,
                 Ok(_) | Err(_) => {}
             }
@@ -217,7 +221,7 @@ impl Link {
         }
     }
 
-    /// A stream, after the last event that was heard of it.
+    /// A stream, from the last event on.
     pub(super) async fn resume(
         &self,
         last: Option<&HeaderValue>,
@@ -229,22 +233,22 @@ impl Link {
         self.client.request(request).await.map_err(|e| reason(&e))
     }
 
-    /// The server knows nothing of the session any more: the next call begins another.
-    pub(super) fn lost(&self) {
+    /// The server dropped the session: the next call begins another.
+    pub(super) fn session_lost(&self) {
         let mut state = self.state();
         if state.session.take().is_some() {
-            state.why = Some("has forgotten the session".into());
+            state.reason_for_end = Some("has dropped the session".into());
             drop(state);
             self.end.cancel();
         }
     }
 
-    pub(super) fn why(&self) -> String {
-        self.state().why.clone().unwrap_or_else(|| "was ended".into())
+    pub(super) fn reason_for_end(&self) -> String {
+        self.state().reason_for_end.clone().unwrap_or_else(|| "was ended".into())
     }
 
-    /// Hangs up, and ends the session where there is one.
-    pub(super) async fn farewell(&self) {
+    /// Closes all requests, and ends the session if there is one.
+    pub(super) async fn close(&self) {
         self.end.cancel();
         for (_, task) in self.state().open.drain() {
             task.abort();
@@ -252,11 +256,11 @@ impl Link {
         if self.state().session.is_some()
             && let Ok(request) = self.request(Method::DELETE, "")
         {
-            let _ = timeout(END_PATIENCE, self.client.request(request)).await;
+            let _ = timeout(END_TIMEOUT, self.client.request(request)).await;
         }
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, RemoteState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,34 +1,34 @@
-//! How much a program may be given: what execve takes is checked before anything is sent or forked,
-//! so that too much is refused with its size.
+//! Limits on a program's arguments and environment: checked before anything is sent or forked, so
+//! that an error names the size.
 
 use rustix::process::{Resource, getrlimit};
 
 use crate::spawn::{Program, SpawnError, SpawnFault};
 
-/// The longest single argument or variable, its final zero included: the kernel's MAX_ARG_STRLEN,
-/// 32 pages.
+/// The longest single argument or variable, including its terminating zero: the kernel's
+/// MAX_ARG_STRLEN, 32 pages.
 const STRING_PAGES: usize = 32;
 
-/// All of them together take at least this: the kernel's ARG_MAX.
-const LEAST_TOTAL: u64 = 128 << 10;
+/// The kernel always accepts this much in total: ARG_MAX.
+const MIN_TOTAL: u64 = 128 << 10;
 
-/// And at most this, however large the stack may be: three quarters of the kernel's default stack.
-const MOST_TOTAL: u64 = 6 << 20;
+/// And never more than this, however large the stack limit: three quarters of the default stack.
+const MAX_TOTAL: u64 = 6 << 20;
 
 impl Program {
-    /// Whether the kernel can start a program with these arguments and this environment. An error
-    /// names what is too large.
+    /// Checks that the kernel can start a program with these arguments and this environment. An
+    /// error names what is too large.
     pub fn check(&self) -> Result<(), SpawnError> {
         let longest = STRING_PAGES * rustix::param::page_size();
         let too_long = |what: &dyn std::fmt::Display, bytes: usize| {
             let most = longest - 1;
             let message = format!(
-                "{what} is {bytes} bytes long, and the system takes {most} at most; put it in a file"
+                "{what} is {bytes} bytes long, but the system accepts at most {most}; put it in a file"
             );
             Err(SpawnError::new(SpawnFault::Request, message))
         };
         let mut total = 0;
-        // Each string has a final zero and a pointer.
+        // Each string has a terminating zero and a pointer.
         let mut add = |bytes: usize| total += bytes + 1 + size_of::<usize>();
         for (n, argument) in self.argv.iter().enumerate() {
             if argument.len() >= longest {
@@ -39,17 +39,17 @@ impl Program {
         for (name, value) in &self.env {
             let bytes = name.len() + 1 + value.len();
             if bytes >= longest {
-                // A name can be what is too long.
+                // The name itself may be too long.
                 let start: String = name.chars().take(64).collect();
                 return too_long(&format_args!("the variable `{start}`"), bytes);
             }
             add(bytes);
         }
-        let most = total_bound();
+        let most = total_limit();
         if total as u64 > most {
             let message = format!(
-                "the program's arguments and environment take {total} bytes together, and the system \
-                 takes {most} at most (a quarter of the stack's limit); pass less, or put it in a file"
+                "the program's arguments and environment take {total} bytes together, but the system \
+                 accepts at most {most} (a quarter of the stack limit); pass less, or put it in a file"
             );
             return Err(SpawnError::new(SpawnFault::Request, message));
         }
@@ -57,10 +57,10 @@ impl Program {
     }
 }
 
-/// What execve takes in all: a quarter of the stack's limit, within bounds.
-fn total_bound() -> u64 {
+/// The total that execve accepts: a quarter of the stack limit, within bounds.
+fn total_limit() -> u64 {
     let stack = getrlimit(Resource::Stack).current.unwrap_or(u64::MAX);
-    (stack / 4).clamp(LEAST_TOTAL, MOST_TOTAL)
+    (stack / 4).clamp(MIN_TOTAL, MAX_TOTAL)
 }
 
 #[cfg(test)]
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_would_refuse_is_refused_with_its_size() {
+    fn arguments_that_the_kernel_would_refuse_are_refused_with_their_size() {
         let longest = STRING_PAGES * rustix::param::page_size() - 1;
         assert_eq!(program(longest, 1, 10).check(), Ok(()));
         let refused = |program: Program| program.check().unwrap_err();

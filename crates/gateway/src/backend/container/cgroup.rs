@@ -1,25 +1,26 @@
-//! A bound on the processes of a container whose engine's tool sets none: by its control group.
+//! Limits the processes of a container through its cgroup, for engines whose tool cannot.
 
 use std::path::PathBuf;
 
-/// Where control groups are.
+/// Where cgroups are mounted.
 const GROUPS: &str = "/sys/fs/cgroup";
 
-/// Bounds the processes of the group that a process is in.
-pub(super) fn processes(pid: u32, most: u32) -> std::io::Result<()> {
+/// Limits the processes in the cgroup of a process.
+pub(super) fn processes(pid: u32, limit: u32) -> std::io::Result<()> {
     let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup"))?;
-    let group = group(&groups).ok_or_else(|| std::io::Error::other("it is in no group"))?;
-    std::fs::write(group.join("pids.max"), most.to_string())
+    let group =
+        group(&groups).ok_or_else(|| std::io::Error::other("the process is in no cgroup"))?;
+    std::fs::write(group.join("pids.max"), limit.to_string())
 }
 
-/// The folder of a process's group, from what `/proc` says of it: `NUMBER:CONTROLLERS:PATH`. Never the
-/// group of everything.
+/// The folder of a process's cgroup, from `/proc/PID/cgroup`: `NUMBER:CONTROLLERS:PATH`. Never the
+/// root cgroup.
 fn group(groups: &str) -> Option<PathBuf> {
-    let of = |wanted: &str| {
+    let of = |controller: &str| {
         groups.lines().find_map(|line| {
             let mut parts = line.splitn(3, ':').skip(1);
             let (controllers, path) = (parts.next()?, parts.next()?);
-            controllers.split(',').any(|one| one == wanted).then_some(path)
+            controllers.split(',').any(|one| one == controller).then_some(path)
         })
     };
     let (folder, path) = match of("pids") {
@@ -35,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_of_both_kinds() {
+    fn cgroups_of_both_versions() {
         let old = "12:pids:/default/box\n3:cpu,cpuacct:/default/box\n1:name=systemd:/\n0::/\n";
         assert_eq!(group(old), Some("/sys/fs/cgroup/pids/default/box".into()));
         assert_eq!(group("0::/default/box\n"), Some("/sys/fs/cgroup/default/box".into()));

@@ -1,50 +1,50 @@
-//! What an engine says of a container, and why it may not be used.
+//! What an engine reports about a container, and the errors of engines.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::refusal::{Refusal, RefusalKind};
+use crate::error::{GatewayError, GatewayErrorKind};
 
-/// The longest name an engine takes.
+/// The longest name an engine accepts.
 const NAME_LETTERS: usize = 255;
 
-/// A container that was found.
+/// A container that was looked up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
-    /// Its id: another container never has the same.
+pub struct ContainerInfo {
+    /// Its id, which is unique.
     pub id: String,
     /// Whether it runs.
     pub is_running: bool,
-    /// The labels that whoever created it has set; what its image carries is not among them.
+    /// The labels that its creator set, without those of its image.
     pub labels: BTreeMap<String, String>,
-    /// The names of all labels that it or its image has.
-    pub named: BTreeSet<String>,
+    /// The names of all labels of the container or its image.
+    pub label_names: BTreeSet<String>,
 }
 
-/// Why an engine did not do what it was asked.
+/// Why an engine did not do what was requested.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Trouble {
-    /// It cannot be reached.
+pub enum EngineError {
+    /// The engine cannot be reached.
     #[error("{0}")]
-    Down(String),
-    /// It knows no such container.
+    Unreachable(String),
+    /// There is no such container.
     #[error("there is no container `{0}`")]
-    Missing(String),
+    NotFound(String),
     /// The container does not run.
     #[error("the container `{0}` does not run")]
-    Stopped(String),
-    /// It says no.
+    NotRunning(String),
+    /// Any other error.
     #[error("{0}")]
     Failed(String),
 }
 
-impl From<Trouble> for Refusal {
-    fn from(trouble: Trouble) -> Self {
-        Self::new(RefusalKind::Unavailable, trouble.to_string())
+impl From<EngineError> for GatewayError {
+    fn from(error: EngineError) -> Self {
+        Self::new(GatewayErrorKind::Unavailable, error.to_string())
     }
 }
 
-/// Whether a container can have this name at all. Names come from requests: none of them may look
-/// like a flag, a path or an address.
+/// Whether a container can have this name at all. Names come from requests: none may look like a
+/// flag, a path or an address.
 pub(crate) fn is_name(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     name.len() <= NAME_LETTERS
@@ -52,8 +52,8 @@ pub(crate) fn is_name(name: &str) -> bool {
         && name.chars().all(plain)
 }
 
-/// The labels of a container that do not come from its image. Engines copy an image's labels to each
-/// container, so that one whose value the image carries may be the image's own claim.
+/// The labels of a container that do not come from its image. Engines copy an image's labels to
+/// each container, so a label with the image's value may be the image's own.
 pub(super) fn set_by_creator(
     container: BTreeMap<String, String>,
     image: &BTreeMap<String, String>,
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_a_container_can_have() {
+    fn only_plain_container_names_are_accepted() {
         for name in ["a", "workspace-7", "0f3e", "a_b.c"] {
             assert!(is_name(name), "{name}");
         }

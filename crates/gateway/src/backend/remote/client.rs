@@ -1,4 +1,4 @@
-//! How requests go out, with TLS or without, and what stands in their headers.
+//! The HTTP client, with or without TLS, and the headers of the stateless era.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use crate::raw;
 
-/// How long a connection may take to be made.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
+/// How long connecting may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How requests go out.
-pub(super) enum Way {
+/// An HTTP client.
+pub(super) enum HttpClient {
     Plain(Client<HttpConnector, Full<Bytes>>),
     Tls(Client<HttpsConnector<HttpConnector>, Full<Bytes>>),
 }
 
-impl Way {
+impl HttpClient {
     pub(super) fn new(secure: bool) -> std::io::Result<Self> {
         let mut plain = HttpConnector::new();
-        plain.set_connect_timeout(Some(CONNECT_PATIENCE));
+        plain.set_connect_timeout(Some(CONNECT_TIMEOUT));
         plain.set_nodelay(true);
         plain.enforce_http(!secure);
         let mut client = Client::builder(TokioExecutor::new());
@@ -32,7 +32,7 @@ impl Way {
         if !secure {
             return Ok(Self::Plain(client.build(plain)));
         }
-        // The roots that the machine trusts: those of a company among them.
+        // The certificates that the machine trusts, those of a company included.
         let tls = HttpsConnectorBuilder::new().with_native_roots()?.https_only();
         Ok(Self::Tls(client.build(tls.enable_http1().wrap_connector(plain))))
     }
@@ -45,7 +45,7 @@ impl Way {
     }
 }
 
-/// What stands in the headers of the stateless era, as the body says it.
+/// Sets the headers of the stateless era from the body.
 pub(super) fn stateless_headers(headers: &mut HeaderMap, line: &str) {
     let text = |path: &[&str]| -> Option<String> {
         let span = raw::at_path(line, path)?;
@@ -69,12 +69,12 @@ pub(super) fn stateless_headers(headers: &mut HeaderMap, line: &str) {
     put("mcp-protocol-version", version);
 }
 
-/// A value that no header can say as it is goes as `=?base64?…?=`.
+/// A value that a header cannot contain is encoded as `=?base64?…?=`.
 fn plain(value: String) -> String {
-    let sayable = value.bytes().all(|byte| (0x20..0x7f).contains(&byte))
+    let is_plain = value.bytes().all(|byte| (0x20..0x7f).contains(&byte))
         && value.trim() == value
         && !value.starts_with("=?base64?");
-    match sayable {
+    match is_plain {
         true => value,
         false => format!("=?base64?{}?=", patterm_wire::base64::encode(value.as_bytes())),
     }

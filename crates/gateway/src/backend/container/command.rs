@@ -1,4 +1,4 @@
-//! Engines' own tools, run to their end: what they print, and whether they did what was asked.
+//! Runs engines' command-line tools until they exit and returns their output.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,19 +9,19 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
 use crate::backend::local::{Local, Spawner};
-use crate::backend::{Backend, Channel};
+use crate::backend::{Backend, Channel, ServerExit};
 
-/// The most that is read of what one prints: the description of a container is a few thousand bytes.
+/// The most output that is read: the description of a container takes a few thousand bytes.
 const OUTPUT_BYTES: u64 = 8 << 20;
 
-/// How long one may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a tool may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Who runs tools.
+/// Runs tools.
 #[derive(Debug, Clone)]
-pub(super) struct Tools(pub(super) Arc<dyn Spawner>);
+pub(super) struct CommandRunner(pub(super) Arc<dyn Spawner>);
 
-impl Tools {
+impl CommandRunner {
     /// A tool as a server's channel.
     pub(super) async fn open(&self, argv: Vec<String>) -> Result<Channel, String> {
         let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/bin:/bin:/usr/sbin:/sbin".into());
@@ -35,40 +35,41 @@ impl Tools {
         local.open().await.map_err(|refusal| refusal.message)
     }
 
-    /// Runs one; what it printed, or what it complained about.
+    /// Runs a tool; returns its output, or its error message.
     pub(super) async fn run(&self, argv: Vec<String>) -> Result<Vec<u8>, String> {
         let channel = self.open(argv).await?;
         finish(channel, &[]).await
     }
 }
 
-/// Gives a program its input and waits for its end.
+/// Writes a program's input and waits for its end.
 pub(super) async fn finish(channel: Channel, text: &[u8]) -> Result<Vec<u8>, String> {
-    let Channel { mut input, output, errors, life, .. } = channel;
-    let talk = async {
+    let Channel { mut input, output, errors, control, .. } = channel;
+    let exchange = async {
         let write = async {
             let _ = input.write_all(text).await;
             let _ = input.shutdown().await;
             drop(input);
-            // Its end is what it prints last.
+            // The program ends the exchange.
             std::future::pending::<()>().await;
         };
-        // One that ends may not have read everything.
-        let (printed, said) = tokio::select! {
+        // A program may exit before it has read everything.
+        let (printed, complaints) = tokio::select! {
             all = async { tokio::join!(all(output), all(errors)) } => all,
             () = write => Default::default(),
         };
-        (printed, said, life.ended().await)
+        (printed, complaints, control.wait().await)
     };
-    let talked = timeout(PATIENCE, talk).await;
-    life.end().await;
-    let (printed, said, how) = talked.map_err(|_| format!("no end within {PATIENCE:?}"))?;
-    if how == "exited with code 0" {
+    let exchanged = timeout(TIMEOUT, exchange).await;
+    control.end().await;
+    let (printed, complaints, exit) =
+        exchanged.map_err(|_| format!("it did not exit within {TIMEOUT:?}"))?;
+    if exit == ServerExit::Code(0) {
         return Ok(printed);
     }
-    let said = String::from_utf8_lossy(&said);
-    let last = said.lines().rfind(|line| !line.trim().is_empty());
-    Err(last.map_or(how, |line| line.trim().to_owned()))
+    let complaints = String::from_utf8_lossy(&complaints);
+    let last = complaints.lines().rfind(|line| !line.trim().is_empty());
+    Err(last.map_or_else(|| exit.to_string(), |line| line.trim().to_owned()))
 }
 
 async fn all(from: Box<dyn AsyncRead + Send + Unpin>) -> Vec<u8> {

@@ -1,24 +1,26 @@
-//! Answers: JSON, refusals with their reason, and the headers that go with them.
+//! Responses: JSON, errors, and their headers.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use patterm_wire::{ErrorObject, Id, reply};
 
-/// A request that is not served.
+use crate::{GatewayError, GatewayErrorKind};
+
+/// A request that is refused.
 #[derive(Debug)]
-pub(super) struct Refused {
+pub(super) struct HttpError {
     status: StatusCode,
     error: ErrorObject,
     id: Option<Id>,
 }
 
-/// The code of refusals that JSON-RPC has no code for.
-const REFUSED: i64 = -32000;
+/// The code of errors that JSON-RPC has no code for.
+const REFUSED_CODE: i64 = -32000;
 
-impl Refused {
+impl HttpError {
     pub(super) fn new(status: StatusCode, why: impl Into<String>) -> Self {
-        Self { status, error: ErrorObject::new(REFUSED, why), id: None }
+        Self { status, error: ErrorObject::new(REFUSED_CODE, why), id: None }
     }
 
     pub(super) fn status(&self) -> StatusCode {
@@ -30,7 +32,7 @@ impl Refused {
     }
 }
 
-impl IntoResponse for Refused {
+impl IntoResponse for HttpError {
     fn into_response(self) -> Response {
         let mut response = json(self.status, reply::error(self.id.as_ref(), &self.error));
         if self.status == StatusCode::UNAUTHORIZED {
@@ -41,7 +43,26 @@ impl IntoResponse for Refused {
     }
 }
 
-/// A body that is JSON.
+/// An error as a response: the status reports what the client did wrong, JSON-RPC what happened to
+/// the server, where a model sees it.
+impl From<&GatewayError> for HttpError {
+    fn from(error: &GatewayError) -> Self {
+        Self::with_error(status_of(error), None, error.to_error_object())
+    }
+}
+
+/// The HTTP status of an error.
+pub(super) fn status_of(error: &GatewayError) -> StatusCode {
+    match error.kind {
+        GatewayErrorKind::Limit => StatusCode::TOO_MANY_REQUESTS,
+        GatewayErrorKind::Unknown => StatusCode::NOT_FOUND,
+        GatewayErrorKind::Unavailable | GatewayErrorKind::Ended | GatewayErrorKind::Timeout => {
+            StatusCode::OK
+        }
+    }
+}
+
+/// A JSON body.
 pub(super) fn json(status: StatusCode, body: impl Into<Body>) -> Response {
     let mut response = Response::new(body.into());
     *response.status_mut() = status;
@@ -50,7 +71,7 @@ pub(super) fn json(status: StatusCode, body: impl Into<Body>) -> Response {
     response
 }
 
-/// No body at all.
+/// No body.
 pub(super) fn empty(status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
