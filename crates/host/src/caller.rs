@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::host::Host;
-use crate::process::ProcessId;
+use patterm_panes::process::ProcessId;
 
 /// Who is at the other end of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,19 +61,19 @@ impl Caller {
 
     /// Whether the identity this caller came with is still good.
     pub fn is_known(&self, host: &Host) -> bool {
-        let known = |id| host.identities.has(id) && host.processes.get(id).is_some();
+        let known = |id| host.identities.has(id) && host.panes.processes.get(id).is_some();
         match self {
             Self::Token(name) => host.web.knows(name),
-            Self::Inside(id) => host.processes.get(id).is_some(),
+            Self::Inside(id) => host.panes.processes.get(id).is_some(),
             _ => self.process().is_none_or(known),
         }
     }
 
     /// The caller's place among the agents.
     pub fn role(&self, host: &Host) -> Role {
-        match self.process().and_then(|id| host.processes.get(id)) {
+        match self.process().and_then(|id| host.panes.processes.get(id)) {
             None => Role::External,
-            Some(process) if host.processes.agent_above(&process).is_some() => Role::SubAgent,
+            Some(process) if host.panes.processes.agent_above(&process).is_some() => Role::SubAgent,
             Some(_) => Role::Orchestrator,
         }
     }

@@ -10,11 +10,7 @@ use patterm_wire::follow::Selection;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::host::Host;
-use crate::process::ProcessId;
-
-/// A person who typed so lately goes on typing.
-pub(crate) const TYPING_PAUSE: Duration = Duration::from_secs(5);
+use patterm_panes::process::ProcessId;
 
 /// How long a view may take to say what it did: one that is stopped or hangs must not hold a caller.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
@@ -195,28 +191,6 @@ impl Call<'_> {
 impl Drop for Call<'_> {
     fn drop(&mut self) {
         self.selections.lock().open.remove(&self.number);
-    }
-}
-
-impl Host {
-    /// Whether a person typed anywhere within the last seconds.
-    pub(crate) fn somebody_types(&self) -> bool {
-        let typed = |live: &crate::plane::Live| live.hand().typed;
-        let mut typed = self.lives().into_iter().filter_map(|(_, live)| typed(&live));
-        typed.any(|typed| typed.elapsed() < TYPING_PAUSE)
-    }
-
-    /// The processes that somebody looks at and in whose prompt an unfinished text stands.
-    pub(crate) fn drafts(&self) -> Vec<String> {
-        let lives = self.lives().into_iter().map(|(_, live)| live);
-        let looked_at = lives.filter(|live| live.views().unseen_from().is_none());
-        let has_draft = |live: &crate::plane::Live| {
-            // The preset that its observer has: to read it anew means to parse settings files.
-            let preset = self.activities.facts(&live.id).preset();
-            let glimpse = crate::activity::Glimpse::of(&live.screen(), preset.as_deref());
-            glimpse.composer.map_or(live.hand().draft, |composer| !composer.is_empty())
-        };
-        looked_at.filter(|live| has_draft(live)).map(|live| live.id.to_string()).collect()
     }
 }
 

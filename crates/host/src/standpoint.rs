@@ -6,7 +6,6 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use patterm_wire::error::INVALID_PARAMS;
@@ -16,12 +15,13 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use crate::caller::Caller;
-use crate::host::Host;
-use crate::process::{Kind, Process, ProcessId};
 use crate::registry;
 use crate::runtime::{self, RuntimeDir};
 use crate::surroundings::Surroundings;
-use crate::tree::{self, LONGEST_LINE};
+use patterm_panes::process::{Kind, ProcessId};
+use patterm_panes::tree::{self, LONGEST_LINE};
+use patterm_panes::{Panes, is_of_agents};
+use patterm_store::project::Project;
 use patterm_store::state::StateDir;
 
 /// The request with which another project's server asks in whose pane here a process runs.
@@ -42,10 +42,6 @@ static ASKING: Semaphore = Semaphore::const_new(PLACED_AT_ONCE);
 /// The most other projects in whose panes a caller may run, one within the other, and be a person:
 /// each of their servers is asked.
 const MOST_KEEPERS: usize = 8;
-
-/// The kernel counts the time of its start in whole seconds, and a program runs a moment before its
-/// start is written down.
-const CLOCK_SLACK_MS: u64 = 2_000;
 
 /// Bytes that another server's answer to `patterm/place` may have: it says one word.
 const ANSWER_BYTES: usize = 4 << 10;
@@ -159,10 +155,22 @@ impl Placing {
     }
 }
 
-impl Host {
+/// Finds out where processes speak from.
+#[derive(Debug, Clone)]
+pub(crate) struct Origins {
+    panes: Arc<Panes>,
+    /// The key of the project.
+    key: String,
+}
+
+impl Origins {
+    pub(crate) fn new(panes: Arc<Panes>, project: &Project) -> Self {
+        Self { panes, key: project.key().to_owned() }
+    }
+
     /// Begins to look where a process speaks from. In an agent's pane nothing that stands nearer
     /// counts, and no command line needs to be read.
-    pub(crate) fn begin_to_place(self: &Arc<Self>, peer: Peer) -> Placing {
+    pub(crate) fn begin_to_place(&self, peer: Peer) -> Placing {
         let line = match peer {
             Peer::Hidden => return Placing::Done(Place::Elsewhere),
             Peer::Gone => return Placing::Done(Place::Nowhere),
@@ -171,8 +179,8 @@ impl Host {
         if let Some(Around::Agents(id)) = self.pane_around(&line) {
             return Placing::Done(Place::Agents(id));
         }
-        let host = self.clone();
-        Placing::UnderWay(tokio::spawn(async move { host.place(&line).await }))
+        let origins = self.clone();
+        Placing::UnderWay(tokio::spawn(async move { origins.place(&line).await }))
     }
 
     async fn place(&self, line: &[i32]) -> Place {
@@ -180,7 +188,7 @@ impl Host {
         let keepers = within_patience(&READING, move || Surroundings::all_around(&above)).await;
         let Some(keepers) = keepers else { return Place::Nowhere };
         let (ours, others): (Vec<_>, Vec<_>) =
-            keepers.into_iter().partition(|around| around.key == self.project.key());
+            keepers.into_iter().partition(|around| around.key == self.key);
         let pane = match self.known_pane(line).await {
             Some(Around::Agents(id)) => return Place::Agents(id),
             None if !ours.is_empty() || self.is_kept(line) => return Place::Nowhere,
@@ -213,13 +221,9 @@ impl Host {
     /// A process with a terminal that is no pane's is not; nor is one below a process that is older
     /// than the pane and not above this server, since what was left behind can only stand below those.
     async fn may_be_left_behind(&self, line: &[i32]) -> bool {
-        self.look_for_left_behind();
-        let since = self.left_behind.load(Ordering::Acquire);
-        if since == u64::MAX {
-            return false;
-        }
+        let Some(since) = self.panes.left_behind_since() else { return false };
         let above = line.to_owned();
-        let lives = self.lives();
+        let lives = self.panes.lives();
         let look = move || {
             let own = i32::try_from(std::process::id()).ok().and_then(tree::line_of);
             let own = own.unwrap_or_default();
@@ -230,21 +234,6 @@ impl Host {
             !has_terminal && !above.iter().any(|pid| !own.contains(pid) && is_older(pid))
         };
         within_patience(&READING, look).await.unwrap_or(true)
-    }
-
-    /// Notes panes of agents that left something behind.
-    pub(crate) fn look_for_left_behind(&self) {
-        for process in self.panes_left_behind().iter().filter_map(|id| self.processes.get(id)) {
-            self.note_left_behind(&process);
-        }
-    }
-
-    /// Notes that a pane left something behind.
-    pub(crate) fn note_left_behind(&self, process: &Process) {
-        if is_of_agents(process) {
-            let began = process.started_at.unwrap_or(0).saturating_sub(CLOCK_SLACK_MS);
-            self.left_behind.fetch_min(began, Ordering::AcqRel);
-        }
     }
 
     /// Whether a process runs in a pane here that a person started.
@@ -266,22 +255,23 @@ impl Host {
 
     /// Whether our keeper is one of these processes.
     fn is_kept(&self, line: &[i32]) -> bool {
-        self.keeping.pid().is_some_and(|keeper| line.contains(&keeper))
+        self.panes.keeper.pid().is_some_and(|keeper| line.contains(&keeper))
     }
 
     /// The pane in which the first of these runs. Where one is within another, an agent's counts.
     fn pane_around(&self, line: &[i32]) -> Option<Around> {
         let panes: Vec<_> = self
+            .panes
             .panes_with_inits(line)
             .into_iter()
-            .filter_map(|id| self.processes.get(&id))
+            .filter_map(|id| self.panes.processes.get(&id))
             .collect();
         match panes.iter().find(|process| is_of_agents(process)) {
             Some(process) if process.kind == Kind::Agent => {
                 Some(Around::Agents(process.id.clone()))
             }
             Some(process) => {
-                let above = self.processes.agent_above(process);
+                let above = self.panes.processes.agent_above(process);
                 Some(Around::Agents(above.map_or_else(|| process.id.clone(), |above| above.id)))
             }
             None => panes.first().map(|_| Around::Person),
@@ -301,16 +291,6 @@ async fn within_patience<T: Send + 'static>(
         work()
     };
     tokio::task::spawn_blocking(work).await.ok()
-}
-
-/// Whether agents may type in a pane: theirs, what the project file declares, what an agent started
-/// (though it may be closed by now), and what came over HTTP or from nobody knows where.
-fn is_of_agents(process: &Process) -> bool {
-    process.kind == Kind::Agent
-        || process.declared.is_some()
-        || process.parent_id.is_some()
-        || process.not_a_persons
-        || process.adopted
 }
 
 /// Asks another project's server whether a process runs in a person's pane there.

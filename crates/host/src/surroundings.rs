@@ -4,7 +4,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::tree;
+use patterm_panes::tree;
 use patterm_store::private::own_uid;
 use patterm_store::project::is_key;
 

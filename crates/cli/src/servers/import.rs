@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::Context;
-use patterm_host::project_file::ProjectFile;
+use patterm_project::project_file::ProjectFile;
 use patterm_store::project::PROJECT_FILE;
 use serde_json::{Map, Value};
 
@@ -154,7 +154,7 @@ fn strings(text: &mut String, key: &str, value: Option<&Value>) -> anyhow::Resul
 
 #[cfg(test)]
 mod tests {
-    use patterm_host::project_file::Place;
+    use patterm_project::project_file::Place;
 
     use super::*;
 

@@ -13,10 +13,9 @@ use patterm_gateway::http::Bots;
 use patterm_gateway::{Bounds, Wanted};
 use patterm_keeper::{Program, Size};
 
-use super::spawner::HostSpawner;
-use crate::host::Host;
-use crate::project_file::{BotsDefinition, Engine, Place, ProjectFile, ServerDefinition};
-use crate::web::HttpSettings;
+use super::Shared;
+use super::spawner::KeeperSpawner;
+use patterm_project::project_file::{BotsDefinition, Engine, Place, ProjectFile, ServerDefinition};
 
 /// The folder for what is known of our containers.
 const CONTAINERS: &str = "containers";
@@ -27,35 +26,26 @@ const BOT_IDLE: Duration = Duration::from_secs(600);
 /// A terminal that nobody sees: it has pipes.
 const SIZE: Size = Size { rows: 24, columns: 80 };
 
-impl Host {
-    /// Opens the HTTP door as the project file says, else the user's own settings.
-    pub(super) fn configure_http(&self) {
-        let own = self.declared.effect().and_then(|file| file.http.clone());
-        let users = || ProjectFile::of_the_user(self.settings.as_deref()?).ok()?.http;
-        let http = own.or_else(users);
-        let mut settings: HttpSettings = http.as_ref().map(Into::into).unwrap_or_default();
-        settings.bots = self.bots_written();
-        self.web.configure(settings);
-    }
-
+impl Shared {
     /// The containers of ours. From the first time they are asked for, what is left over is swept up.
-    fn containers(self: &Arc<Self>) -> Result<&Containers, String> {
-        let shared = &self.shared;
-        if shared.containers.get().is_none() {
-            let spawner = Arc::new(HostSpawner::new(Arc::downgrade(self), "containers"));
-            let made = Containers::new(&self.state.file(CONTAINERS), &self.pipes, spawner);
+    fn containers(&self) -> Result<&Containers, String> {
+        if self.containers.get().is_none() {
+            let spawner =
+                Arc::new(KeeperSpawner::new(Arc::downgrade(&self.parts.panes), "containers"));
+            let made =
+                Containers::new(&self.parts.state.file(CONTAINERS), &self.parts.pipes, spawner);
             let made = made.map_err(|e| format!("containers cannot be kept account of: {e}"))?;
-            let sweeping = made.clone().keep_swept(shared.end.clone());
-            if shared.containers.set(made).is_ok() {
-                shared.runtime.spawn(sweeping);
+            let sweeping = made.clone().keep_swept(self.end.clone());
+            if self.containers.set(made).is_ok() {
+                self.runtime.spawn(sweeping);
             }
         }
-        shared.containers.get().ok_or_else(|| "containers are not there".into())
+        self.containers.get().ok_or_else(|| "containers are not there".into())
     }
 
     /// Sweeps up what an earlier server left in containers.
-    pub(super) fn sweep_containers(self: &Arc<Self>) {
-        if self.state.file(CONTAINERS).exists()
+    pub(crate) fn sweep_containers(&self) {
+        if self.parts.state.file(CONTAINERS).exists()
             && let Err(error) = self.containers()
         {
             tracing::error!(error, "containers that are left over stay");
@@ -63,7 +53,7 @@ impl Host {
     }
 
     /// The door to bots' containers, as it is configured.
-    pub(crate) fn bots(self: &Arc<Self>) -> Option<Bots> {
+    pub(crate) fn bots(&self) -> Option<Bots> {
         let written = self.bots_written()?;
         let containers = match self.containers() {
             Ok(containers) => containers.clone(),
@@ -72,7 +62,7 @@ impl Host {
                 return None;
             }
         };
-        let mut place = container::Place::from(&written.engine);
+        let mut place = place_of(&written.engine);
         place.fifo_dir = written.fifo_dir;
         Some(Bots {
             containers,
@@ -80,19 +70,19 @@ impl Host {
             command: written.command,
             owner_label: written.owner_label,
             allow_unlabelled: written.allow_unlabelled,
-            sessions: self.shared.bot_sessions.clone(),
+            sessions: self.bot_sessions.clone(),
             bounds: Bounds { idle: Some(BOT_IDLE), ..Bounds::default() },
         })
     }
 
-    fn bots_written(&self) -> Option<BotsDefinition> {
-        let own = self.declared.effect().and_then(|file| file.bots.clone());
-        own.or_else(|| ProjectFile::of_the_user(self.settings.as_deref()?).ok()?.bots)
+    pub(crate) fn bots_written(&self) -> Option<BotsDefinition> {
+        let own = self.parts.declared.effect().and_then(|file| file.bots.clone());
+        own.or_else(|| ProjectFile::of_the_user(self.parts.settings.as_deref()?).ok()?.bots)
     }
 
     /// The servers in the user's own settings; what is wrong with those is said in the log.
     pub(super) fn servers_of_the_user(&self) -> BTreeMap<String, ServerDefinition> {
-        let Some(path) = &self.settings else { return BTreeMap::new() };
+        let Some(path) = &self.parts.settings else { return BTreeMap::new() };
         match ProjectFile::of_the_user(path) {
             Ok(file) => file.servers,
             Err(faults) => {
@@ -107,11 +97,11 @@ impl Host {
 
 /// What runs a server; the error is why it cannot be run as it is written.
 pub(super) fn wanted(
-    host: &Arc<Host>,
+    shared: &Shared,
     name: &str,
     server: &ServerDefinition,
 ) -> Result<Wanted, String> {
-    let known = &host.environment;
+    let known = &shared.parts.panes.environment;
     let mut env = BTreeMap::new();
     for (variable, value) in &server.env {
         env.insert(variable.clone(), expanded(value, known)?);
@@ -122,10 +112,10 @@ pub(super) fn wanted(
             whole.extend(env.clone());
             let argv =
                 command.iter().map(|word| expanded(word, known)).collect::<Result<_, _>>()?;
-            let root = host.project.root();
+            let root = shared.parts.project.root();
             let working_dir = directory.as_ref().map_or_else(|| root.to_owned(), |d| root.join(d));
             let program = Program { argv, env: whole, working_dir, size: SIZE };
-            let spawner = Arc::new(HostSpawner::new(Arc::downgrade(host), name));
+            let spawner = Arc::new(KeeperSpawner::new(Arc::downgrade(&shared.parts.panes), name));
             Arc::new(Local { program, spawner })
         }
         Place::Remote { url, headers } => {
@@ -136,20 +126,21 @@ pub(super) fn wanted(
             Arc::new(Remote { url: expanded(url, known)?, headers: sent })
         }
         Place::Inside { engine, container, command } => {
-            let place = container::Place::from(engine);
+            let place = place_of(engine);
             let (container, command) = (container.clone(), command.clone());
-            host.containers()?.exec(Exec { place, container, command, env: env.clone() })
+            shared.containers()?.exec(Exec { place, container, command, env: env.clone() })
         }
         Place::Image { engine, image, command, network, memory_mb, processes, mounts } => {
-            let mut own = Own::usual(container::Place::from(engine), image);
+            let mut own = Own::usual(place_of(engine), image);
             own.command = command.clone();
             own.env = env.clone();
             own.network = *network;
             own.memory = memory_mb.map_or(own.memory, |mb| mb.saturating_mul(1 << 20));
             let most = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
             own.processes = processes.map_or(own.processes, most);
-            own.mounts = mounts.iter().map(|mount| mount_of(mount, host.project.root())).collect();
-            host.containers()?.own(own)
+            own.mounts =
+                mounts.iter().map(|mount| mount_of(mount, shared.parts.project.root())).collect();
+            shared.containers()?.own(own)
         }
     };
     Ok(Wanted {
@@ -158,23 +149,22 @@ pub(super) fn wanted(
         fingerprint: format!("{:?} {env:?} {:?} {:?}", server.place, server.share, server.bounds),
         share: server.share,
         bounds: server.bounds,
-        roots: roots(host.project.root()),
+        roots: roots(shared.parts.project.root()),
         tools: server.tools.all.clone(),
     })
 }
 
-impl From<&Engine> for container::Place {
-    fn from(engine: &Engine) -> Self {
-        let kind = match engine.name.as_str() {
-            "podman" => container::Engine::Podman,
-            "containerd" => container::Engine::Containerd,
-            _ => container::Engine::Docker,
-        };
-        Self {
-            socket: engine.socket.clone(),
-            namespace: engine.namespace.clone(),
-            ..Self::usual(kind)
-        }
+/// Where containers of an engine are.
+fn place_of(engine: &Engine) -> container::Place {
+    let kind = match engine.name.as_str() {
+        "podman" => container::Engine::Podman,
+        "containerd" => container::Engine::Containerd,
+        _ => container::Engine::Docker,
+    };
+    container::Place {
+        socket: engine.socket.clone(),
+        namespace: engine.namespace.clone(),
+        ..container::Place::usual(kind)
     }
 }
 

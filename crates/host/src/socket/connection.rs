@@ -17,8 +17,8 @@ use super::{follow, view};
 use crate::caller::Caller;
 use crate::greeting::{self, FirstLine, GREETING_REFUSED};
 use crate::host::Host;
-use crate::standpoint::{Peer, Place, Placing};
-use crate::tools::{ErrorKind, ToolError};
+use crate::standpoint::{Origins, Peer, Place, Placing};
+use crate::tools::{ErrorKind, Registry, ToolError};
 use patterm_store::limits::{
     ENDING_GRACE, FAIR_TURN, NOTICES, OUTBOX_BYTES, READ_BYTES, SHUTDOWN_GRACE, UNREAD_PATIENCE,
 };
@@ -29,6 +29,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// A connection and everything it holds.
 pub(super) struct Connection {
     host: Arc<Host>,
+    tools: Arc<Registry>,
     stream: UnixStream,
     /// The look at where the client speaks from, until its first message.
     placing: Option<Placing>,
@@ -75,10 +76,11 @@ struct Outbox {
 }
 
 impl Connection {
-    pub(super) async fn serve(stream: UnixStream, host: Arc<Host>) {
+    pub(super) async fn serve(stream: UnixStream, host: Arc<Host>, tools: Arc<Registry>) {
         let (notices, mut incoming) = mpsc::channel(NOTICES);
         // At once: a process that connects and ends must not be forgotten before it is looked at.
-        let placing = host.begin_to_place(Peer::of(&stream));
+        let placing =
+            Origins::new(host.panes.clone(), &host.project).begin_to_place(Peer::of(&stream));
         let mut connection = Self {
             decoder: Decoder::new(host.limits.message_bytes),
             waiting: false,
@@ -94,6 +96,7 @@ impl Connection {
             placing: Some(placing),
             place: Place::Nowhere,
             host,
+            tools,
         };
         let mut served = connection.run(&mut incoming).await;
         let Self { wish, stream, place, mut decoder, host, .. } = connection;
@@ -272,7 +275,13 @@ impl Connection {
     }
 
     fn dispatch_for(&self, caller: Caller) -> Dispatch {
-        Dispatch::new(self.host.clone(), caller, self.place.clone(), self.notices.clone())
+        Dispatch::new(
+            self.host.clone(),
+            self.tools.clone(),
+            caller,
+            self.place.clone(),
+            self.notices.clone(),
+        )
     }
 
     /// Reads no more; what is in flight has `grace` to finish, and what only waits is told so.

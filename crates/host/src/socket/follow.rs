@@ -18,16 +18,17 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::wish::Wish;
-use crate::activity::State;
-use crate::declared::Standing;
-use crate::delivery::{Delivery, ReceiptState};
 use crate::host::Host;
-use crate::plane::Live;
-use crate::process::{Kind, Process, ProcessId, Status};
 use crate::selections::add_open;
-use crate::timers::{Mode, Moment, Timer, Wake};
 use crate::tools::{ErrorKind, ToolError, excerpt, last_messages, message_source, output_problem};
+use crate::typing::somebody_types;
+use patterm_agents::activity::State;
+use patterm_agents::delivery::{Delivery, ReceiptState};
+use patterm_panes::data_plane::Live;
+use patterm_panes::process::{Kind, Process, ProcessId, Status};
+use patterm_project::declared::FileStatus;
 use patterm_store::clock::now_ms;
+use patterm_timers::{Mode, Moment, Timer, Wake};
 
 /// How long one value stands at the least: nobody reads twenty a second.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -97,9 +98,9 @@ enum Rang {
 impl Bells {
     fn of(host: &Host) -> Self {
         Self {
-            processes: host.processes.changes(),
-            activities: host.activities.changes(),
-            deliveries: host.deliveries.changes(),
+            processes: host.panes.processes.changes(),
+            activities: host.agents.activities.changes(),
+            deliveries: host.agents.deliveries.changes(),
             timers: host.timers.changes(),
             project_file: host.declared.changes(),
             looks: host.looks.subscribe(),
@@ -219,7 +220,7 @@ impl Follower {
             return;
         }
         let is_free = |selection: &Selection| {
-            !selection.mark_only && selection.drafts.is_empty() && !self.host.somebody_types()
+            !selection.mark_only && selection.drafts.is_empty() && !somebody_types(&self.host.panes)
         };
         let shown: Vec<_> = new.into_iter().filter(is_free).collect();
         self.selections += shown.len() as u64;
@@ -277,7 +278,7 @@ impl Follower {
     fn unprinted(&self) -> Vec<(Arc<Live>, u64)> {
         let quiet = |process: &&ProcessInfo| !process.unread;
         let told = self.told.iter().flat_map(|told| &told.processes).filter(quiet);
-        let lives = told.filter_map(|process| self.host.live(&ProcessId::of(&process.id)));
+        let lives = told.filter_map(|process| self.host.panes.live(&ProcessId::of(&process.id)));
         lives
             .filter_map(|live| {
                 let from = live.views().unseen_from()?;
@@ -316,34 +317,40 @@ async fn prints_beyond(live: Arc<Live>, from: u64) {
 
 /// The project as it is now.
 fn seen(host: &Host) -> ProjectSnapshot {
-    let (timers, now) = host.timers.all(host);
+    let (timers, now) = host.timers.all();
     ProjectSnapshot {
         project: host.project.root().display().to_string(),
         server: crate::VERSION.to_owned(),
         looked_at: host.looks.borrow().as_ref().map(ToString::to_string),
-        processes: host.processes.all().iter().map(|process| seen_process(process, host)).collect(),
-        messages: last_messages(&host.deliveries).into_iter().map(seen_message).collect(),
+        processes: host
+            .panes
+            .processes
+            .all()
+            .iter()
+            .map(|process| seen_process(process, host))
+            .collect(),
+        messages: last_messages(&host.agents.deliveries).into_iter().map(seen_message).collect(),
         timers: timers.iter().map(|timer| seen_timer(timer, &now)).collect(),
-        offers: host.offers(),
-        project_file: seen_file(&host.declared.standing()),
-        disk_problem: host.disk_problem(),
+        offers: host.lifecycle.offers(),
+        project_file: seen_file(&host.declared.file_status()),
+        disk_problem: host.panes.disk_problem(),
         ..ProjectSnapshot::default()
     }
 }
 
-fn seen_file(standing: &Standing) -> ProjectFileInfo {
+fn seen_file(standing: &FileStatus) -> ProjectFileInfo {
     let state = match standing {
-        Standing::Absent => ProjectFileState::Absent,
-        Standing::Faulty { .. } => ProjectFileState::Faulty,
-        Standing::Untrusted { .. } => ProjectFileState::Untrusted,
-        Standing::Trusted { .. } => ProjectFileState::Trusted,
+        FileStatus::Absent => ProjectFileState::Absent,
+        FileStatus::Faulty { .. } => ProjectFileState::Faulty,
+        FileStatus::Untrusted { .. } => ProjectFileState::Untrusted,
+        FileStatus::Trusted { .. } => ProjectFileState::Trusted,
     };
     ProjectFileInfo { state, hash: standing.hash().map(str::to_owned) }
 }
 
 fn seen_process(process: &Process, host: &Host) -> ProcessInfo {
-    let verdict = host.told_activity(process);
-    let unread = host.live(&process.id).is_some_and(|live| {
+    let verdict = host.activity.of(process);
+    let unread = host.panes.live(&process.id).is_some_and(|live| {
         let from = live.views().unseen_from();
         from.is_some_and(|from| live.watch().borrow().parsed > from)
     });

@@ -16,11 +16,10 @@ use tokio::time::{Instant, sleep_until};
 
 use super::wish::Wish;
 use crate::host::Host;
-use crate::life::{no_output, no_such_process};
-use crate::plane::{Live, Typed, Typist};
-use crate::process::ProcessId;
 use crate::standpoint::Place;
-use crate::tools::{ErrorKind, ToolError, not_owner};
+use crate::tools::{ErrorKind, ToolError, is_owner, no_output, not_owner};
+use patterm_panes::data_plane::{Live, Typed, Typist};
+use patterm_panes::process::ProcessId;
 
 /// Bytes of output in one frame.
 const OUTPUT_BYTES: usize = 64 << 10;
@@ -90,7 +89,7 @@ impl Wish<Params> {
                 let mut attached = Attached::new(stream, host, live, line, last);
                 attached.pictures = params.is_some_and(|params| params.pictures);
                 if params.is_some_and(|params| params.attends) {
-                    attached.host.attended(&attached.live.id);
+                    attached.host.panes.attended(&attached.live.id);
                 }
                 attached.resize(size);
                 attached.decoder.feed(&rest);
@@ -114,15 +113,16 @@ impl Wish<Params> {
             return Err(ToolError::new(ErrorKind::Unavailable, message).into_rpc());
         }
         let Ok(id) = params.process_id.parse::<ProcessId>();
-        let process = host.processes.get(&id);
-        let process = process.ok_or_else(|| no_such_process(id.as_str(), host).into_rpc())?;
+        let process = host.panes.processes.get(&id);
+        let process = process
+            .ok_or_else(|| ToolError::from(host.panes.no_such_process(id.as_str())).into_rpc())?;
         // Who has a view types.
         if let Place::Agents(me) = place
-            && !host.may_act_on(me, &process)
+            && !is_owner(&host.panes, me, &process)
         {
             return Err(not_owner(host, Some(me), &process).into_rpc());
         }
-        let live = host.live(&id).ok_or_else(|| no_output(&process, host).into_rpc())?;
+        let live = host.panes.live(&id).ok_or_else(|| no_output(&process, host).into_rpc())?;
         let size = params.rows.zip(params.columns).map(|(rows, columns)| Size::new(rows, columns));
         Ok((live, size))
     }
@@ -234,7 +234,7 @@ impl Attached {
                     }
                     // A program that does not read loses what is typed into it, as on any terminal.
                     if self.live.type_in(bytes).is_ok() {
-                        self.host.plane.write(&self.live);
+                        self.host.panes.data_plane.write(&self.live);
                     }
                 }
                 Ok(Some(FromView::Size(ViewSize { rows, columns }))) => {
@@ -250,7 +250,7 @@ impl Attached {
     fn note_typed(&self, typed: Typed) {
         self.live.note_typed(typed);
         if typed.any {
-            self.host.attended(&self.live.id);
+            self.host.panes.attended(&self.live.id);
         }
     }
 
@@ -261,7 +261,7 @@ impl Attached {
 
     fn take_size(&self, agreed: Option<Size>) {
         self.live.resize(agreed);
-        self.host.note_size(&self.live.id, agreed);
+        self.host.panes.note_size(&self.live.id, agreed);
     }
 
     /// Makes the next frame, if there is anything to say.

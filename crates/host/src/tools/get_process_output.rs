@@ -9,7 +9,7 @@ use super::error::ToolError;
 use super::paging::{Order, Part, Wanted};
 use super::process::life;
 use super::tool::{Call, Effect, Loading, Tool};
-use crate::plane::Live;
+use patterm_panes::data_plane::Live;
 
 pub(super) struct GetProcessOutput;
 

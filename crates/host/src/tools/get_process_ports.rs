@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::error::ToolError;
 use super::process::life;
 use super::tool::{Call, Effect, Loading, Tool};
-use crate::tree;
+use patterm_panes::tree;
 
 pub(super) struct GetProcessPorts;
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::error::ToolError;
 use super::process::{Summary, find};
 use super::tool::{Call, Effect, Loading, Tool};
-use crate::tree;
+use patterm_panes::tree;
 
 pub(super) struct GetProcessStatus;
 
@@ -76,10 +76,10 @@ impl Tool for GetProcessStatus {
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
         let process = find(&call, &args.process_id)?;
-        let live = call.host.live(&process.id);
+        let live = call.host.panes.live(&process.id);
         let status = live.as_ref().and_then(|live| live.status());
         let alive = process.status.is_alive();
-        call.host.activities.refresh(&process.id);
+        call.host.agents.activities.refresh(&process.id);
         let terminal = live.as_ref().map(|live| {
             let screen = live.screen();
             Terminal {

@@ -7,7 +7,7 @@ use super::error::ToolError;
 use super::process::own;
 use super::signal::{SignalArg, signal};
 use super::tool::{Call, Effect, Loading, Tool};
-use crate::process::{Exit, Process, ProcessId, Status};
+use patterm_panes::process::{Exit, Process, ProcessId, Status};
 
 pub(super) struct RestartProcess;
 
@@ -48,12 +48,12 @@ impl Tool for RestartProcess {
         let process = own(&call, &args.process_id)?;
         let signal = signal(args.signal.as_ref())?.number();
         let work = call.detached(move |host| async move {
-            host.can_restart(&process)?;
+            host.agents.can_restart(&process)?;
             let ended = match process.status.is_alive() {
-                true => host.stop(&process, signal).await?,
+                true => host.lifecycle.stop(&process, signal).await?,
                 false => process,
             };
-            let (started, began_anew) = host.start(&ended).await?;
+            let (started, began_anew) = host.lifecycle.start(&ended).await?;
             let Process { id, status, .. } = started;
             Ok(Answer { process_id: id, status, exit: ended.exit, began_anew })
         });

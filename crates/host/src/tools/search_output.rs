@@ -11,7 +11,7 @@ use super::paging::Order;
 use super::process::life;
 use super::tool::{Call, Effect, Loading, Tool};
 use super::{pattern, raw_search};
-use crate::plane::Live;
+use patterm_panes::data_plane::Live;
 
 pub(super) struct SearchOutput;
 

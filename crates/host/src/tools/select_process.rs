@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::error::ToolError;
 use super::process::{find, may_act_on};
 use super::tool::{Call, Effect, Loading, Tool};
+use crate::typing::drafts;
 
 pub(super) struct SelectProcess;
 
@@ -60,7 +61,7 @@ impl Tool for SelectProcess {
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
         let process = find(&call, &args.process_id)?;
         let mark_only = !may_act_on(&call, &process);
-        let drafts = call.host.drafts();
+        let drafts = drafts(&call.host.panes, &call.host.agents.activities);
         let became = call.host.selections.ask(&process.id, mark_only, drafts).await;
         let outcome = match became {
             _ if became.shown > 0 => Outcome::Shown,

@@ -14,9 +14,9 @@ use super::paging::Wanted;
 use super::process::own;
 use super::tool::{Call, Effect, Loading, Tool};
 use crate::caller::Caller;
-use crate::delivery::{Receipt, ReceiptState};
-use crate::plane::{INPUT_BYTES, Live};
-use crate::process::Process;
+use patterm_agents::delivery::{Receipt, ReceiptState};
+use patterm_panes::data_plane::{INPUT_BYTES, Live};
+use patterm_panes::process::Process;
 
 pub(super) struct SendInput;
 
@@ -101,7 +101,7 @@ impl Tool for SendInput {
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
         let process = own(&call, &args.process_id)?;
-        let live = call.host.running(&process)?;
+        let live = call.host.panes.running(&process)?;
         let wait = args.wait_ms.unwrap_or(0);
         if wait > MOST_WAIT_MS {
             let why = format_args!("takes 0 to {MOST_WAIT_MS} milliseconds, not {wait}");
@@ -111,10 +111,10 @@ impl Tool for SendInput {
         let enter_bytes = if args.submit { enter(&live).len() } else { 0 };
         check_size(bytes.len() + enter_bytes)?;
         if call.caller == Caller::Person {
-            call.host.attended(&process.id);
+            call.host.panes.attended(&process.id);
         }
         let before = live.log.end();
-        let target = call.host.target(&process.id).filter(|_| args.submit);
+        let target = call.host.agents.deliverer.target(&process.id).filter(|_| args.submit);
         let agent = target.and_then(|target| Some((target.preset.clone()?, target)));
         let receipt = match agent {
             Some((preset, target)) => {
@@ -197,7 +197,7 @@ fn type_in(
         );
         ToolError::new(ErrorKind::Limit, message)
     })?;
-    call.host.plane.write(live);
+    call.host.panes.data_plane.write(live);
     live.note_draft(&sent);
     Ok(())
 }

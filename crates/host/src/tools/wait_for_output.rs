@@ -7,7 +7,7 @@ use super::error::{ErrorKind, ToolError};
 use super::process::life;
 use super::tool::{Call, Effect, Loading, Tool};
 use super::wait_for_pattern::timeout;
-use crate::process::Exit;
+use patterm_panes::process::Exit;
 
 pub(super) struct WaitForOutput;
 
@@ -66,7 +66,7 @@ impl Tool for WaitForOutput {
                 if exited {
                     live.noted().await;
                 }
-                let exit = call.host.processes.get(&process.id).and_then(|process| process.exit);
+                let exit = call.host.panes.processes.get(&process.id).and_then(|process| process.exit);
                 let exit = exit.filter(|_| exited);
                 let next_offset = live.log.end();
                 Ok(Answer { next_offset, timed_out: false, exited, exit, clamped })

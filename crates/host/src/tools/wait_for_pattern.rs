@@ -10,8 +10,8 @@ use super::error::{ErrorKind, ToolError};
 use super::pattern;
 use super::process::life;
 use super::tool::{Call, Effect, Loading, Tool};
-use crate::plane::{Found, Live, visible_lines};
-use crate::process::Exit;
+use patterm_panes::data_plane::{Found, Live, visible_lines};
+use patterm_panes::process::Exit;
 
 pub(super) struct WaitForPattern;
 
@@ -98,7 +98,7 @@ impl Tool for WaitForPattern {
         };
         // In line first, so that nothing falls between the look and the wait.
         let from = live.watch().borrow().parsed;
-        let mut waiting = call.host.plane.wait(&live, pattern.clone(), from);
+        let mut waiting = call.host.panes.data_plane.wait(&live, pattern.clone(), from);
         let mut there = shown(&live, &pattern);
         if there.is_none() && args.scope == Scope::Scrollback {
             let (live, pattern) = (live.clone(), pattern.clone());
@@ -119,7 +119,7 @@ impl Tool for WaitForPattern {
                         return Ok(matched(line));
                     }
                     live.noted().await;
-                    let ended = call.host.processes.get(&process.id);
+                    let ended = call.host.panes.processes.get(&process.id);
                     return Ok(Answer {
                         exited: true,
                         exit: ended.and_then(|process| process.exit),

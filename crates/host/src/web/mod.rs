@@ -2,7 +2,6 @@
 //! their calls.
 
 mod audit;
-mod own;
 mod settings;
 mod tokens;
 
@@ -12,16 +11,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use patterm_gateway::Gateway;
-use patterm_gateway::http::{self, Doors, Gatekeeper};
+use patterm_gateway::http::{self, Doors, Gatekeeper, Own};
 use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::host::Host;
+use crate::shared::Shared;
 use audit::{Audit, Noting};
-use own::OwnTools;
 use patterm_store::state::{self, StateDir, StateError};
 pub use settings::{HttpFlags, HttpLimits, HttpSettings};
 use tokens::Tokens;
@@ -83,9 +81,10 @@ struct Opened {
 /// What is behind it.
 #[derive(Clone)]
 pub(crate) struct Hall {
-    pub(crate) host: Weak<Host>,
-    /// Where patterm's own tools run.
-    pub(crate) control: Handle,
+    /// Patterm's own tools.
+    pub(crate) own: Arc<dyn Own>,
+    /// Has bots' containers.
+    pub(crate) shared: Weak<Shared>,
     /// Where the door and the shared servers run.
     pub(crate) runtime: Handle,
     pub(crate) gateway: Gateway,
@@ -246,20 +245,15 @@ impl Web {
     }
 
     fn serve(&self, open: &Opened, hall: &Hall) {
-        let own = OwnTools {
-            host: hall.host.clone(),
-            control: hall.control.clone(),
-            in_flight: Mutex::default(),
-        };
         let doors = Doors {
             gateway: hall.gateway.clone(),
-            own: Arc::new(own),
+            own: hall.own.clone(),
             gatekeeper: self.tokens.clone(),
             audit: Some(self.audit.clone()),
             limits: open.settings.limits.in_effect(),
             hosts: open.settings.hosts_at(open.address),
             origins: open.settings.origins.clone(),
-            bots: hall.host.upgrade().and_then(|host| host.bots()),
+            bots: hall.shared.upgrade().and_then(|shared| shared.bots()),
         };
         let (listener, end) = (open.listener.try_clone(), open.end.clone());
         hall.runtime.spawn(async move {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use patterm_gateway::http::{Limits, per_token};
 use serde::{Deserialize, Serialize};
 
-use crate::project_file::{BotsDefinition, HttpDefinition};
+use patterm_project::project_file::{BotsDefinition, HttpDefinition};
 
 /// The door as `[http]` of the project file or of the user's settings wants it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

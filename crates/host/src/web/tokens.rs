@@ -11,7 +11,7 @@ use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use thiserror::Error;
 use tokio::sync::broadcast;
 
-use crate::identity::{Hash, Token};
+use patterm_agents::identity::{Hash, Token};
 use patterm_store::clock::now_ms;
 use patterm_store::state::{self, StateDir, StateError};
 
