@@ -450,11 +450,11 @@ impl Agents {
         if is_known || facts.told_by_files() {
             return;
         }
-        let (conversations, live) = (self.conversations.clone(), self.panes.live(id));
+        let (conversations, run) = (self.conversations.clone(), self.panes.run_of(id));
         let id = id.clone();
         tokio::spawn(async move {
-            let found = match live {
-                Some(live) => conversations.find(&live).await,
+            let found = match run {
+                Some(run) => conversations.find(&run).await,
                 None => Ok(false),
             };
             if found.is_ok_and(|found| !found) {

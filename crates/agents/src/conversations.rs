@@ -15,7 +15,7 @@ use tokio::time::error::Elapsed;
 use crate::activity::Activities;
 use crate::presets::ToldByFiles;
 use patterm_panes::Panes;
-use patterm_panes::data_plane::Live;
+use patterm_panes::data_plane::ProcessRun;
 use patterm_panes::process::{Process, ProcessId};
 use patterm_panes::tree;
 
@@ -53,33 +53,33 @@ impl Conversations {
 
     /// Looks for the conversation of an agent whose CLI tells it by the files that it has open; `true` if
     /// there is one. Off this thread: there may be many files.
-    pub async fn find(&self, live: &Live) -> Result<bool, Elapsed> {
-        let Some((init, files)) = self.where_to_look(live) else { return Ok(false) };
+    pub async fn find(&self, run: &ProcessRun) -> Result<bool, Elapsed> {
+        let Some((init, files)) = self.where_to_look(run) else { return Ok(false) };
         let look = tokio::task::spawn_blocking(move || open_conversation(init, &files));
         let found = tokio::time::timeout(LOOK_PATIENCE, look).await?;
-        Ok(self.note_found(live, found.ok().flatten()))
+        Ok(self.note_found(run, found.ok().flatten()))
     }
 
     /// The same on this thread, for those that may wait.
-    pub fn find_blocking(&self, live: &Live) {
-        let look = self.where_to_look(live);
-        self.note_found(live, look.and_then(|(init, files)| open_conversation(init, &files)));
+    pub fn find_blocking(&self, run: &ProcessRun) {
+        let look = self.where_to_look(run);
+        self.note_found(run, look.and_then(|(init, files)| open_conversation(init, &files)));
     }
 
-    fn where_to_look(&self, live: &Live) -> Option<(i32, ToldByFiles)> {
-        if live.watch().borrow().is_over() {
+    fn where_to_look(&self, run: &ProcessRun) -> Option<(i32, ToldByFiles)> {
+        if run.watch().borrow().is_over() {
             return None;
         }
-        let preset = self.activities.facts(&live.id).preset()?;
+        let preset = self.activities.facts(&run.id).preset()?;
         let files = preset.resume.as_ref()?.told_by_files.clone()?;
-        Some((live.init()?, files))
+        Some((run.init()?, files))
     }
 
-    fn note_found(&self, live: &Live, found: Option<String>) -> bool {
+    fn note_found(&self, run: &ProcessRun, found: Option<String>) -> bool {
         let Some(told) = found else { return false };
-        self.activities.facts(&live.id).note_told_by_files();
-        self.note(&live.id, told, true);
-        self.note_spoken(&live.id);
+        self.activities.facts(&run.id).note_told_by_files();
+        self.note(&run.id, told, true);
+        self.note_spoken(&run.id);
         true
     }
 

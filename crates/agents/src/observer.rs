@@ -1,4 +1,4 @@
-//! Who looks at processes: one task for each life, that looks when something is printed, when a
+//! Who looks at processes: one task for each run, that looks when something is printed, when a
 //! hook speaks, and when time itself decides. A process at which nothing happens costs nothing.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use crate::conversations::Conversations;
 use crate::delivery::Deliveries;
 use crate::presets::{Preset, Presets};
 use patterm_panes::Panes;
-use patterm_panes::data_plane::{Live, Progress};
+use patterm_panes::data_plane::{ProcessRun, Progress};
 use patterm_panes::process::{Attention, Kind};
 use patterm_store::clock::now_ms;
 
@@ -49,10 +49,10 @@ const OVER_AFTER: Duration = Duration::from_secs(5);
 /// How the words begin by which an agent at a limit calls a person.
 const AT_LIMIT: [&str; 2] = ["limited until ", "limited: "];
 
-/// One life under observation.
+/// One run under observation.
 struct Observer {
     context: Arc<Observers>,
-    live: Arc<Live>,
+    run: Arc<ProcessRun>,
     facts: Arc<Facts>,
     tracker: Tracker,
     began: Instant,
@@ -87,7 +87,7 @@ struct Observer {
     limit_end: Option<(String, Option<DateTime<Local>>)>,
 }
 
-/// What the processes of a life were last seen to do.
+/// What the processes of a run were last seen to do.
 #[derive(Debug, Default)]
 struct Load {
     census: Census,
@@ -129,23 +129,23 @@ impl Observers {
     /// Observes every run from its beginning to its end.
     pub(crate) async fn run(self: Arc<Self>) {
         loop {
-            for live in self.panes.next_started().await {
-                tokio::spawn(observe(self.clone(), live));
+            for run in self.panes.next_started().await {
+                tokio::spawn(observe(self.clone(), run));
             }
         }
     }
 }
 
 /// Observes a run to its end.
-async fn observe(context: Arc<Observers>, live: Arc<Live>) {
-    let Some(process) = context.panes.processes.get(&live.id) else { return };
+async fn observe(context: Arc<Observers>, run: Arc<ProcessRun>) {
+    let Some(process) = context.panes.processes.get(&run.id) else { return };
     let preset = context.presets.of(&process);
-    let facts = context.activities.facts(&live.id);
+    let facts = context.activities.facts(&run.id);
     facts.begin(preset.clone());
     let now = Instant::now();
     let observer = Observer {
         context,
-        live,
+        run,
         facts,
         tracker: Tracker::default(),
         began: now,
@@ -171,7 +171,7 @@ async fn observe(context: Arc<Observers>, live: Arc<Live>) {
 impl Observer {
     async fn run(mut self, kind: Kind, preset: Option<Arc<Preset>>) {
         let pause = if preset.is_some() { AGENT_PAUSE } else { PROGRAM_PAUSE };
-        let (mut progress, mut end) = (self.live.watch(), self.live.watch());
+        let (mut progress, mut end) = (self.run.watch(), self.run.watch());
         let mut parsed = progress.borrow().parsed;
         loop {
             let here = *progress.borrow_and_update();
@@ -188,7 +188,7 @@ impl Observer {
             };
             let again = told.again;
             self.tell(told);
-            // An end is heard at once: until then what belongs to this life cannot be given back.
+            // An end is heard at once: until then what belongs to this run cannot be given back.
             // By an ear of its own, so that what is printed in the pause still counts as new below.
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
@@ -200,9 +200,9 @@ impl Observer {
                 () = later(again) => {}
             }
         }
-        self.live.noted().await;
-        if let Some(process) = self.context.panes.processes.get(&self.live.id)
-            && process.runs == self.live.run
+        self.run.noted().await;
+        if let Some(process) = self.context.panes.processes.get(&self.run.id)
+            && process.runs == self.run.number
         {
             // One that may be restored has not come to rest.
             let settled = !process.awaits_decision();
@@ -211,14 +211,15 @@ impl Observer {
     }
 
     fn tell(&self, told: Told) {
-        // A life that was followed by another has no say any more.
-        if self.context.panes.live(&self.live.id).is_some_and(|live| live.run == self.live.run) {
-            self.context.activities.set(&self.live.id, told.verdict, told.settled);
+        // A run that was followed by another has no say any more.
+        if self.context.panes.run_of(&self.run.id).is_some_and(|run| run.number == self.run.number)
+        {
+            self.context.activities.set(&self.run.id, told.verdict, told.settled);
         }
     }
 
     fn look_at_agent(&mut self, preset: &Preset) -> Told {
-        let glimpse = Glimpse::of(&self.live.screen(), Some(preset));
+        let glimpse = Glimpse::of(&self.run.screen(), Some(preset));
         let now = Instant::now();
         let heard = self.facts.heard();
         let (held, until_held) = self.note_held(preset, &glimpse, now);
@@ -258,10 +259,10 @@ impl Observer {
         let by_file = preset.has_conversation_file();
         if verdict.state == State::Working && started && !by_file && !self.spoken {
             self.spoken = true;
-            self.context.conversations.note_spoken(&self.live.id);
+            self.context.conversations.note_spoken(&self.run.id);
         }
         if matches!(verdict.state, State::Idle | State::Unknown)
-            && self.context.deliveries.first_prompt_is_open(&self.live.id)
+            && self.context.deliveries.first_prompt_is_open(&self.run.id)
         {
             verdict = Verdict::new(State::Working, NOT_INSTRUCTED);
         }
@@ -284,8 +285,8 @@ impl Observer {
         });
         if is_told && is_due {
             self.looked_up = Some((now, state));
-            let (conversations, live) = (self.context.conversations.clone(), self.live.clone());
-            tokio::spawn(async move { conversations.find(&live).await });
+            let (conversations, run) = (self.context.conversations.clone(), self.run.clone());
+            tokio::spawn(async move { conversations.find(&run).await });
         }
     }
 
@@ -294,7 +295,7 @@ impl Observer {
         let failed = verdict.state == State::Idle && verdict.reason.starts_with(judge::FAILED);
         if failed && std::mem::take(&mut self.worked) {
             self.called = true;
-            self.context.panes.processes.note(&self.live.id, |process| {
+            self.context.panes.processes.note(&self.run.id, |process| {
                 let (reason, by) = (verdict.reason.clone(), process.id.to_string());
                 process.attention.get_or_insert(Attention { reason, by, at: now_ms() });
             });
@@ -325,7 +326,7 @@ impl Observer {
         if !std::mem::take(&mut self.called) {
             return;
         }
-        self.context.panes.processes.note(&self.live.id, |process| {
+        self.context.panes.processes.note(&self.run.id, |process| {
             let own = process.id.to_string();
             process.attention.take_if(|call| {
                 let mut own_words = AT_LIMIT.into_iter().chain([judge::FAILED]);
@@ -365,7 +366,7 @@ impl Observer {
             Some(until) => format!("{}{until}: {}", AT_LIMIT[0], verdict.reason),
             None => format!("{}{}", AT_LIMIT[1], verdict.reason),
         };
-        self.context.panes.processes.note(&self.live.id, |process| {
+        self.context.panes.processes.note(&self.run.id, |process| {
             let by = process.id.to_string();
             let is_failure =
                 |old: &Attention| old.by == by && old.reason.starts_with(judge::FAILED);
@@ -396,7 +397,7 @@ impl Observer {
     }
 
     async fn look_at_program(&mut self, kind: Kind) -> Told {
-        let reported = judge::reported(self.live.screen().report());
+        let reported = judge::reported(self.run.screen().report());
         let (shell, foreground) = (kind == Kind::Terminal, self.foreground());
         let quiet = self.printed.map(|printed| printed.elapsed());
         let is_quiet = quiet.is_none_or(|quiet| quiet >= program::QUIET);
@@ -406,7 +407,7 @@ impl Observer {
         }
         let (busy, waits, looks) = (self.load.busy, self.load.census.waits, self.looks);
         self.looks = looks.saturating_add(1);
-        let watched = self.context.activities.is_followed(&self.live.id);
+        let watched = self.context.activities.is_followed(&self.run.id);
         let evidence =
             ProgramEvidence { shell, foreground, reported, quiet, busy, waits, looks, watched };
         let (verdict, again) = program::program(&evidence);
@@ -415,7 +416,7 @@ impl Observer {
 
     /// Looks at its processes. Off this thread: they may be many.
     async fn measure(&mut self) {
-        let Some(status) = self.live.status() else { return };
+        let Some(status) = self.run.status() else { return };
         let census = tokio::task::spawn_blocking(move || Census::of(status.init)).await;
         if let Ok(census) = census {
             self.load.take(census, Instant::now());
@@ -431,14 +432,14 @@ impl Observer {
         let told = self.tracker.take(now, verdict, false);
         let again = [told.again, again].into_iter().flatten().min();
         // A rest with a message on its way is not one that others wait for.
-        let settled = told.settled && !self.context.deliveries.has_open(&self.live.id);
+        let settled = told.settled && !self.context.deliveries.has_open(&self.run.id);
         Told { again, settled, ..told }
     }
 
     /// Who has the terminal.
     fn foreground(&self) -> Foreground {
-        let group = self.live.pane.as_ref().and_then(|pane| tcgetpgrp(pane.master()).ok());
-        let own = self.live.status().map(|status| status.program);
+        let group = self.run.pane.as_ref().and_then(|pane| tcgetpgrp(pane.master()).ok());
+        let own = self.run.status().map(|status| status.program);
         match (group, own) {
             (Some(group), Some(own)) if group.as_raw_pid() == own => Foreground::Itself,
             (Some(group), Some(_)) => {

@@ -75,17 +75,17 @@ impl Lifecycle {
         signal: i32,
     ) -> Result<Process, LifecycleError> {
         let waited = self.declared.cancel_start(process);
-        let live = match self.panes.running(process) {
+        let run = match self.panes.running(process) {
             // It would have been started soon.
             Err(_) if waited => return Ok(self.panes.settled(&process.id)),
             running => running?,
         };
-        live.stopping.store(true, Ordering::Release);
+        run.stopping.store(true, Ordering::Release);
         let conversations = &self.agents.conversations;
-        let _ = conversations.find(&live).await;
-        let must_be_killed = conversations.must_be_killed(&live.id);
+        let _ = conversations.find(&run).await;
+        let must_be_killed = conversations.must_be_killed(&run.id);
         let signal = if must_be_killed { Signal::KILL.as_raw() } else { signal };
-        Ok(self.panes.end(&live, signal).await?)
+        Ok(self.panes.end(&run, signal).await?)
     }
 
     /// Ends a process with everything it ever started and removes it and all below it, youngest

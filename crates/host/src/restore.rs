@@ -23,13 +23,13 @@ impl Lifecycle {
     pub(crate) fn note_interruption(&self, cause: Cause) {
         let stopping: HashSet<ProcessId> = self
             .panes
-            .lives()
+            .runs()
             .into_iter()
-            .filter(|(_, live)| live.stopping.load(Ordering::Acquire))
-            .map(|(_, live)| live.id.clone())
+            .filter(|(_, run)| run.stopping.load(Ordering::Acquire))
+            .map(|(_, run)| run.id.clone())
             .collect();
-        for (_, live) in self.panes.lives() {
-            self.agents.conversations.find_blocking(&live);
+        for (_, run) in self.panes.runs() {
+            self.agents.conversations.find_blocking(&run);
         }
         let now = now_ms();
         self.panes.processes.note_each(|process| {

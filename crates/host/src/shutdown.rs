@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use patterm_agents::Agents;
 use patterm_panes::Panes;
-use patterm_panes::data_plane::Live;
+use patterm_panes::data_plane::ProcessRun;
 use patterm_panes::lifecycle::KILL_PATIENCE;
 use patterm_project::project_file::ProjectFile;
 use patterm_store::limits::Limits;
@@ -137,19 +137,20 @@ impl Shutdown {
     pub(crate) async fn end_panes(self: Arc<Self>) {
         let asked = *self.grace.lock().unwrap_or_else(PoisonError::into_inner);
         let grace = asked.unwrap_or_else(|| self.grace_set());
-        let mut waiting: BTreeMap<String, Arc<Live>> = self.panes.lives().into_iter().collect();
-        waiting.retain(|_, live| live.pane.is_some() && !live.watch().borrow().empty);
+        let mut waiting: BTreeMap<String, Arc<ProcessRun>> =
+            self.panes.runs().into_iter().collect();
+        waiting.retain(|_, run| run.pane.is_some() && !run.watch().borrow().empty);
         let mut ends = JoinSet::new();
-        for (name, live) in &waiting {
-            let at_once = grace.is_zero() || self.agents.conversations.must_be_killed(&live.id);
-            let asked = live.pane.as_ref().map(|pane| match at_once {
+        for (name, run) in &waiting {
+            let at_once = grace.is_zero() || self.agents.conversations.must_be_killed(&run.id);
+            let asked = run.pane.as_ref().map(|pane| match at_once {
                 true => pane.kill(),
                 false => pane.end(grace),
             });
             if let Some(Err(error)) = asked {
-                tracing::warn!(id = %live.id, %error, "it cannot be asked to end");
+                tracing::warn!(id = %run.id, %error, "it cannot be asked to end");
             }
-            let (name, mut progress) = (name.clone(), live.watch());
+            let (name, mut progress) = (name.clone(), run.watch());
             ends.spawn(async move {
                 let _ = progress.wait_for(|progress| progress.empty).await;
                 name
@@ -175,10 +176,10 @@ impl Shutdown {
     }
 
     /// Says what has not ended yet, from a thread that may wait for the disk.
-    async fn tell_waiting(self: &Arc<Self>, waiting: &BTreeMap<String, Arc<Live>>) {
-        let name = |live: &Arc<Live>| {
-            let name = self.panes.processes.get(&live.id).map(|process| process.name);
-            format!("{} ({})", live.id, name.unwrap_or_default())
+    async fn tell_waiting(self: &Arc<Self>, waiting: &BTreeMap<String, Arc<ProcessRun>>) {
+        let name = |run: &Arc<ProcessRun>| {
+            let name = self.panes.processes.get(&run.id).map(|process| process.name);
+            format!("{} ({})", run.id, name.unwrap_or_default())
         };
         let waiting = waiting.values().map(name).collect();
         let report = EndReport { pid: std::process::id(), waiting, ..EndReport::default() };

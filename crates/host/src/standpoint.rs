@@ -223,13 +223,13 @@ impl Origins {
     async fn may_be_left_behind(&self, line: &[i32]) -> bool {
         let Some(since) = self.panes.left_behind_since() else { return false };
         let above = line.to_owned();
-        let lives = self.panes.lives();
+        let runs = self.panes.runs();
         let look = move || {
             let own = i32::try_from(std::process::id()).ok().and_then(tree::line_of);
             let own = own.unwrap_or_default();
             let is_older = |pid: &i32| tree::started_at(*pid).is_some_and(|at| at < since);
             let terminal = above.first().and_then(|pid| tree::terminal(*pid));
-            let mut panes = lives.iter().filter_map(|(_, live)| live.pane.as_ref()?.terminal());
+            let mut panes = runs.iter().filter_map(|(_, run)| run.pane.as_ref()?.terminal());
             let has_terminal = terminal.is_some_and(|terminal| panes.all(|pane| pane != terminal));
             !has_terminal && !above.iter().any(|pid| !own.contains(pid) && is_older(pid))
         };

@@ -4,26 +4,26 @@ use std::time::Duration;
 
 use patterm_agents::activity::{Activities, Glimpse};
 use patterm_panes::Panes;
-use patterm_panes::data_plane::Live;
+use patterm_panes::data_plane::ProcessRun;
 
 /// A person who typed so lately goes on typing.
 pub(crate) const TYPING_PAUSE: Duration = Duration::from_secs(5);
 
 /// Whether a person typed anywhere within the last seconds.
 pub(crate) fn somebody_types(panes: &Panes) -> bool {
-    let mut typed = panes.lives().into_iter().filter_map(|(_, live)| live.hand().typed);
+    let mut typed = panes.runs().into_iter().filter_map(|(_, run)| run.hand().typed);
     typed.any(|typed| typed.elapsed() < TYPING_PAUSE)
 }
 
 /// The processes that a view shows and in whose prompt an unfinished text stands.
 pub(crate) fn drafts(panes: &Panes, activities: &Activities) -> Vec<String> {
-    let lives = panes.lives().into_iter().map(|(_, live)| live);
-    let looked_at = lives.filter(|live| live.views().unseen_from().is_none());
-    let has_draft = |live: &Live| {
+    let runs = panes.runs().into_iter().map(|(_, run)| run);
+    let looked_at = runs.filter(|run| run.views().unseen_from().is_none());
+    let has_draft = |run: &ProcessRun| {
         // The preset that its observer has: to read it anew means to parse settings files.
-        let preset = activities.facts(&live.id).preset();
-        let glimpse = Glimpse::of(&live.screen(), preset.as_deref());
-        glimpse.composer.map_or(live.hand().draft, |composer| !composer.is_empty())
+        let preset = activities.facts(&run.id).preset();
+        let glimpse = Glimpse::of(&run.screen(), preset.as_deref());
+        glimpse.composer.map_or(run.hand().draft, |composer| !composer.is_empty())
     };
-    looked_at.filter(|live| has_draft(live)).map(|live| live.id.to_string()).collect()
+    looked_at.filter(|run| has_draft(run)).map(|run| run.id.to_string()).collect()
 }

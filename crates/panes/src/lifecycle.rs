@@ -1,4 +1,4 @@
-//! The life of a process: started, stopped, started again, closed, and found again by the next
+//! The lifecycle of a process: started, stopped, started again, closed, and found again by the next
 //! server.
 
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use patterm_screen::{Screen, Size};
 use patterm_store::clock::now_ms;
 use tokio::sync::mpsc;
 
-use crate::data_plane::{DraftMark, Event, Live, MARK_BYTES, Progress};
+use crate::data_plane::{DraftMark, Event, MARK_BYTES, ProcessRun, Progress};
 use crate::environment::PANE_VARIABLE;
 use crate::error::PaneError;
 use crate::panes::{Panes, pane_name};
@@ -72,44 +72,44 @@ impl Panes {
 
     /// Ends a run: the signal to its group, the grace time, then everything. Returns the entry once it
     /// is over.
-    pub async fn end(&self, live: &Arc<Live>, signal: i32) -> Result<Process, PaneError> {
+    pub async fn end(&self, run: &Arc<ProcessRun>, signal: i32) -> Result<Process, PaneError> {
         // It may have ended by itself meanwhile.
-        let is_gone = live.watch().borrow().empty;
-        if let Some(pane) = live.pane.as_ref().filter(|_| !is_gone) {
-            let failed = |source| PaneError::InitGone { id: live.id.clone(), source };
+        let is_gone = run.watch().borrow().empty;
+        if let Some(pane) = run.pane.as_ref().filter(|_| !is_gone) {
+            let failed = |source| PaneError::InitGone { id: run.id.clone(), source };
             pane.stop(signal, GRACE).map_err(failed)?;
         }
         // Not before what it started is gone as well: that has the rest of the grace time.
-        self.over(live, GRACE + KILL_PATIENCE, |progress| progress.empty).await?;
-        Ok(self.settled(&live.id))
+        self.over(run, GRACE + KILL_PATIENCE, |progress| progress.empty).await?;
+        Ok(self.settled(&run.id))
     }
 
     /// Kills a process with everything it ever started, and lets go of its pane.
     pub async fn kill(&self, id: &ProcessId) -> Result<(), PaneError> {
-        if let Some(live) = self.live(id) {
-            live.stopping.store(true, Ordering::Release);
-            if let Some(pane) = &live.pane {
+        if let Some(run) = self.run_of(id) {
+            run.stopping.store(true, Ordering::Release);
+            if let Some(pane) = &run.pane {
                 // What is left behind by a program that ended is killed as well.
                 let _ = pane.kill();
-                self.close_pane(&live).await?;
+                self.close_pane(&run).await?;
             }
-            self.take_live(id);
+            self.take_run(id);
         }
         Ok(())
     }
 
     /// Waits until nothing is left in a pane that is being killed, and has the keeper let go of it.
-    async fn close_pane(&self, live: &Arc<Live>) -> Result<(), PaneError> {
-        let name = pane_name(&live.id, live.run);
-        let ended = self.over(live, KILL_PATIENCE, |progress| progress.empty).await;
+    async fn close_pane(&self, run: &Arc<ProcessRun>) -> Result<(), PaneError> {
+        let name = pane_name(&run.id, run.number);
+        let ended = self.over(run, KILL_PATIENCE, |progress| progress.empty).await;
         // A program can hinder its init; the keeper ends both, and the entry stays until that is
         // seen.
-        let failed = |source| PaneError::NotClosed { id: live.id.clone(), source };
+        let failed = |source| PaneError::NotClosed { id: run.id.clone(), source };
         self.keeper.forget(name).await.map_err(failed)?;
         if ended.is_err() {
-            self.over(live, KILL_PATIENCE, |progress| progress.empty).await?;
+            self.over(run, KILL_PATIENCE, |progress| progress.empty).await?;
         }
-        self.data_plane.remove(live);
+        self.data_plane.remove(run);
         Ok(())
     }
 
@@ -120,14 +120,14 @@ impl Panes {
         }
     }
 
-    /// The life of a process that runs.
-    pub fn running(&self, process: &Process) -> Result<Arc<Live>, PaneError> {
-        let live = self.live(&process.id).filter(|live| !live.watch().borrow().is_over());
+    /// The run of a process that runs.
+    pub fn running(&self, process: &Process) -> Result<Arc<ProcessRun>, PaneError> {
+        let run = self.run_of(&process.id).filter(|run| !run.watch().borrow().is_over());
         let Process { id, name, .. } = process;
-        live.ok_or_else(|| PaneError::NotRunning { id: id.clone(), name: name.clone() })
+        run.ok_or_else(|| PaneError::NotRunning { id: id.clone(), name: name.clone() })
     }
 
-    /// Begins a new life of a process; `instructions` are arguments for this one time.
+    /// Begins a new run of a process; `instructions` are arguments for this one time.
     pub async fn begin(
         &self,
         id: &ProcessId,
@@ -194,28 +194,28 @@ impl Panes {
         }
     }
 
-    /// Gives a pane to the data plane, its screen showing what the log holds of this life.
+    /// Gives a pane to the data plane, its screen showing what the log holds of this run.
     pub(crate) fn attach(&self, process: &Process, pane: Arc<Pane>, log: Log) {
         let (mut screen, parsed) = replay(process, &log.reader(), u64::MAX);
         screen.raise_version(self.version_base(&process.id));
-        let (id, run, reader) = (process.id.clone(), process.runs, log.reader());
-        let live = Arc::new(Live::new(id, run, Some(pane.clone()), reader, screen, parsed));
-        live.mark.store(process.output_mark.unwrap_or(0), Ordering::Relaxed);
-        live.keep_draft(DraftMark::within(&self.output_folder(&process.id)));
-        if let Some(before) = self.set_live(live.clone())
+        let (id, number, reader) = (process.id.clone(), process.runs, log.reader());
+        let run = Arc::new(ProcessRun::new(id, number, Some(pane.clone()), reader, screen, parsed));
+        run.mark.store(process.output_mark.unwrap_or(0), Ordering::Relaxed);
+        run.keep_draft(DraftMark::within(&self.output_folder(&process.id)));
+        if let Some(before) = self.set_run(run.clone())
             && before.pane.is_some()
         {
             before.settle();
             self.data_plane.remove(&before);
             let keeping = self.keeper.clone();
-            let name = pane_name(&before.id, before.run);
+            let name = pane_name(&before.id, before.number);
             tokio::spawn(async move {
                 if let Err(error) = keeping.forget(name).await {
                     tracing::error!(%error, "the keeper does not let go of a pane yet");
                 }
             });
         }
-        self.data_plane.add(live, pane, log);
+        self.data_plane.add(run, pane, log);
     }
 
     /// Remembers the size a terminal was given, so that the next server shows the same screen.
@@ -247,8 +247,8 @@ impl Panes {
 
     /// Everything that ends from now on was ended with the server, on request.
     pub fn begin_shutdown(&self) {
-        for (_, live) in self.lives() {
-            live.stopping.store(true, Ordering::Release);
+        for (_, run) in self.runs() {
+            run.stopping.store(true, Ordering::Release);
         }
     }
 
@@ -282,14 +282,14 @@ impl Panes {
     fn note_end(
         &self,
         id: &ProcessId,
-        run: u64,
+        number: u64,
         exit: Option<Exit>,
         ended: impl Fn(&ProcessId, u64),
     ) {
-        let stopping = self.live(id).is_some_and(|live| live.stopping.load(Ordering::Acquire));
+        let stopping = self.run_of(id).is_some_and(|run| run.stopping.load(Ordering::Acquire));
         self.processes.note(id, |process| {
             // An end that an earlier server wrote down is seen again by the next.
-            if process.runs != run || !process.status.is_alive() {
+            if process.runs != number || !process.status.is_alive() {
                 return;
             }
             process.exit = exit;
@@ -300,25 +300,25 @@ impl Panes {
                 Some(_) => Status::Exited,
             };
         });
-        ended(id, run);
-        if let Some(live) = self.live(id).filter(|live| live.run == run) {
-            live.settle();
+        ended(id, number);
+        if let Some(run) = self.run_of(id).filter(|run| run.number == number) {
+            run.settle();
         }
     }
 
-    /// Waits until a life is over, that is written down, and what else is wanted holds.
+    /// Waits until a run is over, that is written down, and what else is wanted holds.
     async fn over(
         &self,
-        live: &Arc<Live>,
+        run: &Arc<ProcessRun>,
         patience: Duration,
         wanted: impl Fn(&Progress) -> bool,
     ) -> Result<Progress, PaneError> {
-        let mut watch = live.watch();
+        let mut watch = run.watch();
         let over =
             watch.wait_for(|progress| progress.is_over() && progress.settled && wanted(progress));
         match tokio::time::timeout(patience, over).await {
             Ok(Ok(progress)) => Ok(*progress),
-            Ok(Err(_)) | Err(_) => Err(PaneError::NotEnded { id: live.id.clone(), patience }),
+            Ok(Err(_)) | Err(_) => Err(PaneError::NotEnded { id: run.id.clone(), patience }),
         }
     }
 
@@ -348,7 +348,7 @@ impl Panes {
         self.state.file("output").join(id.as_str())
     }
 
-    /// The log for a new life of a process, with room for what it prints first. It is opened on a thread
+    /// The log for a new run of a process, with room for what it prints first. It is opened on a thread
     /// that may wait for the disk: it may have many files.
     async fn begin_log(&self, process: &Process) -> Result<Log, PaneError> {
         let folder = self.output_folder(&process.id);
@@ -378,7 +378,7 @@ pub(crate) fn go_on(process: &Process, log: &mut Log) {
     }
 }
 
-/// A screen that shows what a log holds of a process's present life, and up to where. Of a long
+/// A screen that shows what a log holds of a process's present run, and up to where. Of a long
 /// one only the last `most` bytes are read.
 pub(crate) fn replay(process: &Process, log: &Reader, most: u64) -> (Screen, u64) {
     let size = process

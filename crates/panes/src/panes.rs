@@ -10,7 +10,7 @@ use patterm_store::reserve;
 use patterm_store::state::{self, StateDir, StateError};
 use tokio::sync::{Notify, mpsc};
 
-use crate::data_plane::{DataPlane, Event, Live, Trouble};
+use crate::data_plane::{DataPlane, Event, ProcessRun, Trouble};
 use crate::environment;
 use crate::keeper_client::KeeperClient;
 use crate::left_behind::LeftBehind;
@@ -34,9 +34,9 @@ pub struct Panes {
     pub(crate) left_behind: LeftBehind,
     /// Some room on the disk is kept for state.
     reserved: AtomicBool,
-    lives: RwLock<HashMap<ProcessId, Arc<Live>>>,
+    runs: RwLock<HashMap<ProcessId, Arc<ProcessRun>>>,
     /// Runs that are not observed yet.
-    starting: Mutex<Vec<Arc<Live>>>,
+    starting: Mutex<Vec<Arc<ProcessRun>>>,
     started: Notify,
 }
 
@@ -62,7 +62,7 @@ impl Panes {
             limits: limits.clone(),
             left_behind: LeftBehind::default(),
             reserved: AtomicBool::new(true),
-            lives: RwLock::default(),
+            runs: RwLock::default(),
             starting: Mutex::default(),
             started: Notify::new(),
         };
@@ -70,21 +70,21 @@ impl Panes {
     }
 
     /// The present or last run of a process.
-    pub fn live(&self, id: &ProcessId) -> Option<Arc<Live>> {
-        self.lives.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+    pub fn run_of(&self, id: &ProcessId) -> Option<Arc<ProcessRun>> {
+        self.runs.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
     }
 
     /// All of them, by the names of their panes.
-    pub fn lives(&self) -> Vec<(String, Arc<Live>)> {
-        let lives = self.lives.read().unwrap_or_else(PoisonError::into_inner);
-        lives.values().map(|live| (pane_name(&live.id, live.run), live.clone())).collect()
+    pub fn runs(&self) -> Vec<(String, Arc<ProcessRun>)> {
+        let runs = self.runs.read().unwrap_or_else(PoisonError::into_inner);
+        runs.values().map(|run| (pane_name(&run.id, run.number), run.clone())).collect()
     }
 
     /// The processes whose init is one of these.
     pub fn panes_with_inits(&self, pids: &[i32]) -> Vec<ProcessId> {
-        let lives = self.lives.read().unwrap_or_else(PoisonError::into_inner);
-        let is_among = |live: &&Arc<Live>| live.init().is_some_and(|init| pids.contains(&init));
-        lives.values().filter(is_among).map(|live| live.id.clone()).collect()
+        let runs = self.runs.read().unwrap_or_else(PoisonError::into_inner);
+        let is_among = |run: &&Arc<ProcessRun>| run.init().is_some_and(|init| pids.contains(&init));
+        runs.values().filter(is_among).map(|run| run.id.clone()).collect()
     }
 
     /// When the first pane of agents began of which something may run on outside of any pane, in
@@ -104,27 +104,27 @@ impl Panes {
     /// Those of which something may run on outside of any pane.
     fn panes_left_behind(&self) -> Vec<ProcessId> {
         let keeper = self.keeper.live_pid();
-        let lives = self.lives.read().unwrap_or_else(PoisonError::into_inner);
-        let left = lives.values().filter(|live| live.is_left_behind(keeper));
-        left.map(|live| live.id.clone()).collect()
+        let runs = self.runs.read().unwrap_or_else(PoisonError::into_inner);
+        let left = runs.values().filter(|run| run.is_left_behind(keeper));
+        left.map(|run| run.id.clone()).collect()
     }
 
-    pub(crate) fn set_live(&self, live: Arc<Live>) -> Option<Arc<Live>> {
-        self.data_plane.count(&live);
-        self.starting.lock().unwrap_or_else(PoisonError::into_inner).push(live.clone());
+    pub(crate) fn set_run(&self, run: Arc<ProcessRun>) -> Option<Arc<ProcessRun>> {
+        self.data_plane.count(&run);
+        self.starting.lock().unwrap_or_else(PoisonError::into_inner).push(run.clone());
         self.started.notify_one();
         self.look_for_left_behind();
-        let mut lives = self.lives.write().unwrap_or_else(PoisonError::into_inner);
-        lives.insert(live.id.clone(), live)
+        let mut runs = self.runs.write().unwrap_or_else(PoisonError::into_inner);
+        runs.insert(run.id.clone(), run)
     }
 
-    pub(crate) fn take_live(&self, id: &ProcessId) -> Option<Arc<Live>> {
+    pub(crate) fn take_run(&self, id: &ProcessId) -> Option<Arc<ProcessRun>> {
         self.look_for_left_behind();
-        self.lives.write().unwrap_or_else(PoisonError::into_inner).remove(id)
+        self.runs.write().unwrap_or_else(PoisonError::into_inner).remove(id)
     }
 
     /// Waits for runs that have begun; each is returned once.
-    pub async fn next_started(&self) -> Vec<Arc<Live>> {
+    pub async fn next_started(&self) -> Vec<Arc<ProcessRun>> {
         loop {
             let starting =
                 std::mem::take(&mut *self.starting.lock().unwrap_or_else(PoisonError::into_inner));
@@ -147,8 +147,8 @@ impl Panes {
 
     /// What is wrong with the disk, where somebody should know.
     pub fn disk_problem(&self) -> Option<String> {
-        let lives = self.lives.read().unwrap_or_else(PoisonError::into_inner);
-        let full = lives.values().any(|live| live.trouble() == Some(Trouble::DiskFull));
+        let runs = self.runs.read().unwrap_or_else(PoisonError::into_inner);
+        let full = runs.values().any(|run| run.trouble() == Some(Trouble::DiskFull));
         let folder = self.state.path().display();
         (full || !self.reserved.load(Ordering::Acquire)).then(|| {
             format!(
@@ -160,7 +160,7 @@ impl Panes {
 
     /// What the versions of a process's next screen begin above.
     pub(crate) fn version_base(&self, id: &ProcessId) -> u64 {
-        let before = self.live(id).map_or(0, |live| live.screen().version() + 1);
+        let before = self.run_of(id).map_or(0, |run| run.screen().version() + 1);
         self.processes.version_base().max(before)
     }
 }

@@ -8,7 +8,7 @@ use patterm_keeper::Pane;
 use patterm_keeper::log::Log;
 use patterm_store::clock::now_ms;
 
-use crate::data_plane::Live;
+use crate::data_plane::ProcessRun;
 use crate::lifecycle::{go_on, replay};
 use crate::panes::Panes;
 use crate::process::{Cause, Interruption, Process, ProcessId, Status};
@@ -84,7 +84,7 @@ impl Panes {
         if process.status == Status::Starting {
             self.processes.note(&process.id, |process| {
                 process.status = Status::Running;
-                // Nobody has read anything of this life yet.
+                // Nobody has read anything of this run yet.
                 process.run_offset = log.end();
                 process.started_at = Some(now_ms());
                 process.ended_at = None;
@@ -93,13 +93,14 @@ impl Panes {
         self.settled(&process.id)
     }
 
-    /// Makes the output of a life that is over readable again.
+    /// Makes the output of a run that is over readable again.
     fn show_last(&self, process: &Process, log: &Log) {
         let (mut screen, parsed) = replay(process, &log.reader(), REPLAY_BYTES);
         screen.raise_version(self.version_base(&process.id));
-        let live = Live::new(process.id.clone(), process.runs, None, log.reader(), screen, parsed);
-        live.set_over(process.exit);
-        self.set_live(Arc::new(live));
+        let run =
+            ProcessRun::new(process.id.clone(), process.runs, None, log.reader(), screen, parsed);
+        run.set_over(process.exit);
+        self.set_run(Arc::new(run));
     }
 
     /// The log that an earlier server left. One that cannot be opened costs a process no more than

@@ -85,7 +85,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Says which CLI it is; a new life begins without what was said of the old one.
+    /// Says which CLI it is; a new run begins without what was said of the old one.
     pub fn begin(&self, preset: Option<Arc<Preset>>) {
         let mut inner = self.lock();
         let submitted = inner.submitted.take();
@@ -193,7 +193,7 @@ impl Facts {
         self.lock().told_by_files = true;
     }
 
-    /// Whether they have, in its present life.
+    /// Whether they have, in its present run.
     pub fn told_by_files(&self) -> bool {
         self.lock().told_by_files
     }

@@ -26,7 +26,7 @@ pub struct Glimpse {
     /// drawn does not erase all of it (opencode and codex with `👨‍👩‍👧‍👦`).
     pub at_start: bool,
     /// How many of those rows belong to the prompt box or stand below it.
-    pub live: usize,
+    pub run: usize,
     /// The program takes pastes as such.
     pub bracketed_paste: bool,
     /// A full-screen program is shown.
@@ -42,7 +42,7 @@ impl Glimpse {
         let is_shown = |row: &&String| !row.trim().is_empty();
         let bottom = rows.iter().rev().filter(is_shown).cloned().collect();
         let prompt = composer.and_then(|composer| rows_of(composer, screen));
-        let live = prompt
+        let run = prompt
             .map_or(0, |prompt| rows.iter().skip(prompt.start.into()).filter(is_shown).count());
         Self {
             title: screen.title().to_owned(),
@@ -52,7 +52,7 @@ impl Glimpse {
             bottom,
             composer: composer.and_then(|composer| read(composer, screen)),
             at_start: composer.is_some_and(|composer| is_at_start(composer, screen)),
-            live,
+            run,
             bracketed_paste: modes.bracketed_paste,
             alternate_screen: modes.alternate_screen,
         }

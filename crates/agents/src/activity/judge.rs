@@ -430,7 +430,7 @@ fn asked(report: &str) -> Option<String> {
 fn said_above(rule: &Rule, glimpse: &Glimpse) -> Option<String> {
     glimpse.composer.as_ref()?;
     let begins = |row: &&String| rule.since.as_ref().is_some_and(|since| since.is_match(row));
-    let rows = glimpse.bottom.iter().skip(glimpse.live).take_while(|row| !begins(row));
+    let rows = glimpse.bottom.iter().skip(glimpse.run).take_while(|row| !begins(row));
     let mut rows: Vec<_> = rows.map(|row| row.trim_end()).collect();
     rows.reverse();
     Some(rows.join("\n"))

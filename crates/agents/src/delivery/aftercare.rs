@@ -94,7 +94,7 @@ impl Target {
     /// What stands in the prompt of a text that stalled.
     pub(super) fn left_standing(&self, glimpse: &Glimpse) -> Option<(Delivery, String)> {
         let stands = glimpse.composer.as_deref().filter(|stands| !stands.is_empty())?;
-        let watched = self.deliverer.deliveries.watched(&self.live.id);
+        let watched = self.deliverer.deliveries.watched(&self.run.id);
         let is_it = |stalled: &Delivery| {
             stalled.left.as_deref() == Some(stands)
                 || same_words(&stalled.text, stands)
@@ -133,7 +133,7 @@ impl Target {
     fn says(&self, text: &str, lines: usize) -> bool {
         let composer = self.preset.as_ref().and_then(|preset| preset.composer.as_ref());
         composer.is_some_and(|composer| {
-            let lines = self.live.last_lines(lines);
+            let lines = self.run.last_lines(lines);
             is_said(lines.iter().map(String::as_str), composer, text)
         })
     }

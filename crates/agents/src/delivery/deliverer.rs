@@ -19,7 +19,7 @@ use crate::activity::{
 use crate::conversations::Conversations;
 use crate::presets::Preset;
 use patterm_panes::Panes;
-use patterm_panes::data_plane::{Keyboard, Live};
+use patterm_panes::data_plane::{Keyboard, ProcessRun};
 use patterm_panes::process::ProcessId;
 use patterm_store::state::StateError;
 
@@ -53,7 +53,7 @@ pub struct Deliverer {
 #[derive(Debug, Clone)]
 pub struct Target {
     pub(super) deliverer: Arc<Deliverer>,
-    pub(super) live: Arc<Live>,
+    pub(super) run: Arc<ProcessRun>,
     pub(super) facts: Arc<Facts>,
     /// The preset of an agent.
     pub preset: Option<Arc<Preset>>,
@@ -237,14 +237,14 @@ impl Deliverer {
 
     /// The process, if it runs.
     pub fn target(self: &Arc<Self>, id: &ProcessId) -> Option<Target> {
-        let live = self.panes.live(id).filter(|live| !live.watch().borrow().is_over())?;
+        let run = self.panes.run_of(id).filter(|run| !run.watch().borrow().is_over())?;
         let facts = self.activities.facts(id);
         // Without its observer nobody knows what it shows.
         let preset = facts.preset();
         let process = self.panes.processes.get(id)?;
         (process.agent.is_none() || preset.is_some()).then(|| Target {
             deliverer: self.clone(),
-            live,
+            run,
             facts,
             preset,
         })
@@ -253,10 +253,10 @@ impl Deliverer {
     async fn until_something_changes(&self, id: &ProcessId, again: Option<Duration>) {
         let mut standing = self.activities.watch(id);
         let mut changes = self.deliveries.changes();
-        let live = self.panes.live(id).filter(|live| !live.watch().borrow().is_over());
+        let run = self.panes.run_of(id).filter(|run| !run.watch().borrow().is_over());
         let printed = async {
-            match &live {
-                Some(live) => drop(live.watch().changed().await),
+            match &run {
+                Some(run) => drop(run.watch().changed().await),
                 // It is started again, or closed.
                 None => drop(changes.changed().await),
             }
@@ -275,8 +275,8 @@ const LOOK_ANYWAY: Duration = Duration::from_secs(5);
 
 impl Target {
     pub(super) fn glimpse(&self) -> Glimpse {
-        let mut glimpse = Glimpse::of(&self.live.screen(), self.preset.as_deref());
-        if glimpse.at_start && !self.live.hand().holds_letters() {
+        let mut glimpse = Glimpse::of(&self.run.screen(), self.preset.as_deref());
+        if glimpse.at_start && !self.run.hand().holds_letters() {
             glimpse.composer = glimpse.composer.map(|_| String::new());
         }
         glimpse
@@ -292,7 +292,7 @@ impl Target {
     /// given back.
     fn open(&self) -> Result<Keyboard, Shut> {
         self.gate()?;
-        let keyboard = self.deliverer.panes.data_plane.reserve(&self.live);
+        let keyboard = self.deliverer.panes.data_plane.reserve(&self.run);
         let taken = || Shut::for_now("another writer has its keyboard", GATE_PAUSE);
         let keyboard = keyboard.ok_or_else(taken)?;
         self.gate()?;
@@ -302,7 +302,7 @@ impl Target {
     fn gate(&self) -> Result<(), Shut> {
         let now = Instant::now();
         let glimpse = self.glimpse();
-        let mut standing = self.deliverer.activities.get(&self.live.id);
+        let mut standing = self.deliverer.activities.get(&self.run.id);
         // A dialog that asks what to do at a limit is one.
         if let Some(asks) = self.asks(&glimpse) {
             standing.verdict = asks;
@@ -313,7 +313,7 @@ impl Target {
             // They would wait for themselves.
             standing.verdict.state = State::Idle;
         }
-        let hand = self.live.hand();
+        let hand = self.run.hand();
         let before = Before {
             glimpse: &glimpse,
             standing: &standing,
@@ -328,7 +328,7 @@ impl Target {
         match &self.preset {
             // A CLI that is about to take its first turn may change all it shows, and lose what is
             // put in meanwhile.
-            Some(_) if self.deliverer.deliveries.first_prompt_is_given(&self.live.id) => {
+            Some(_) if self.deliverer.deliveries.first_prompt_is_given(&self.run.id) => {
                 Err(Shut::new("its first instructions are not taken yet"))
             }
             Some(preset) => gate::agent(preset, before),
@@ -338,7 +338,7 @@ impl Target {
 
     /// Whether it waits for a person now, by its screen as it is and not as it was last observed.
     pub(super) fn blocked(&self, glimpse: &Glimpse) -> Option<String> {
-        let standing = self.deliverer.activities.get(&self.live.id);
+        let standing = self.deliverer.activities.get(&self.run.id);
         let observed = Some(standing.verdict).filter(|verdict| verdict.state == State::Blocked);
         self.preset.as_ref()?;
         self.asks(glimpse).or(observed).map(|verdict| verdict.reason)

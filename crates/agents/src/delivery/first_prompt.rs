@@ -88,8 +88,8 @@ fn first_turn(by_file: bool, has_spoken: bool, worked: Option<String>) -> Option
 }
 
 async fn look_for_conversation(deliverer: &Arc<Deliverer>, id: &ProcessId) {
-    if let Some(live) = deliverer.panes.live(id) {
-        let _ = deliverer.conversations.find(&live).await;
+    if let Some(run) = deliverer.panes.run_of(id) {
+        let _ = deliverer.conversations.find(&run).await;
     }
 }
 

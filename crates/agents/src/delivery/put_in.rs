@@ -217,7 +217,7 @@ impl Target {
         let entered = Entered { text: "", held: held.as_deref(), at, rested };
         while at.elapsed() < VERIFY_PATIENCE {
             tokio::time::sleep(LOOK_PAUSE).await;
-            if held.is_none() && self.live.is_written() {
+            if held.is_none() && self.run.is_written() {
                 return Ok("it was typed and entered; no prompt was visible".into());
             }
             if let Some(evidence) = self.taken(entered) {
@@ -263,7 +263,7 @@ impl Target {
     /// what it has just read. If it read all of it and its prompt is empty all the while, it is
     /// pasted once more, and counts only if it stands there once.
     async fn paste_in(&self, job: &mut Job<'_>) -> Result<(), Failure> {
-        let bytes = || paste(&job.text, &self.live.screen().modes());
+        let bytes = || paste(&job.text, &self.run.screen().modes());
         let keyboard = job.keyboard.as_ref().ok_or_else(|| stalled("it has no keyboard"))?;
         self.write(keyboard, bytes())?;
         let lost = match self.echo(job.preset).await {
@@ -275,7 +275,7 @@ impl Target {
         };
         let glimpse = self.glimpse();
         let empty = glimpse.composer.as_deref() == Some("");
-        if !empty || !self.live.is_read() || self.blocked(&glimpse).is_some() {
+        if !empty || !self.run.is_read() || self.blocked(&glimpse).is_some() {
             return Err(stalled(lost));
         }
         self.write(keyboard, bytes())?;
@@ -318,7 +318,7 @@ impl Target {
     /// Waits until what was pasted shows and its screen stands still; returns what the prompt holds.
     async fn echo(&self, preset: &Preset) -> Result<Option<String>, Failure> {
         let began = Instant::now();
-        let mut last = (self.live.log.end(), None);
+        let mut last = (self.run.log.end(), None);
         let mut still = began;
         loop {
             tokio::time::sleep(LOOK_PAUSE).await;
@@ -329,7 +329,7 @@ impl Target {
             if !shows && let Some(why) = self.blocked(&glimpse) {
                 return Err(Failure::Blocked(why));
             }
-            let now = (self.live.log.end(), glimpse.composer);
+            let now = (self.run.log.end(), glimpse.composer);
             // A prompt that holds the same counts as still though a spinner turns elsewhere.
             let same = match preset.composer.is_some() {
                 true => now.1 == last.1,
@@ -340,7 +340,7 @@ impl Target {
             }
             last = now;
             let settled =
-                shows && self.live.is_written() && still.elapsed() >= preset.input.settle_ms;
+                shows && self.run.is_written() && still.elapsed() >= preset.input.settle_ms;
             if settled {
                 return Ok(last.1);
             }
@@ -410,7 +410,7 @@ impl Target {
 
     /// The key that enters a text now.
     fn submit_key(&self, preset: &Preset) -> Result<Submit, Failure> {
-        let works = self.deliverer.activities.get(&self.live.id).verdict.state == State::Working;
+        let works = self.deliverer.activities.get(&self.run.id).verdict.state == State::Working;
         let other = preset.input.submit_while_working.as_ref().filter(|_| works);
         let name = other.unwrap_or(&preset.input.submit);
         let key = name.parse().map_err(|e| stalled(format!("no key: {e}")))?;
@@ -424,14 +424,14 @@ impl Target {
         submit: &Submit,
         keyboard: &Keyboard,
     ) -> Result<(), Failure> {
-        let modes = self.live.screen().modes();
+        let modes = self.run.screen().modes();
         self.facts.submitted("a turn was just handed in", preset.input.hold_ms);
         self.write(keyboard, submit.key.encode(&modes))
     }
 
     /// Whether it is at rest, and no turn was just handed in.
     fn rests(&self) -> bool {
-        let verdict = self.deliverer.activities.get(&self.live.id).verdict;
+        let verdict = self.deliverer.activities.get(&self.run.id).verdict;
         let works = verdict.state == State::Working && !awaits_instructions(&verdict);
         self.facts.rests() && !works
     }
@@ -486,8 +486,8 @@ impl Target {
 
     /// What the prompt holds once a person is asked nothing any more and types nothing.
     async fn stands_after_question(&self) -> Result<Afterwards, Failure> {
-        let mut standing = self.deliverer.activities.watch(&self.live.id);
-        let mut printed = self.live.watch();
+        let mut standing = self.deliverer.activities.watch(&self.run.id);
+        let mut printed = self.run.watch();
         let mut last = (None, Instant::now());
         let (mut has_held, mut visible) = (false, None);
         loop {
@@ -507,9 +507,9 @@ impl Target {
             }
             match &last {
                 (Some(stands), since) => {
-                    let types = self.live.hand().written.is_some_and(|w| w.elapsed() < KEY_PAUSE);
-                    if since.elapsed() >= KEY_PAUSE && !types && self.live.is_read() {
-                        let written = self.live.hand().written;
+                    let types = self.run.hand().written.is_some_and(|w| w.elapsed() < KEY_PAUSE);
+                    if since.elapsed() >= KEY_PAUSE && !types && self.run.is_read() {
+                        let written = self.run.hand().written;
                         let typed = written.zip(visible).is_some_and(|(at, since)| at > since);
                         let untouched = !has_held && !typed;
                         return Ok(Afterwards { stands: stands.clone(), untouched });
@@ -531,7 +531,7 @@ impl Target {
         let began = Instant::now();
         loop {
             let keyboard = self.keyboard().await?;
-            let types = self.live.hand().written.is_some_and(|at| at.elapsed() < KEY_PAUSE);
+            let types = self.run.hand().written.is_some_and(|at| at.elapsed() < KEY_PAUSE);
             if !types {
                 return match held.is_none() || self.still_holds(held) {
                     true => Ok(keyboard),
@@ -603,7 +603,7 @@ impl Target {
             if self.alive().is_err() || self.blocked(&glimpse).is_some() {
                 return false;
             }
-            let keys = key.encode(&self.live.screen().modes()).repeat(ERASED_AT_ONCE);
+            let keys = key.encode(&self.run.screen().modes()).repeat(ERASED_AT_ONCE);
             if self.write(keyboard, keys).is_err() {
                 return false;
             }
@@ -620,13 +620,13 @@ impl Target {
 
     /// Types a text and Enter into something that is no agent.
     async fn type_into_program(&self, text: &str, keyboard: &Keyboard) -> Result<String, Failure> {
-        let modes = self.live.screen().modes();
+        let modes = self.run.screen().modes();
         self.write(keyboard, paste(text, &modes))?;
         let enter =
             "enter".parse::<Key>().map_or_else(|_| b"\r".to_vec(), |key| key.encode(&modes));
         self.write(keyboard, enter)?;
         let began = Instant::now();
-        while !self.live.is_written() {
+        while !self.run.is_written() {
             self.alive()?;
             if began.elapsed() >= VERIFY_PATIENCE {
                 return Err(stalled("it does not read what is typed into it"));
@@ -639,7 +639,7 @@ impl Target {
     async fn keyboard(&self) -> Result<Keyboard, Failure> {
         let began = Instant::now();
         loop {
-            if let Some(keyboard) = self.deliverer.panes.data_plane.reserve(&self.live) {
+            if let Some(keyboard) = self.deliverer.panes.data_plane.reserve(&self.run) {
                 return Ok(keyboard);
             }
             if began.elapsed() >= KEYBOARD_PATIENCE {
@@ -654,7 +654,7 @@ impl Target {
     }
 
     fn alive(&self) -> Result<(), Failure> {
-        match self.live.watch().borrow().is_over() {
+        match self.run.watch().borrow().is_over() {
             true => Err(stalled("the process ended after it was begun")),
             false => Ok(()),
         }

@@ -24,7 +24,7 @@ use crate::tools::{ErrorKind, ToolError, excerpt, last_messages, message_source,
 use crate::typing::somebody_types;
 use patterm_agents::activity::State;
 use patterm_agents::delivery::{Delivery, ReceiptState};
-use patterm_panes::data_plane::Live;
+use patterm_panes::data_plane::ProcessRun;
 use patterm_panes::process::{Kind, Process, ProcessId, Status};
 use patterm_project::declared::FileStatus;
 use patterm_store::clock::now_ms;
@@ -180,11 +180,8 @@ impl Follower {
                 }
                 continue;
             }
-            let mut prints: FuturesUnordered<_> = self
-                .unprinted()
-                .into_iter()
-                .map(|(live, from)| prints_beyond(live, from))
-                .collect();
+            let mut prints: FuturesUnordered<_> =
+                self.unprinted().into_iter().map(|(run, from)| prints_beyond(run, from)).collect();
             tokio::select! {
                 biased;
                 ready = self.stream.readable() => {
@@ -275,16 +272,15 @@ impl Follower {
 
     /// Those that printed nothing since somebody looked, and nobody looks now: with the first
     /// byte of theirs that would be unread.
-    fn unprinted(&self) -> Vec<(Arc<Live>, u64)> {
+    fn unprinted(&self) -> Vec<(Arc<ProcessRun>, u64)> {
         let quiet = |process: &&ProcessInfo| !process.unread;
         let told = self.told.iter().flat_map(|told| &told.processes).filter(quiet);
-        let lives = told.filter_map(|process| self.host.panes.live(&ProcessId::of(&process.id)));
-        lives
-            .filter_map(|live| {
-                let from = live.views().unseen_from()?;
-                Some((live, from))
-            })
-            .collect()
+        let runs = told.filter_map(|process| self.host.panes.run_of(&ProcessId::of(&process.id)));
+        runs.filter_map(|run| {
+            let from = run.views().unseen_from()?;
+            Some((run, from))
+        })
+        .collect()
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -308,8 +304,8 @@ impl Drop for Follower {
 }
 
 /// Waits until a process prints its next byte; for ever if it ends without.
-async fn prints_beyond(live: Arc<Live>, from: u64) {
-    let mut progress = live.watch();
+async fn prints_beyond(run: Arc<ProcessRun>, from: u64) {
+    let mut progress = run.watch();
     if progress.wait_for(|progress| progress.parsed > from).await.is_err() {
         std::future::pending().await
     }
@@ -350,9 +346,9 @@ fn seen_file(standing: &FileStatus) -> ProjectFileInfo {
 
 fn seen_process(process: &Process, host: &Host) -> ProcessInfo {
     let verdict = host.activity.of(process);
-    let unread = host.panes.live(&process.id).is_some_and(|live| {
-        let from = live.views().unseen_from();
-        from.is_some_and(|from| live.watch().borrow().parsed > from)
+    let unread = host.panes.run_of(&process.id).is_some_and(|run| {
+        let from = run.views().unseen_from();
+        from.is_some_and(|from| run.watch().borrow().parsed > from)
     });
     ProcessInfo {
         id: process.id.to_string(),

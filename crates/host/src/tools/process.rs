@@ -11,7 +11,7 @@ use crate::caller::Caller;
 use crate::host::Host;
 use patterm_agents::activity::Verdict;
 use patterm_panes::Panes;
-use patterm_panes::data_plane::Live;
+use patterm_panes::data_plane::ProcessRun;
 use patterm_panes::process::{Attention, Exit, Kind, Process, ProcessId, Status};
 use std::sync::Arc;
 
@@ -141,11 +141,11 @@ impl DeclaredAnswer {
     }
 }
 
-/// The present or last life of a process, whose output can be looked at.
-pub(super) fn life(call: &Call, id: &str) -> Result<(Process, Arc<Live>), ToolError> {
+/// The present or last run of a process, whose output can be looked at.
+pub(super) fn find_run(call: &Call, id: &str) -> Result<(Process, Arc<ProcessRun>), ToolError> {
     let process = find(call, id)?;
-    let live = call.host.panes.live(&process.id).ok_or_else(|| no_output(&process, &call.host))?;
-    Ok((process, live))
+    let run = call.host.panes.run_of(&process.id).ok_or_else(|| no_output(&process, &call.host))?;
+    Ok((process, run))
 }
 
 /// An address that a process printed.
@@ -198,8 +198,8 @@ pub(super) struct Summary {
 
 impl Summary {
     pub(super) fn of(process: &Process, host: &Host) -> Self {
-        let live = host.panes.live(&process.id);
-        let seen = live.map(|live| host.panes.data_plane.ports(&live)).unwrap_or_default();
+        let run = host.panes.run_of(&process.id);
+        let seen = run.map(|run| host.panes.data_plane.ports(&run)).unwrap_or_default();
         let ports = seen.into_iter().map(|seen| PrintedPort {
             url: seen.url,
             port: seen.port,
@@ -233,8 +233,8 @@ pub(super) fn shown_status(process: &Process, host: &Host) -> Status {
 
 /// Why a process's output cannot be kept as it should be.
 pub(crate) fn output_problem(process: &Process, host: &Host) -> Option<String> {
-    let live = host.panes.live(&process.id).filter(|_| process.status.is_alive())?;
-    live.trouble().map(|trouble| trouble.to_string())
+    let run = host.panes.run_of(&process.id).filter(|_| process.status.is_alive())?;
+    run.trouble().map(|trouble| trouble.to_string())
 }
 
 fn preset_of(process: &Process) -> Option<String> {

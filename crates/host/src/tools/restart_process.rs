@@ -25,7 +25,7 @@ pub(super) struct Answer {
     process_id: ProcessId,
     /// How it stands now.
     status: Status,
-    /// How its last life ended.
+    /// How its last run ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     exit: Option<Exit>,
     /// Why an agent could not go on with its conversation, and began a new one.

@@ -92,8 +92,8 @@ pub(super) fn signal(given: Option<&SignalArg>) -> Result<Signal, ToolError> {
 
 /// Sends a signal to a process's group and nothing more; returns how it stands then.
 pub(super) fn send(process: &Process, signal: Signal, host: &Host) -> Result<Status, ToolError> {
-    let live = host.panes.running(process)?;
-    if let Some(pane) = &live.pane {
+    let run = host.panes.running(process)?;
+    if let Some(pane) = &run.pane {
         pane.signal(signal.number()).map_err(|error| {
             let message = format!("{} ({}) cannot be signalled: {error}", process.id, process.name);
             ToolError::new(ErrorKind::Unavailable, message)

@@ -173,8 +173,8 @@ fn is_reached(host: &Host, id: &ProcessId, until: Until) -> bool {
 }
 
 fn is_alive(host: &Host, id: &ProcessId) -> bool {
-    let lives = |process: &Process| shown_status(process, host).is_alive();
-    host.panes.processes.get(id).is_some_and(|process| lives(&process))
+    let runs = |process: &Process| shown_status(process, host).is_alive();
+    host.panes.processes.get(id).is_some_and(|process| runs(&process))
 }
 
 /// Whether a message is on its way to a process.

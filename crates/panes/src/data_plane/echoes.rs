@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::Timespec;
 
-use super::live::Live;
+use super::run::ProcessRun;
 
 /// How long others wait for one echo at the most: a program that prints nothing for a key must not
 /// cost more.
@@ -28,7 +28,7 @@ pub(super) struct Echoes {
     /// Those that have printed nothing yet, and how often they are looked at.
     awaited: Vec<(u64, u32)>,
     /// Those that have, and wait for the parser.
-    printed: Vec<Arc<Live>>,
+    printed: Vec<Arc<ProcessRun>>,
     /// Until when all others wait.
     until: Option<Instant>,
     /// When the echo will be drawn, once it is parsed.
@@ -55,15 +55,15 @@ impl Echoes {
 
     /// Looks at them: `read` returns `None` for one that cannot be read, and the process where
     /// something was printed.
-    pub(super) fn look(&mut self, mut read: impl FnMut(u64) -> Option<Option<Arc<Live>>>) {
+    pub(super) fn look(&mut self, mut read: impl FnMut(u64) -> Option<Option<Arc<ProcessRun>>>) {
         let printed = &mut self.printed;
         self.awaited.retain_mut(|(token, looks)| {
             *looks -= 1;
             match read(*token) {
                 None => false,
                 Some(None) => *looks > 0,
-                Some(Some(live)) => {
-                    printed.push(live);
+                Some(Some(run)) => {
+                    printed.push(run);
                     false
                 }
             }
@@ -73,7 +73,7 @@ impl Echoes {
     /// How long nothing but an echo is to be read; `None` if all may be.
     pub(super) fn hold(&mut self, now: Instant) -> Option<Timespec> {
         let until = self.until.as_mut()?;
-        if self.awaited.is_empty() && self.printed.iter().all(|live| live.lag() == 0) {
+        if self.awaited.is_empty() && self.printed.iter().all(|run| run.lag() == 0) {
             let drawn = match self.printed.is_empty() {
                 true => now,
                 false => *self.drawn.get_or_insert(now + DRAW),
@@ -91,8 +91,8 @@ impl Echoes {
 }
 
 /// Notes that a process is parsed; `true` if the reader waits for that.
-pub(super) fn is_awaited(live: &Live) -> bool {
-    live.echoes.swap(false, Ordering::AcqRel)
+pub(super) fn is_awaited(run: &ProcessRun) -> bool {
+    run.echoes.swap(false, Ordering::AcqRel)
 }
 
 #[cfg(test)]

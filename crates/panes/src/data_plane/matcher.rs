@@ -10,7 +10,7 @@ use patterm_screen::{Screen, Stripper};
 use regex::{Regex, RegexSet, RegexSetBuilder};
 use tokio::sync::oneshot;
 
-use super::live::Live;
+use super::run::ProcessRun;
 use super::turns::Turns;
 use crate::ports;
 use patterm_store::sync::lock;
@@ -207,7 +207,7 @@ fn is_anchored(pattern: &str) -> bool {
 /// A place in line that is given up when this is dropped.
 #[derive(Debug)]
 pub struct Waiting {
-    live: Arc<Live>,
+    run: Arc<ProcessRun>,
     number: u64,
     /// Resolves when the pattern was found or cannot come any more.
     pub found: oneshot::Receiver<Found>,
@@ -215,7 +215,7 @@ pub struct Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        lock(&self.live.waiters).remove(self.number);
+        lock(&self.run.waiters).remove(self.number);
     }
 }
 
@@ -226,31 +226,31 @@ pub(super) struct Matcher {
 
 impl Default for Matcher {
     fn default() -> Self {
-        Self { turns: Turns::new(|live| &live.matching) }
+        Self { turns: Turns::new(|run| &run.matching) }
     }
 }
 
 impl Matcher {
     /// Waits for a pattern in what a process prints from `from` on, and on its screen.
-    pub(super) fn wait(&self, live: &Arc<Live>, pattern: Regex, from: u64) -> Waiting {
-        let (number, found) = lock(&live.waiters).add(&live.log, pattern, from);
-        self.push(live);
-        Waiting { live: live.clone(), number, found }
+    pub(super) fn wait(&self, run: &Arc<ProcessRun>, pattern: Regex, from: u64) -> Waiting {
+        let (number, found) = lock(&run.waiters).add(&run.log, pattern, from);
+        self.push(run);
+        Waiting { run: run.clone(), number, found }
     }
 
     /// Has a process looked at, if anybody waits for it or its addresses are looked for.
-    pub(super) fn push(&self, live: &Arc<Live>) {
-        if !lock(&live.waiters).is_empty() || wants_ports(live) {
-            self.turns.push(live);
+    pub(super) fn push(&self, run: &Arc<ProcessRun>) {
+        if !lock(&run.waiters).is_empty() || wants_ports(run) {
+            self.turns.push(run);
         }
     }
 
     /// The addresses found so far in what a process printed. The rest of its output, and all it prints
     /// from now on, is looked at by this thread: never by the one that asks.
-    pub(super) fn ports(&self, live: &Arc<Live>) -> Vec<ports::Seen> {
-        live.ports.ask();
-        self.push(live);
-        live.ports.seen()
+    pub(super) fn ports(&self, run: &Arc<ProcessRun>) -> Vec<ports::Seen> {
+        run.ports.ask();
+        self.push(run);
+        run.ports.seen()
     }
 
     pub(super) fn run(&self) {
@@ -260,20 +260,20 @@ impl Matcher {
     }
 
     /// One turn of one process; it gets another if there is more.
-    fn step(&self, live: &Arc<Live>) {
-        let mut more = turn(live);
-        if wants_ports(live) {
-            more |= !live.ports.look(&live.log, live.parsed.load(Ordering::Acquire));
+    fn step(&self, run: &Arc<ProcessRun>) {
+        let mut more = turn(run);
+        if wants_ports(run) {
+            more |= !run.ports.look(&run.log, run.parsed.load(Ordering::Acquire));
         }
         if more {
-            self.push(live);
+            self.push(run);
         }
     }
 }
 
 /// Whether there is output in which addresses are still to be looked for.
-fn wants_ports(live: &Live) -> bool {
-    live.ports.wants(live.parsed.load(Ordering::Acquire))
+fn wants_ports(run: &ProcessRun) -> bool {
+    run.ports.wants(run.parsed.load(Ordering::Acquire))
 }
 
 /// What was printed of the line that is not ended at an offset.
@@ -308,16 +308,16 @@ pub fn visible_lines(screen: &Screen) -> Vec<String> {
 }
 
 /// Looks at what is new on one process; `true` if there is more.
-fn turn(live: &Arc<Live>) -> bool {
-    if lock(&live.waiters).is_empty() {
+fn turn(run: &Arc<ProcessRun>) -> bool {
+    if lock(&run.waiters).is_empty() {
         return false;
     }
-    let progress = *live.watch().borrow();
+    let progress = *run.watch().borrow();
     // The screen first, so that the waiters' lock is never held while waiting for it. Who comes
     // meanwhile has looked at the screen itself, and this picture of it is older.
-    let known = lock(&live.waiters).last;
-    let shown = visible_lines(&live.screen());
-    let mut waiters = lock(&live.waiters);
+    let known = lock(&run.waiters).last;
+    let shown = visible_lines(&run.screen());
+    let mut waiters = lock(&run.waiters);
     for line in &shown {
         if waiters.is_empty() {
             return false;
@@ -330,14 +330,14 @@ fn turn(live: &Arc<Live>) -> bool {
     let to = waiters.look_to(upto);
     let most = usize::try_from(to.saturating_sub(waiters.looked)).unwrap_or(usize::MAX);
     let began = waiters.looked;
-    let copied = live.log.copy(began, most.min(TURN_BYTES));
+    let copied = run.log.copy(began, most.min(TURN_BYTES));
     if copied.offset > began {
         // What was between is gone: what was begun before it does not go on here.
         waiters.stripper = Stripper::default();
         waiters.line.clear();
     }
     waiters.looked = copied.end().max(began);
-    live.log.release(began, waiters.looked);
+    run.log.release(began, waiters.looked);
     let text = waiters.stripper.feed(&copied.bytes);
     let printed = waiters.looked;
     waiters.take_text(&text, printed);
@@ -364,7 +364,7 @@ mod tests {
     struct Printed {
         dir: tempfile::TempDir,
         log: Log,
-        live: Arc<Live>,
+        run: Arc<ProcessRun>,
     }
 
     impl Printed {
@@ -372,8 +372,8 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let log = Log::open(&dir.path().join("log"), 64 << 20).unwrap();
             let screen = Screen::new(Size::DEFAULT);
-            let live = Live::new(ProcessId::new(1), 1, None, log.reader(), screen, 0);
-            Self { dir, log, live: Arc::new(live) }
+            let run = ProcessRun::new(ProcessId::new(1), 1, None, log.reader(), screen, 0);
+            Self { dir, log, run: Arc::new(run) }
         }
 
         /// Prints a text, as the reader and the parser do it.
@@ -389,20 +389,20 @@ mod tests {
                     break;
                 }
             }
-            self.live.parsed.store(self.live.log.end(), Ordering::Release);
-            matcher.push(&self.live);
+            self.run.parsed.store(self.run.log.end(), Ordering::Release);
+            matcher.push(&self.run);
         }
     }
 
     /// Does what the thread would do, until there is nothing more to do.
     fn run_to_rest(matcher: &Matcher) {
-        while let Some(live) = matcher.turns.try_next() {
-            matcher.step(&live);
+        while let Some(run) = matcher.turns.try_next() {
+            matcher.step(&run);
         }
     }
 
-    fn ports(matcher: &Matcher, live: &Arc<Live>) -> Vec<u16> {
-        matcher.ports(live).into_iter().map(|seen| seen.port).collect()
+    fn ports(matcher: &Matcher, run: &Arc<ProcessRun>) -> Vec<u16> {
+        matcher.ports(run).into_iter().map(|seen| seen.port).collect()
     }
 
     #[test]
@@ -412,14 +412,14 @@ mod tests {
         let filler = "12:30\n".repeat(200_000);
         printed.print(&format!("{filler}up at http://localhost:5173/\n"), &matcher);
         run_to_rest(&matcher);
-        let live = printed.live.clone();
-        assert_eq!(ports(&matcher, &live), [0; 0], "far behind the beginning, and not asked for");
-        assert_eq!(ports(&matcher, &live), [0; 0], "a caller's thread does not look");
+        let run = printed.run.clone();
+        assert_eq!(ports(&matcher, &run), [0; 0], "far behind the beginning, and not asked for");
+        assert_eq!(ports(&matcher, &run), [0; 0], "a caller's thread does not look");
         run_to_rest(&matcher);
-        assert_eq!(ports(&matcher, &live), [5173]);
+        assert_eq!(ports(&matcher, &run), [5173]);
         printed.print("and at http://localhost:5174/\n", &matcher);
         run_to_rest(&matcher);
-        assert_eq!(ports(&matcher, &live), [5173, 5174]);
+        assert_eq!(ports(&matcher, &run), [5173, 5174]);
     }
 
     #[test]
@@ -428,7 +428,7 @@ mod tests {
         let mut printed = Printed::new();
         printed.print("up at http://localhost:5173/\n", &matcher);
         run_to_rest(&matcher);
-        assert_eq!(ports(&matcher, &printed.live), [5173]);
+        assert_eq!(ports(&matcher, &printed.run), [5173]);
     }
 
     /// The lines that patterns find in a text that comes in two pieces.

@@ -7,11 +7,11 @@ mod echoes;
 mod hand;
 mod history;
 mod input;
-mod live;
 mod matcher;
 mod parser;
 mod reader;
 mod reading;
+mod run;
 mod trouble;
 mod turns;
 mod views;
@@ -27,17 +27,17 @@ use tokio::sync::mpsc;
 pub use draft_mark::DraftMark;
 pub use hand::{Typed, Typist};
 pub use input::{INPUT_BYTES, InputFull};
-pub use live::{Live, MARK_BYTES, Progress};
 use matcher::Matcher;
 pub use matcher::{Found, Waiting, visible_lines};
 use parser::Parser;
 use reader::Reader;
+pub use run::{MARK_BYTES, ProcessRun, Progress};
 pub use trouble::Trouble;
 
 use crate::ports::Seen;
 use crate::process::{Exit, ProcessId};
 
-/// Events on their way to the control plane: one or two for each life of a process.
+/// Events on their way to the control plane: one or two for each run of a process.
 const EVENTS: usize = 1024;
 
 /// How much less than the others the matcher insists on its turn. Reader and parser do not stand
@@ -106,41 +106,41 @@ impl DataPlane {
     }
 
     /// Takes a pane in: from here on its output is read.
-    pub fn add(&self, live: Arc<Live>, pane: Arc<Pane>, log: Log) {
-        self.reader.add(live, pane, log);
+    pub fn add(&self, run: Arc<ProcessRun>, pane: Arc<Pane>, log: Log) {
+        self.reader.add(run, pane, log);
     }
 
-    /// Counts the history of a life that is over and that no thread looks at otherwise.
-    pub fn count(&self, live: &Arc<Live>) {
-        self.parser.push(live);
+    /// Counts the history of a run that is over and that no thread looks at otherwise.
+    pub fn count(&self, run: &Arc<ProcessRun>) {
+        self.parser.push(run);
     }
 
     /// Lets go of a pane.
-    pub fn remove(&self, live: &Arc<Live>) {
-        self.reader.remove(live);
+    pub fn remove(&self, run: &Arc<ProcessRun>) {
+        self.reader.remove(run);
     }
 
     /// Waits for a pattern in what a process prints from `from` on, and on its screen.
-    pub fn wait(&self, live: &Arc<Live>, pattern: Regex, from: u64) -> Waiting {
-        self.matcher.wait(live, pattern, from)
+    pub fn wait(&self, run: &Arc<ProcessRun>, pattern: Regex, from: u64) -> Waiting {
+        self.matcher.wait(run, pattern, from)
     }
 
     /// The addresses found so far in what a process printed; those in output that was not looked at yet
     /// are in a later answer.
-    pub fn ports(&self, live: &Arc<Live>) -> Vec<Seen> {
-        self.matcher.ports(live)
+    pub fn ports(&self, run: &Arc<ProcessRun>) -> Vec<Seen> {
+        self.matcher.ports(run)
     }
 
     /// Gives a process's keyboard to one writer, until what is returned is dropped; `None` if
     /// another has it.
-    pub fn reserve(&self, live: &Arc<Live>) -> Option<Keyboard> {
-        live.reserve().then(|| Keyboard { plane: self.clone(), live: live.clone() })
+    pub fn reserve(&self, run: &Arc<ProcessRun>) -> Option<Keyboard> {
+        run.reserve().then(|| Keyboard { plane: self.clone(), run: run.clone() })
     }
 
     /// Sends what waits in a pane's input queue: at once, and by the reader what does not fit.
-    pub fn write(&self, live: &Arc<Live>) {
-        live.flush();
-        self.reader.write(live);
+    pub fn write(&self, run: &Arc<ProcessRun>) {
+        run.flush();
+        self.reader.write(run);
     }
 }
 
@@ -148,22 +148,22 @@ impl DataPlane {
 #[derive(Debug)]
 pub struct Keyboard {
     plane: DataPlane,
-    live: Arc<Live>,
+    run: Arc<ProcessRun>,
 }
 
 impl Keyboard {
     /// Types something.
     pub fn write(&self, bytes: Vec<u8>) -> Result<(), InputFull> {
-        self.live.push_now(vec![bytes])?;
-        self.plane.write(&self.live);
+        self.run.push_now(vec![bytes])?;
+        self.plane.write(&self.run);
         Ok(())
     }
 }
 
 impl Drop for Keyboard {
     fn drop(&mut self) {
-        self.live.release();
-        self.plane.write(&self.live);
+        self.run.release();
+        self.plane.write(&self.run);
     }
 }
 

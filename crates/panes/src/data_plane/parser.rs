@@ -9,9 +9,9 @@ use tokio::sync::mpsc;
 use super::Event;
 use super::echoes;
 use super::history::Histories;
-use super::live::Live;
 use super::matcher::Matcher;
 use super::reader::Reader;
+use super::run::ProcessRun;
 use super::turns::Turns;
 use patterm_store::sync::lock;
 
@@ -51,7 +51,7 @@ impl Parser {
         history_bytes: usize,
     ) -> Self {
         Self {
-            turns: Turns::new(|live| &live.queued),
+            turns: Turns::new(|run| &run.queued),
             unparsed: AtomicI64::new(0),
             histories: Mutex::new(Histories::new(history_bytes)),
             reader,
@@ -61,9 +61,9 @@ impl Parser {
     }
 
     /// Notes bytes that were read; `true` if the pane is to wait for the parser.
-    pub(super) fn is_behind(&self, live: &Live, read: u64) -> bool {
+    pub(super) fn is_behind(&self, run: &ProcessRun, read: u64) -> bool {
         let all = self.unparsed.fetch_add(read as i64, Ordering::Relaxed);
-        let lag = live.lag();
+        let lag = run.lag();
         lag > LAG_MOST_BYTES || (lag > LAG_LEAST_BYTES && all > LAG_ALL_BYTES)
     }
 
@@ -73,72 +73,72 @@ impl Parser {
     }
 
     /// Notes bytes that were parsed; `true` if the pane may be read again.
-    fn has_caught_up(&self, live: &Live, parsed: u64) -> bool {
+    fn has_caught_up(&self, run: &ProcessRun, parsed: u64) -> bool {
         let all = self.unparsed.fetch_sub(parsed as i64, Ordering::Relaxed);
-        let lag = live.lag();
+        let lag = run.lag();
         lag < LAG_LEAST_BYTES / 2 || (lag < LAG_MOST_BYTES / 2 && all < LAG_ALL_BYTES / 2)
     }
 
     /// Puts a pane in line, once.
-    pub(super) fn push(&self, live: &Arc<Live>) {
-        match live.awaited.swap(false, Ordering::AcqRel) {
-            true => self.turns.push_first(live),
-            false => self.turns.push(live),
+    pub(super) fn push(&self, run: &Arc<ProcessRun>) {
+        match run.awaited.swap(false, Ordering::AcqRel) {
+            true => self.turns.push_first(run),
+            false => self.turns.push(run),
         }
     }
 
     pub(super) fn run(&self) {
         loop {
-            let live = self.turns.next();
-            if self.turn(&live) {
-                self.push(&live);
+            let run = self.turns.next();
+            if self.turn(&run) {
+                self.push(&run);
             }
         }
     }
 
     /// Parses one turn's worth; `true` if there is more.
-    fn turn(&self, live: &Arc<Live>) -> bool {
-        let from = live.parsed.load(Ordering::Acquire);
+    fn turn(&self, run: &Arc<ProcessRun>) -> bool {
+        let from = run.parsed.load(Ordering::Acquire);
         let mut replies = Vec::new();
         let mut histories = lock(&self.histories);
-        live.screen().history_mut().set_stamp(histories.next_stamp());
-        let parsed = live.log.visit(from, TURN_BYTES, |at, bytes| {
-            live.screen().skip_to(at);
+        run.screen().history_mut().set_stamp(histories.next_stamp());
+        let parsed = run.log.visit(from, TURN_BYTES, |at, bytes| {
+            run.screen().skip_to(at);
             for piece in bytes.chunks(PIECE_BYTES) {
-                let mut screen = live.screen();
+                let mut screen = run.screen();
                 screen.feed(piece);
                 replies.extend(screen.take_replies());
             }
             true
         });
-        live.screen().skip_to(parsed);
-        live.parsed.store(parsed, Ordering::Release);
-        histories.count(live);
+        run.screen().skip_to(parsed);
+        run.parsed.store(parsed, Ordering::Release);
+        histories.count(run);
         drop(histories);
-        let more = parsed < live.log.end();
+        let more = parsed < run.log.end();
         if !more {
             // Otherwise the reader does, which has less to do.
-            live.release_parsed();
+            run.release_parsed();
         }
-        if !replies.is_empty() && live.push_now(vec![replies]).is_ok() {
-            self.reader.write(live);
+        if !replies.is_empty() && run.push_now(vec![replies]).is_ok() {
+            self.reader.write(run);
         }
-        let caught_up = self.has_caught_up(live, parsed.saturating_sub(from));
-        if caught_up && live.held.swap(false, Ordering::AcqRel) {
-            self.reader.resume(live);
+        let caught_up = self.has_caught_up(run, parsed.saturating_sub(from));
+        if caught_up && run.held.swap(false, Ordering::AcqRel) {
+            self.reader.resume(run);
         }
-        self.publish(live, parsed);
-        if !more && echoes::is_awaited(live) {
+        self.publish(run, parsed);
+        if !more && echoes::is_awaited(run) {
             self.reader.ring();
         }
-        self.matcher.push(live);
+        self.matcher.push(run);
         more
     }
 
     /// Tells whoever waits how far the process is, and its end when that is reached.
-    fn publish(&self, live: &Arc<Live>, parsed: u64) {
-        let ended = lock(&live.ending).take_if(|(_, at)| parsed >= *at);
-        live.progress.send_modify(|progress| {
+    fn publish(&self, run: &Arc<ProcessRun>, parsed: u64) {
+        let ended = lock(&run.ending).take_if(|(_, at)| parsed >= *at);
+        run.progress.send_modify(|progress| {
             progress.parsed = parsed;
             if let Some((exit, _)) = ended {
                 progress.exit = exit;
@@ -146,7 +146,7 @@ impl Parser {
             }
         });
         let Some((exit, _)) = ended else { return };
-        let (id, run) = (live.id.clone(), live.run);
+        let (id, run) = (run.id.clone(), run.number);
         let event = match exit {
             Some(exit) => Event::Ended { id, run, exit },
             None => Event::Lost { id, run },

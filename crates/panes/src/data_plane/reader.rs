@@ -17,9 +17,9 @@ use tokio::sync::mpsc;
 
 use super::Event;
 use super::echoes::Echoes;
-use super::live::Live;
 use super::parser::Parser;
 use super::reading::{Reading, Room};
+use super::run::ProcessRun;
 use patterm_store::sync::lock;
 
 /// Bytes read from one pane before the next has its turn: what keeps 200 floods from starving a
@@ -41,9 +41,9 @@ const BELL: u64 = u64::MAX;
 #[derive(Debug)]
 enum Command {
     Add(Box<Reading>),
-    Remove(Arc<Live>),
-    Write(Arc<Live>),
-    Resume(Arc<Live>),
+    Remove(Arc<ProcessRun>),
+    Write(Arc<ProcessRun>),
+    Resume(Arc<ProcessRun>),
 }
 
 #[derive(Debug)]
@@ -63,24 +63,24 @@ impl Reader {
         Ok(Self { epoll, bell, commands: Mutex::default() })
     }
 
-    pub(super) fn add(&self, live: Arc<Live>, pane: Arc<Pane>, log: Log) {
+    pub(super) fn add(&self, run: Arc<ProcessRun>, pane: Arc<Pane>, log: Log) {
         // Before anybody types into it: a terminal that is full must stop no thread.
         if let Err(error) = unblock(&pane) {
-            tracing::error!(%error, id = %live.id, "a pane's terminal may block");
+            tracing::error!(%error, id = %run.id, "a pane's terminal may block");
         }
-        self.tell(Command::Add(Box::new(Reading::new(live, pane, log))));
+        self.tell(Command::Add(Box::new(Reading::new(run, pane, log))));
     }
 
-    pub(super) fn remove(&self, live: &Arc<Live>) {
-        self.tell(Command::Remove(live.clone()));
+    pub(super) fn remove(&self, run: &Arc<ProcessRun>) {
+        self.tell(Command::Remove(run.clone()));
     }
 
-    pub(super) fn write(&self, live: &Arc<Live>) {
-        self.tell(Command::Write(live.clone()));
+    pub(super) fn write(&self, run: &Arc<ProcessRun>) {
+        self.tell(Command::Write(run.clone()));
     }
 
-    pub(super) fn resume(&self, live: &Arc<Live>) {
-        self.tell(Command::Resume(live.clone()));
+    pub(super) fn resume(&self, run: &Arc<ProcessRun>) {
+        self.tell(Command::Resume(run.clone()));
     }
 
     fn tell(&self, command: Command) {
@@ -159,14 +159,14 @@ impl Reader {
     fn look(&self, echoes: &mut Echoes, panes: &mut Panes, parser: &Parser) {
         echoes.look(|token| {
             let reading = panes.get(&token)?;
-            let (before, held, live) = (reading.log.end(), reading.is_held(), reading.live.clone());
+            let (before, held, run) = (reading.log.end(), reading.is_held(), reading.run.clone());
             if held || reading.over || reading.stalled {
                 return None;
             }
-            live.echoes.store(true, Ordering::Release);
+            run.echoes.store(true, Ordering::Release);
             self.serve(token * 2, EventFlags::IN, panes, parser);
             let after = panes.get(&token).map_or(before, |reading| reading.log.end());
-            Some((after > before).then_some(live))
+            Some((after > before).then_some(run))
         });
     }
 
@@ -178,35 +178,35 @@ impl Reader {
                 Command::Add(reading) => {
                     let mut reading = *reading;
                     *last += 1;
-                    reading.live.token.store(*last, Ordering::Release);
+                    reading.run.token.store(*last, Ordering::Release);
                     if let Err(error) = self.watch(*last, &reading) {
-                        tracing::error!(%error, id = %reading.live.id, "cannot watch a pane");
+                        tracing::error!(%error, id = %reading.run.id, "cannot watch a pane");
                     }
                     if !reading.log.is_open() {
                         let room = reading.make_room(Instant::now(), parser);
-                        tracing::error!(id = %reading.live.id, ?room, "its log was not opened");
+                        tracing::error!(id = %reading.run.id, ?room, "its log was not opened");
                     }
                     // Its end may have been told to a server that died before it wrote it down.
                     self.hear_init(&mut reading, parser);
                     panes.insert(*last, reading);
                 }
-                Command::Remove(live) => {
-                    if let Some((token, reading)) = find(panes, &live) {
+                Command::Remove(run) => {
+                    if let Some((token, reading)) = find(panes, &run) {
                         let _ = epoll::delete(&self.epoll, reading.pane.master());
                         let _ = epoll::delete(&self.epoll, reading.pane.events());
                         panes.remove(&token);
                     }
                 }
-                Command::Write(live) => {
-                    if let Some((token, reading)) = find(panes, &live) {
+                Command::Write(run) => {
+                    if let Some((token, reading)) = find(panes, &run) {
                         self.flush(token, reading);
-                        if live.awaited.load(Ordering::Acquire) {
+                        if run.awaited.load(Ordering::Acquire) {
                             echoes.wait_for(token, Instant::now());
                         }
                     }
                 }
-                Command::Resume(live) => {
-                    if let Some((token, reading)) = find(panes, &live) {
+                Command::Resume(run) => {
+                    if let Some((token, reading)) = find(panes, &run) {
                         self.arm(token, reading);
                     }
                 }
@@ -242,7 +242,7 @@ impl Reader {
                 && !reading.is_held()
             {}
             if reading.log.end() > before {
-                parser.push(&reading.live);
+                parser.push(&reading.run);
                 reading.keep_mark(parser);
             }
         }
@@ -257,10 +257,10 @@ impl Reader {
         let before = reading.log.end();
         match reading.log.read_from(reading.pane.master(), READ_BYTES) {
             Ok(read) if read > 0 => {
-                reading.live.release_parsed();
+                reading.run.release_parsed();
                 let read = reading.log.end() - before;
-                if parser.is_behind(&reading.live, read) {
-                    reading.live.held.store(true, Ordering::Release);
+                if parser.is_behind(&reading.run, read) {
+                    reading.run.held.store(true, Ordering::Release);
                     self.arm(token, reading);
                 }
                 return true;
@@ -269,14 +269,14 @@ impl Reader {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => return true,
             // Somebody truncated the file that was read into: it goes on in another.
             Err(e) if e.raw_os_error() == Some(Errno::FAULT.raw_os_error()) => {
-                tracing::error!(id = %reading.live.id, "a file of its log was damaged; it is left");
+                tracing::error!(id = %reading.run.id, "a file of its log was damaged; it is left");
                 return true;
             }
             // The end of a terminal reads as this error.
             Err(e) if e.raw_os_error() == Some(Errno::IO.raw_os_error()) => self.end(reading),
             Ok(_) => self.end(reading),
             Err(error) => {
-                tracing::error!(id = %reading.live.id, %error, "a terminal cannot be read now");
+                tracing::error!(id = %reading.run.id, %error, "a terminal cannot be read now");
                 self.stall(reading);
             }
         }
@@ -294,7 +294,7 @@ impl Reader {
     fn end(&self, reading: &mut Reading) {
         reading.over = true;
         let _ = epoll::delete(&self.epoll, reading.pane.master());
-        lock(&reading.live.input).clear();
+        lock(&reading.run.input).clear();
     }
 
     /// An init says that its program ended: what that printed is read first, then told.
@@ -305,7 +305,7 @@ impl Reader {
         }
         let status = reading.pane.status().ok().flatten();
         if event == PaneEvent::Gone || status.is_some_and(|status| status.empty) {
-            reading.live.set_empty();
+            reading.run.set_empty();
         }
         let exit = status.and_then(|status| status.exit);
         if reading.ended || (exit.is_none() && event != PaneEvent::Gone) {
@@ -321,20 +321,20 @@ impl Reader {
         while !reading.over && !reading.stalled && self.read(0, reading, parser) {}
         if reading.stalled {
             // The rest of it comes first.
-            parser.push(&reading.live);
+            parser.push(&reading.run);
             return;
         }
         if let Some(exit) = reading.exit.take() {
-            *lock(&reading.live.ending) = Some((exit, reading.log.end()));
+            *lock(&reading.run.ending) = Some((exit, reading.log.end()));
         }
-        parser.push(&reading.live);
+        parser.push(&reading.run);
     }
 
     fn flush(&self, token: u64, reading: &mut Reading) {
         if reading.over {
             return;
         }
-        let writing = !reading.live.flush();
+        let writing = !reading.run.flush();
         if writing != reading.writing {
             reading.writing = writing;
             self.arm(token, reading);
@@ -381,7 +381,7 @@ fn unblock(pane: &Pane) -> io::Result<()> {
     Ok(rustix::fs::fcntl_setfl(pane.master(), flags | rustix::fs::OFlags::NONBLOCK)?)
 }
 
-fn find<'a>(panes: &'a mut Panes, live: &Live) -> Option<(u64, &'a mut Reading)> {
-    let token = live.token.load(Ordering::Acquire);
+fn find<'a>(panes: &'a mut Panes, run: &ProcessRun) -> Option<(u64, &'a mut Reading)> {
+    let token = run.token.load(Ordering::Acquire);
     panes.get_mut(&token).map(|reading| (token, reading))
 }

@@ -9,8 +9,8 @@ use patterm_keeper::Pane;
 use patterm_keeper::log::{Log, Reuse};
 
 use super::Event;
-use super::live::{Live, MARK_BYTES};
 use super::parser::Parser;
+use super::run::{MARK_BYTES, ProcessRun};
 use super::trouble::Trouble;
 use crate::process::Exit;
 
@@ -20,7 +20,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// A pane as this thread knows it.
 #[derive(Debug)]
 pub(super) struct Reading {
-    pub(super) live: Arc<Live>,
+    pub(super) run: Arc<ProcessRun>,
     pub(super) pane: Arc<Pane>,
     pub(super) log: Log,
     /// The terminal is closed.
@@ -50,9 +50,9 @@ pub(super) enum Room {
 }
 
 impl Reading {
-    pub(super) fn new(live: Arc<Live>, pane: Arc<Pane>, log: Log) -> Self {
+    pub(super) fn new(run: Arc<ProcessRun>, pane: Arc<Pane>, log: Log) -> Self {
         Self {
-            live,
+            run,
             pane,
             log,
             over: false,
@@ -67,7 +67,7 @@ impl Reading {
 
     /// Whether the parser must come after first.
     pub(super) fn is_held(&self) -> bool {
-        self.live.held.load(Ordering::Acquire)
+        self.run.held.load(Ordering::Acquire)
     }
 
     /// Finds room for what is read next: a new file, or where that cannot be had the oldest of its
@@ -77,7 +77,7 @@ impl Reading {
             return Room::Kept;
         }
         loop {
-            match self.log.reuse_oldest(self.live.needed()) {
+            match self.log.reuse_oldest(self.run.needed()) {
                 Ok(Reuse::Done) if self.log.has_room() => return Room::Kept,
                 Ok(Reuse::Busy) => return Room::Soon,
                 Ok(Reuse::None) => return Room::Lost,
@@ -93,11 +93,11 @@ impl Reading {
 
     /// Has a later offset noted where the one that is noted comes near.
     pub(super) fn keep_mark(&self, parser: &Parser) {
-        let (end, mark) = (self.log.end(), self.live.mark.load(Ordering::Relaxed));
+        let (end, mark) = (self.log.end(), self.run.mark.load(Ordering::Relaxed));
         if end + MARK_BYTES / 2 > mark {
-            let (id, run, offset) = (self.live.id.clone(), self.live.run, end + MARK_BYTES);
+            let (id, run, offset) = (self.run.id.clone(), self.run.number, end + MARK_BYTES);
             if parser.tell(Event::Mark { id, run, offset }) {
-                self.live.mark.store(offset, Ordering::Relaxed);
+                self.run.mark.store(offset, Ordering::Relaxed);
             }
         }
     }
@@ -107,7 +107,7 @@ impl Reading {
         if full || self.again.is_some_and(|again| again > now) {
             return full;
         }
-        // A life that is over needs no file, and the next one may be writing already.
+        // A run that is over needs no file, and the next one may be writing already.
         let found = match self.over || self.log.has_room() {
             true => {
                 let found = self.log.finds_room();
@@ -129,10 +129,10 @@ impl Reading {
         let trouble = found.as_ref().err().map(Trouble::of);
         self.troubled = trouble.is_some();
         self.again = trouble.is_some().then(|| now + AGAIN);
-        if self.live.set_trouble(trouble.clone()) {
+        if self.run.set_trouble(trouble.clone()) {
             match trouble {
-                Some(trouble) => tracing::error!(id = %self.live.id, %trouble, "output is lost"),
-                None => tracing::info!(id = %self.live.id, "output is kept again"),
+                Some(trouble) => tracing::error!(id = %self.run.id, %trouble, "output is lost"),
+                None => tracing::info!(id = %self.run.id, "output is kept again"),
             }
             // With a thousand events on their way, whoever follows looks again anyway.
             parser.tell(Event::Trouble);

@@ -129,7 +129,7 @@ pub struct AgentEntry {
     /// It took a turn. CLIs keep no conversation in which nothing was said.
     #[serde(default = "yes")]
     pub spoken: bool,
-    /// Its present life began without the conversation that it had before.
+    /// Its present run began without the conversation that it had before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub anew: bool,
     /// The last of its runs in which it took a turn.
@@ -224,7 +224,7 @@ pub struct Process {
     /// How often it was started: a pane's name at the keeper is the id and this.
     #[serde(default)]
     pub runs: u64,
-    /// Where in its output the present life began.
+    /// Where in its output the present run began.
     #[serde(default)]
     pub run_offset: u64,
     /// An offset that its output has not reached: where its log goes on if the end of that is lost.

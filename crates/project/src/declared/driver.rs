@@ -284,7 +284,7 @@ fn deed(declared: &Declared, file: &ProjectFile, name: &str, process: &Process) 
     }
 }
 
-/// Begins to wait until a life that is new is ready.
+/// Begins to wait until a run that is new is ready.
 fn begin_to_watch(
     declared: &Arc<Declared>,
     definition: &Definition,

@@ -21,13 +21,13 @@ pub(super) struct ManagedProcess {
     pub(super) changed: Option<(Instant, Instant)>,
     /// How often that was so.
     pub(super) watch_restarts: WatchRestarts,
-    /// The last life whose end was taken notice of.
+    /// The last run whose end was taken notice of.
     pub(super) seen: u64,
-    /// The life whose readiness is looked for.
+    /// The run whose readiness is looked for.
     pub(super) awaited: u64,
-    /// The life that is ready, or was.
+    /// The run that is ready, or was.
     pub(super) ready: u64,
-    /// The life that was not ready in time.
+    /// The run that was not ready in time.
     pub(super) late: u64,
     /// Why it is not started, or not started again.
     pub(super) problem: Option<String>,

@@ -5,10 +5,10 @@ use std::time::Duration;
 use crate::project_file::{Policy, Restart};
 use patterm_panes::process::{Exit, Status};
 
-/// A life this long ends a row of failures: whatever fails now has another cause.
+/// A run this long ends a row of failures: whatever fails now has another cause.
 const STEADY: Duration = Duration::from_secs(10);
 
-/// How a life ended.
+/// How a run ended.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct End {
     pub(super) status: Status,
@@ -29,7 +29,7 @@ pub(super) enum Next {
     GiveUp,
 }
 
-/// What follows on the end of a life.
+/// What follows on the end of a run.
 pub(super) fn next(restart: &Restart, end: End) -> Next {
     let clean = end.exit.is_some_and(|exit| exit.code == Some(0));
     // Stopped: somebody wanted it to end. Lost: nobody knows whether it has.

@@ -7,7 +7,7 @@ use tokio::time::{sleep, timeout};
 
 use super::file_status::Declared;
 use crate::project_file::{Ready, ReadyWhen};
-use patterm_panes::data_plane::{Found, Live};
+use patterm_panes::data_plane::{Found, ProcessRun};
 use patterm_panes::process::Process;
 use patterm_panes::tree;
 
@@ -17,18 +17,18 @@ const PORT_LOOK: Duration = Duration::from_millis(50);
 /// The longest time between two looks.
 const LONGEST_LOOK: Duration = Duration::from_secs(1);
 
-/// Waits until a life of a process is ready and notes that; or that it was not in time.
+/// Waits until a run of a process is ready and notes that; or that it was not in time.
 pub(super) async fn watch(declared: Arc<Declared>, name: String, process: Process, ready: Ready) {
-    let Some(live) = declared.panes.live(&process.id).filter(|live| live.run == process.runs)
+    let Some(run) = declared.panes.run_of(&process.id).filter(|run| run.number == process.runs)
     else {
         return;
     };
     let outcome = match &ready.when {
         ReadyWhen::Pattern(pattern) => {
             let mut waiting =
-                declared.panes.data_plane.wait(&live, pattern.clone(), process.run_offset);
+                declared.panes.data_plane.wait(&run, pattern.clone(), process.run_offset);
             // What came before anybody waited is on its screen, or above it.
-            let (looked, wanted) = (live.clone(), pattern.clone());
+            let (looked, wanted) = (run.clone(), pattern.clone());
             let there = tokio::task::spawn_blocking(move || shows(&looked, &wanted));
             match there.await.unwrap_or(false) {
                 true => Ok(true),
@@ -37,10 +37,10 @@ pub(super) async fn watch(declared: Arc<Declared>, name: String, process: Proces
                     .map(|found| matches!(found, Ok(Found::Line(_)))),
             }
         }
-        ReadyWhen::Port(port) => timeout(ready.timeout, listens(&live, *port)).await,
+        ReadyWhen::Port(port) => timeout(ready.timeout, listens(&run, *port)).await,
         // Seen by the driver when it ends.
         ReadyWhen::Exits => {
-            let mut progress = live.watch();
+            let mut progress = run.watch();
             let over =
                 timeout(ready.timeout, progress.wait_for(|p| p.is_over() && p.settled)).await;
             over.map(|_| false)
@@ -65,21 +65,21 @@ pub(super) async fn watch(declared: Arc<Declared>, name: String, process: Proces
 }
 
 /// Whether a line matches, of all that is kept of the output.
-fn shows(live: &Live, pattern: &regex::Regex) -> bool {
+fn shows(run: &ProcessRun, pattern: &regex::Regex) -> bool {
     let mut found = false;
-    live.visit_lines(0, |line| {
+    run.visit_lines(0, |line| {
         found = pattern.is_match(&line.text);
         !found
     });
     found
 }
 
-/// Waits until something of a life listens on a port; `false` if it ends first.
-async fn listens(live: &Arc<Live>, port: u16) -> bool {
+/// Waits until something of a run listens on a port; `false` if it ends first.
+async fn listens(run: &Arc<ProcessRun>, port: u16) -> bool {
     let mut pause = PORT_LOOK;
-    let mut progress = live.watch();
+    let mut progress = run.watch();
     loop {
-        let looked = live.clone();
+        let looked = run.clone();
         let look = tokio::task::spawn_blocking(move || {
             looked.status().is_some_and(|status| tree::listening(status.init).contains(&port))
         });

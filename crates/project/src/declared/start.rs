@@ -47,13 +47,13 @@ impl Declared {
     /// Ends a declared process, or takes back that it is to be started.
     pub(super) async fn stop(&self, process: &Process, signal: i32) -> Result<(), PaneError> {
         let waited = self.cancel_start(process);
-        let live = match self.panes.running(process) {
+        let run = match self.panes.running(process) {
             // It would have been started soon.
             Err(_) if waited => return Ok(()),
             running => running?,
         };
-        live.stopping.store(true, Ordering::Release);
-        self.panes.end(&live, signal).await.map(drop)
+        run.stopping.store(true, Ordering::Release);
+        self.panes.end(&run, signal).await.map(drop)
     }
 
     /// Why there is no declared process of this name.

@@ -60,14 +60,14 @@ impl Progress {
     }
 }
 
-/// One life of a process.
+/// One run of a process.
 #[derive(Debug)]
-pub struct Live {
+pub struct ProcessRun {
     /// The process.
     pub id: ProcessId,
     /// Which of its runs.
-    pub run: u64,
-    /// Its pane; `None` for a life that was over before this server began and whose keeper is gone.
+    pub number: u64,
+    /// Its pane; `None` for a run that was over before this server began and whose keeper is gone.
     pub pane: Option<Arc<Pane>>,
     /// Its init and the process above that, as they were when first asked for.
     init: OnceLock<(i32, Option<i32>)>,
@@ -113,11 +113,11 @@ pub struct Live {
     pub(super) ending: Mutex<Option<(Option<Exit>, u64)>>,
 }
 
-impl Live {
-    /// A life whose screen shows what the log holds up to `parsed`.
+impl ProcessRun {
+    /// A run whose screen shows what the log holds up to `parsed`.
     pub fn new(
         id: ProcessId,
-        run: u64,
+        number: u64,
         pane: Option<Arc<Pane>>,
         log: log::Reader,
         screen: Screen,
@@ -125,7 +125,7 @@ impl Live {
     ) -> Self {
         Self {
             id,
-            run,
+            number,
             pane,
             init: OnceLock::new(),
             log,
@@ -350,16 +350,16 @@ impl Live {
         if hand.draft != before
             && let Some(mark) = self.draft_mark.get()
         {
-            mark.set(self.run, hand.draft);
+            mark.set(self.number, hand.draft);
         }
     }
 
     /// Takes up whether an earlier server left a draft in it, and notes that for the next one from here on.
     pub fn keep_draft(&self, mark: DraftMark) {
         let mut hand = lock(&self.hand);
-        hand.draft = mark.is_set(self.run);
+        hand.draft = mark.is_set(self.number);
         if !hand.draft {
-            mark.set(self.run, false);
+            mark.set(self.number, false);
         }
         let _ = self.draft_mark.set(mark);
     }
@@ -431,13 +431,13 @@ mod tests {
 
     use super::*;
 
-    /// A life whose screen shows this text.
-    fn live_of(text: &str) -> (tempfile::TempDir, Live) {
+    /// A run whose screen shows this text.
+    fn run_of(text: &str) -> (tempfile::TempDir, ProcessRun) {
         let dir = tempfile::tempdir().unwrap();
         let log = Log::open(dir.path(), 1 << 20).unwrap();
         let mut screen = Screen::new(Size::DEFAULT);
         screen.feed(text.as_bytes());
-        (dir, Live::new(ProcessId::new(1), 1, None, log.reader(), screen, 0))
+        (dir, ProcessRun::new(ProcessId::new(1), 1, None, log.reader(), screen, 0))
     }
 
     #[test]
@@ -447,29 +447,29 @@ mod tests {
         let long = "0123456789".repeat(40_000);
         let many_long = format!("{}\r\n", "x".repeat(5_000)).repeat(500);
         for text in [lines, format!("a\r\n{long}\r\nb\r\n"), many_long, String::new()] {
-            let (_dir, live) = live_of(&text);
+            let (_dir, run) = run_of(&text);
             let mut visited = Vec::new();
-            live.visit_lines(0, |line| {
+            run.visit_lines(0, |line| {
                 visited.push(line);
                 true
             });
-            let screen = live.screen();
+            let screen = run.screen();
             assert!(visited.iter().eq(screen.lines(0).collect::<Vec<_>>().iter()));
             let all: Vec<_> = visited.into_iter().map(|line| line.text.into_owned()).collect();
             drop(screen);
             for wanted in [0, 1, 7, LINES_AT_ONCE + 1, usize::MAX] {
                 let last = all.len().saturating_sub(wanted);
-                assert!(live.last_lines(wanted).iter().eq(&all[last..]), "the last {wanted}");
+                assert!(run.last_lines(wanted).iter().eq(&all[last..]), "the last {wanted}");
             }
         }
     }
 
     #[test]
     fn the_screen_is_free_while_lines_are_taken() {
-        let (_dir, live) = live_of("one\r\ntwo\r\n");
+        let (_dir, run) = run_of("one\r\ntwo\r\n");
         let mut free = Vec::new();
-        live.visit_lines(0, |_| {
-            free.push(live.screen.try_lock().is_ok());
+        run.visit_lines(0, |_| {
+            free.push(run.screen.try_lock().is_ok());
             free.len() < 2
         });
         assert_eq!(free, [true, true]);
