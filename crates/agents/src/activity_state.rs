@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Whether a process does something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum ActivityState {
     /// It does.
     Working,
     /// It waits for its next task.
@@ -21,9 +21,9 @@ pub enum State {
 
 /// A state, and why that is said.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Verdict {
+pub struct Activity {
     /// `working`, `idle`, `blocked`, `limited` or `unknown`.
-    pub state: State,
+    pub state: ActivityState,
     /// The rule, and the line or title it was concluded from.
     pub reason: String,
     /// When the limit ends, as its CLI says it.
@@ -31,32 +31,32 @@ pub struct Verdict {
     pub limited_until: Option<String>,
 }
 
-impl Verdict {
+impl Activity {
     /// A state without an end that is known.
-    pub fn new(state: State, reason: impl Into<String>) -> Self {
+    pub fn new(state: ActivityState, reason: impl Into<String>) -> Self {
         Self { state, reason: reason.into(), limited_until: None }
     }
 
     /// A limit that ends then, where that is known.
     pub fn limited(reason: impl Into<String>, until: Option<String>) -> Self {
-        Self { limited_until: until, ..Self::new(State::Limited, reason) }
+        Self { limited_until: until, ..Self::new(ActivityState::Limited, reason) }
     }
 }
 
 /// What stands of a process's activity at a moment, for whoever follows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct ActivityStatus {
     /// The newest verdict.
-    pub verdict: Verdict,
+    pub activity: Activity,
     /// It is idle, and has been long enough to be told to others.
     pub settled: bool,
     /// How often it came to that: whoever looks too late for a short rest still sees it here.
     pub rests: u64,
 }
 
-impl Default for Standing {
+impl Default for ActivityStatus {
     fn default() -> Self {
-        let verdict = Verdict::new(State::Unknown, "nothing was seen of it yet");
-        Self { verdict, settled: false, rests: 0 }
+        let activity = Activity::new(ActivityState::Unknown, "nothing was seen of it yet");
+        Self { activity, settled: false, rests: 0 }
     }
 }

@@ -22,7 +22,7 @@ use crate::error::AgentError;
 use crate::identity::{Identities, hand_over};
 use crate::observer::Observers;
 use crate::presets::{
-    Catalogue, IDENTITY_FILE, Known, Launch, LaunchError, Opening, Preset, Presets, Surroundings,
+    Catalogue, IDENTITY_FILE, Known, Launch, LaunchContext, LaunchError, Opening, Preset, Presets,
     find_program, write_back,
 };
 
@@ -235,7 +235,7 @@ impl Agents {
         if let Some(text) = prompt {
             let source = Source::FirstPrompt { from: new.parent_id.clone() };
             let delivery = NewDelivery { to: process.id.clone(), source, key: None, text };
-            let id = self.deliveries.hand_in(delivery)?;
+            let id = self.deliveries.enqueue(delivery)?;
             if by_argument {
                 // On its way before the program runs: never given a second time.
                 self.deliveries.begin(id, false)?;
@@ -314,7 +314,7 @@ impl Agents {
         let arguments = self.reopen(&process, preset, program, Opening::Fresh { prompt })?;
         if let Some(before) = before.filter(|_| !arguments.is_empty()) {
             let (to, source, text) = (before.to, before.source, before.text);
-            let again = self.deliveries.hand_in(NewDelivery { to, source, key: None, text })?;
+            let again = self.deliveries.enqueue(NewDelivery { to, source, key: None, text })?;
             self.deliveries.begin(again, false)?;
             let why = format!(
                 "its CLI was started again before it took this; message {again} is the same"
@@ -383,7 +383,7 @@ impl Agents {
         opening: Opening<'_>,
     ) -> Result<Launch, LaunchError> {
         let approved: Vec<&str> = self.approved.iter().map(String::as_str).collect();
-        let around = Surroundings {
+        let around = LaunchContext {
             patterm: &self.program,
             socket: &self.socket,
             project_key: self.project.key(),
@@ -425,7 +425,7 @@ impl Agents {
 
     /// A hook of an agent's CLI says something.
     pub fn hear_hook(&self, id: &ProcessId, event: &str, given: &Value) {
-        let said = self.activities.facts(id).hear(event, given);
+        let said = self.activities.signals(id).hear(event, given);
         if let Some(turn) = &said.turn {
             self.deliverer.hear_turn(id, turn);
         }
@@ -440,14 +440,14 @@ impl Agents {
     /// A call of an agent's CLI may tell the id of its conversation in its metadata. A helper inside of
     /// the CLI calls in the name of its own one: where files tell the conversation, they are right.
     pub fn hear_call(&self, id: &ProcessId, meta: impl Fn(&str) -> Option<String>) {
-        let facts = self.activities.facts(id);
-        let preset = facts.preset();
+        let signals = self.activities.signals(id);
+        let preset = signals.preset();
         let resume = preset.as_ref().and_then(|preset| preset.resume.as_ref());
         let member = resume.and_then(|resume| resume.told_by_calls.as_ref());
         let Some(told) = member.and_then(|member| meta(member)) else { return };
         let known = self.panes.processes.get(id).and_then(|process| process.agent);
         let is_known = known.is_some_and(|agent| agent.told && agent.conversation == told);
-        if is_known || facts.told_by_files() {
+        if is_known || signals.told_by_files() {
             return;
         }
         let (conversations, run) = (self.conversations.clone(), self.panes.run_of(id));

@@ -44,7 +44,7 @@ impl Conversations {
     /// Whether a process must be killed where others are asked to end: an agent that would delete its
     /// conversation. The server that started it may have been another one.
     pub fn must_be_killed(&self, id: &ProcessId) -> bool {
-        let preset = self.activities.facts(id).preset();
+        let preset = self.activities.signals(id).preset();
         let kills = preset.and_then(|preset| preset.resume.as_ref().map(|r| r.kill_unused));
         let took_a_turn =
             || self.panes.processes.get(id).is_some_and(|process| process.took_a_turn());
@@ -70,14 +70,14 @@ impl Conversations {
         if run.watch().borrow().is_over() {
             return None;
         }
-        let preset = self.activities.facts(&run.id).preset()?;
+        let preset = self.activities.signals(&run.id).preset()?;
         let files = preset.resume.as_ref()?.told_by_files.clone()?;
         Some((run.init()?, files))
     }
 
     fn note_found(&self, run: &ProcessRun, found: Option<String>) -> bool {
         let Some(told) = found else { return false };
-        self.activities.facts(&run.id).note_told_by_files();
+        self.activities.signals(&run.id).note_told_by_files();
         self.note(&run.id, told, true);
         self.note_spoken(&run.id);
         true

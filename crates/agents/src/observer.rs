@@ -10,12 +10,12 @@ use rustix::termios::tcgetpgrp;
 use tokio::time::Instant;
 
 use crate::activity::census::Census;
-use crate::activity::facts::Facts;
 use crate::activity::judge::{self, Evidence};
 use crate::activity::limit_end::limit_end;
 use crate::activity::program::{self, Foreground, ProgramEvidence};
+use crate::activity::signals::AgentSignals;
 use crate::activity::tracker::{Told, Tracker};
-use crate::activity::{Activities, Glimpse, NOT_INSTRUCTED, State, Verdict, ended};
+use crate::activity::{Activities, Activity, ActivityState, NOT_INSTRUCTED, ScreenSnapshot, ended};
 use crate::conversations::Conversations;
 use crate::delivery::Deliveries;
 use crate::presets::{Preset, Presets};
@@ -53,7 +53,7 @@ const AT_LIMIT: [&str; 2] = ["limited until ", "limited: "];
 struct Observer {
     context: Arc<Observers>,
     run: Arc<ProcessRun>,
-    facts: Arc<Facts>,
+    signals: Arc<AgentSignals>,
     tracker: Tracker,
     began: Instant,
     /// When it was last seen to print something.
@@ -63,14 +63,14 @@ struct Observer {
     /// How many looks in a row have shown nothing new.
     looks: u32,
     /// What its screen says, and since when.
-    seen: Option<(State, Instant)>,
+    seen: Option<(ActivityState, Instant)>,
     /// Since when rules hold that must hold for some time.
     held: BTreeMap<String, Instant>,
     /// When a turn was last handed in, and how many reports there had been.
     submitted: Option<(Instant, u64)>,
     reports: u64,
     /// When its conversation was last looked for, and in which state it was then.
-    looked_up: Option<(Instant, State)>,
+    looked_up: Option<(Instant, ActivityState)>,
     /// It was seen at a turn.
     spoken: bool,
     /// And at one that has not failed yet: what an earlier server saw fail is not told again.
@@ -140,13 +140,13 @@ impl Observers {
 async fn observe(context: Arc<Observers>, run: Arc<ProcessRun>) {
     let Some(process) = context.panes.processes.get(&run.id) else { return };
     let preset = context.presets.of(&process);
-    let facts = context.activities.facts(&run.id);
-    facts.begin(preset.clone());
+    let signals = context.activities.signals(&run.id);
+    signals.begin(preset.clone());
     let now = Instant::now();
     let observer = Observer {
         context,
         run,
-        facts,
+        signals,
         tracker: Tracker::default(),
         began: now,
         printed: None,
@@ -196,7 +196,7 @@ impl Observer {
             }
             tokio::select! {
                 changed = progress.changed() => if changed.is_err() { return },
-                () = self.facts.bell.notified() => {}
+                () = self.signals.wakeup.notified() => {}
                 () = later(again) => {}
             }
         }
@@ -206,7 +206,7 @@ impl Observer {
         {
             // One that may be restored has not come to rest.
             let settled = !process.awaits_decision();
-            self.tell(Told { verdict: ended(&process), settled, again: None });
+            self.tell(Told { activity: ended(&process), settled, again: None });
         }
     }
 
@@ -214,57 +214,58 @@ impl Observer {
         // A run that was followed by another has no say any more.
         if self.context.panes.run_of(&self.run.id).is_some_and(|run| run.number == self.run.number)
         {
-            self.context.activities.set(&self.run.id, told.verdict, told.settled);
+            self.context.activities.set(&self.run.id, told.activity, told.settled);
         }
     }
 
     fn look_at_agent(&mut self, preset: &Preset) -> Told {
-        let glimpse = Glimpse::of(&self.run.screen(), Some(preset));
+        let snapshot = ScreenSnapshot::of(&self.run.screen(), Some(preset));
         let now = Instant::now();
-        let heard = self.facts.heard();
-        let (held, until_held) = self.note_held(preset, &glimpse, now);
+        let heard = self.signals.heard();
+        let (held, until_held) = self.note_held(preset, &snapshot, now);
         let evidence = Evidence {
-            glimpse: &glimpse,
+            snapshot: &snapshot,
             quiet: now - self.printed.unwrap_or(self.began),
             printed: self.printed.is_some(),
             hook: heard.as_ref().map(|heard| (&heard.word, now - heard.at)),
             held: Some(&held),
             past_limit: false,
         };
-        self.reports = glimpse.reports;
+        self.reports = snapshot.reports;
         if let Some((at, reports)) = self.submitted {
-            let told = heard.as_ref().is_some_and(|h| h.at > at && h.word.state == State::Idle);
-            let reported = glimpse.reports > reports && judge::reports_an_end(&glimpse.report);
+            let told =
+                heard.as_ref().is_some_and(|h| h.at > at && h.word.state == ActivityState::Idle);
+            let reported = snapshot.reports > reports && judge::reports_an_end(&snapshot.report);
             if told || reported {
                 self.tracker.is_over();
                 self.submitted = None;
             }
         }
-        let seen = judge::seen(preset, evidence).map(|verdict| verdict.state);
+        let seen = judge::seen(preset, evidence).map(|activity| activity.state);
         if self.seen.map(|(state, _)| state) != seen {
             self.seen = seen.map(|state| (state, now));
         }
         let steady = self.seen.map_or(Duration::ZERO, |(_, since)| now - since);
-        let verdict = judge::agent(preset, evidence, steady);
-        let until_over = self.until_limit_ends(&verdict);
+        let activity = judge::agent(preset, evidence, steady);
+        let until_over = self.until_limit_ends(&activity);
         let over = until_over == Some(Duration::ZERO);
-        let mut verdict =
-            if over { past_limit(preset, evidence, steady, verdict) } else { verdict };
-        self.facts.note(&glimpse, &verdict);
-        self.note_failure(&verdict);
-        self.look_up(preset, verdict.state, now);
+        let mut activity =
+            if over { past_limit(preset, evidence, steady, activity) } else { activity };
+        self.signals.note(&snapshot, &activity);
+        self.note_failure(&activity);
+        self.look_up(preset, activity.state, now);
         // Before its prompt was seen it is only starting. A CLI that tells its conversation by files may
         // show work beside its prompt while it starts: there the file says that there was a turn.
-        let started = preset.composer.is_none() || self.facts.prompt_seen().is_some();
+        let started = preset.composer.is_none() || self.signals.prompt_seen().is_some();
         let by_file = preset.has_conversation_file();
-        if verdict.state == State::Working && started && !by_file && !self.spoken {
+        if activity.state == ActivityState::Working && started && !by_file && !self.spoken {
             self.spoken = true;
             self.context.conversations.note_spoken(&self.run.id);
         }
-        if matches!(verdict.state, State::Idle | State::Unknown)
+        if matches!(activity.state, ActivityState::Idle | ActivityState::Unknown)
             && self.context.deliveries.first_prompt_is_open(&self.run.id)
         {
-            verdict = Verdict::new(State::Working, NOT_INSTRUCTED);
+            activity = Activity::new(ActivityState::Working, NOT_INSTRUCTED);
         }
         // What depends on time alone is looked at again when that time has come.
         let quiet = preset.input.quiet_ms.and_then(|quiet| quiet.checked_sub(evidence.quiet));
@@ -273,15 +274,15 @@ impl Observer {
         let until_over = until_over.map(|left| left.min(CLOCK_PAUSE));
         let waits = [quiet, patience, until_held, until_over];
         let waits = waits.into_iter().flatten().filter(|wait| !wait.is_zero()).min();
-        self.conclude(verdict, waits)
+        self.conclude(activity, waits)
     }
 
     /// Looks for the conversation of a CLI that tells it by files: when its state changes, and from time
     /// to time while it works.
-    fn look_up(&mut self, preset: &Preset, state: State, now: Instant) {
+    fn look_up(&mut self, preset: &Preset, state: ActivityState, now: Instant) {
         let is_told = preset.has_conversation_file();
         let is_due = self.looked_up.is_none_or(|(at, before)| {
-            before != state || (state == State::Working && now - at >= CONVERSATION_PAUSE)
+            before != state || (state == ActivityState::Working && now - at >= CONVERSATION_PAUSE)
         });
         if is_told && is_due {
             self.looked_up = Some((now, state));
@@ -291,31 +292,36 @@ impl Observer {
     }
 
     /// An agent that rests because its turn failed looks like one that is done: a person is called.
-    fn note_failure(&mut self, verdict: &Verdict) {
-        let failed = verdict.state == State::Idle && verdict.reason.starts_with(judge::FAILED);
+    fn note_failure(&mut self, activity: &Activity) {
+        let failed =
+            activity.state == ActivityState::Idle && activity.reason.starts_with(judge::FAILED);
         if failed && std::mem::take(&mut self.worked) {
             self.called = true;
             self.context.panes.processes.note(&self.run.id, |process| {
-                let (reason, by) = (verdict.reason.clone(), process.id.to_string());
+                let (reason, by) = (activity.reason.clone(), process.id.to_string());
                 process.attention.get_or_insert(Attention { reason, by, at: now_ms() });
             });
         }
-        self.worked |= verdict.state == State::Working;
-        self.note_over(verdict, failed);
-        self.note_limit(verdict);
+        self.worked |= activity.state == ActivityState::Working;
+        self.note_over(activity, failed);
+        self.note_limit(activity);
     }
 
     /// A call for a person because of a failure or a limit is taken back when that is over.
-    fn note_over(&mut self, verdict: &Verdict, failed: bool) {
+    fn note_over(&mut self, activity: &Activity, failed: bool) {
         let now = Instant::now();
-        let works = verdict.state == State::Working;
+        let works = activity.state == ActivityState::Working;
         self.working_since = works.then(|| self.working_since.unwrap_or(now));
         self.turned |= works;
-        let is_over = match verdict.state {
-            State::Working => self.working_since.is_some_and(|since| now - since >= OVER_AFTER),
+        let is_over = match activity.state {
+            ActivityState::Working => {
+                self.working_since.is_some_and(|since| now - since >= OVER_AFTER)
+            }
             // What an earlier server called for stands until a turn was seen.
-            State::Idle | State::Blocked => self.turned || self.limited == Some(true),
-            State::Limited | State::Unknown => false,
+            ActivityState::Idle | ActivityState::Blocked => {
+                self.turned || self.limited == Some(true)
+            }
+            ActivityState::Limited | ActivityState::Unknown => false,
         };
         self.turned &= !failed;
         if failed || !is_over {
@@ -336,8 +342,8 @@ impl Observer {
     }
 
     /// How long it is until a limit ends, where its CLI says that in words that are understood.
-    fn until_limit_ends(&mut self, verdict: &Verdict) -> Option<Duration> {
-        let Some(words) = &verdict.limited_until else {
+    fn until_limit_ends(&mut self, activity: &Activity) -> Option<Duration> {
+        let Some(words) = &activity.limited_until else {
             self.limit_end = None;
             return None;
         };
@@ -351,8 +357,8 @@ impl Observer {
 
     /// An agent that comes to a limit calls a person once, with words that say more than that its turn
     /// failed.
-    fn note_limit(&mut self, verdict: &Verdict) {
-        let limited = verdict.state == State::Limited;
+    fn note_limit(&mut self, activity: &Activity) {
+        let limited = activity.state == ActivityState::Limited;
         if !limited {
             self.limited.get_or_insert(false);
             return;
@@ -362,9 +368,9 @@ impl Observer {
             return;
         }
         (self.worked, self.turned, self.called) = (false, false, true);
-        let reason = match &verdict.limited_until {
-            Some(until) => format!("{}{until}: {}", AT_LIMIT[0], verdict.reason),
-            None => format!("{}{}", AT_LIMIT[1], verdict.reason),
+        let reason = match &activity.limited_until {
+            Some(until) => format!("{}{until}: {}", AT_LIMIT[0], activity.reason),
+            None => format!("{}{}", AT_LIMIT[1], activity.reason),
         };
         self.context.panes.processes.note(&self.run.id, |process| {
             let by = process.id.to_string();
@@ -380,13 +386,13 @@ impl Observer {
     fn note_held(
         &mut self,
         preset: &Preset,
-        glimpse: &Glimpse,
+        snapshot: &ScreenSnapshot,
         now: Instant,
     ) -> (judge::Held, Option<Duration>) {
         let before = std::mem::take(&mut self.held);
         let mut again = None;
         let mut held = judge::Held::new();
-        for (name, needed) in judge::holding(preset, glimpse) {
+        for (name, needed) in judge::holding(preset, snapshot) {
             let since = before.get(name).copied().unwrap_or(now);
             self.held.insert(name.to_owned(), since);
             held.insert(name.to_owned(), now - since);
@@ -410,8 +416,8 @@ impl Observer {
         let watched = self.context.activities.is_followed(&self.run.id);
         let evidence =
             ProgramEvidence { shell, foreground, reported, quiet, busy, waits, looks, watched };
-        let (verdict, again) = program::program(&evidence);
-        self.conclude(verdict, again)
+        let (activity, again) = program::program(&evidence);
+        self.conclude(activity, again)
     }
 
     /// Looks at its processes. Off this thread: they may be many.
@@ -423,13 +429,13 @@ impl Observer {
         }
     }
 
-    fn conclude(&mut self, verdict: Verdict, again: Option<Duration>) -> Told {
+    fn conclude(&mut self, activity: Activity, again: Option<Duration>) -> Told {
         let now = self.began.elapsed();
-        if let Some(submitted) = self.facts.take_submitted() {
+        if let Some(submitted) = self.signals.take_submitted() {
             self.tracker.submitted(submitted.pending(now));
             self.submitted = Some((submitted.at, self.reports));
         }
-        let told = self.tracker.take(now, verdict, false);
+        let told = self.tracker.take(now, activity, false);
         let again = [told.again, again].into_iter().flatten().min();
         // A rest with a message on its way is not one that others wait for.
         let settled = told.settled && !self.context.deliveries.has_open(&self.run.id);
@@ -456,16 +462,16 @@ fn past_limit(
     preset: &Preset,
     evidence: Evidence<'_>,
     steady: Duration,
-    limited: Verdict,
-) -> Verdict {
-    let verdict = judge::agent(preset, Evidence { past_limit: true, ..evidence }, steady);
-    match (verdict.state, limited.limited_until.clone()) {
-        (State::Idle, Some(until)) => {
-            Verdict::new(State::Idle, format!("its limit was to end at {until}"))
+    limited: Activity,
+) -> Activity {
+    let activity = judge::agent(preset, Evidence { past_limit: true, ..evidence }, steady);
+    match (activity.state, limited.limited_until.clone()) {
+        (ActivityState::Idle, Some(until)) => {
+            Activity::new(ActivityState::Idle, format!("its limit was to end at {until}"))
         }
         // It waits within its turn, and tells when that goes on.
-        (State::Limited, until) => Verdict { limited_until: until, ..limited },
-        _ => verdict,
+        (ActivityState::Limited, until) => Activity { limited_until: until, ..limited },
+        _ => activity,
     }
 }
 

@@ -20,7 +20,7 @@ pub const START_METHOD: &str = "patterm/start";
 
 /// What it takes. It names no program and no HTTP door: those are a person's to choose.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct StartWish {
+pub struct StartRequest {
     /// The other project's folder.
     pub folder: PathBuf,
     /// The longest message that its server is to take.
@@ -31,7 +31,7 @@ pub struct StartWish {
     pub log_bytes: Option<u64>,
 }
 
-impl StartWish {
+impl StartRequest {
     /// An agent has servers started as the person set them up.
     pub(crate) fn leave_limits_as_they_are(&mut self) {
         self.message_bytes = None;
@@ -60,7 +60,7 @@ pub(crate) struct Elsewhere {
 impl Elsewhere {
     /// Starts the server of another project, or finds it; an error in words. `None` where this server
     /// starts none.
-    pub(crate) async fn start(self, wish: StartWish) -> Result<Option<Entry>, String> {
+    pub(crate) async fn start(self, wish: StartRequest) -> Result<Option<Entry>, String> {
         let turn = STARTING.acquire().await.map_err(|e| e.to_string())?;
         let work = move || {
             // Held until it is done, though the caller may be gone by then.
@@ -70,7 +70,7 @@ impl Elsewhere {
         tokio::task::spawn_blocking(work).await.map_err(|e| e.to_string())?
     }
 
-    fn start_now(&self, wish: &StartWish) -> Result<Option<Entry>, String> {
+    fn start_now(&self, wish: &StartRequest) -> Result<Option<Entry>, String> {
         let shown = wish.folder.display();
         let project = Project::of(&wish.folder).map_err(|e| format!("{shown}: {e}"))?;
         if project.key() == self.project.key() {

@@ -3,6 +3,7 @@
 
 pub mod caller;
 mod elsewhere;
+pub mod enclosing_keeper;
 mod greeting;
 pub mod host;
 mod lifecycle;
@@ -20,7 +21,6 @@ mod shared_tools;
 pub mod shutdown;
 mod socket;
 mod standpoint;
-pub mod surroundings;
 mod timer_texts;
 #[cfg(test)]
 mod timers_tests;
@@ -28,7 +28,7 @@ pub mod tools;
 mod typing;
 pub mod web;
 
-pub use elsewhere::{START_METHOD, StartWish};
+pub use elsewhere::{START_METHOD, StartRequest};
 pub use greeting::{GREETING_REFUSED, Greeting, PERSON};
 pub use host::Host;
 pub use patterm_panes::environment::{PANE_VARIABLE, minimal_environment};

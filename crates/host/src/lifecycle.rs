@@ -63,7 +63,7 @@ impl Lifecycle {
         instructions: &[String],
     ) -> Result<Process, PaneError> {
         let started = self.panes.begin(id, instructions).await;
-        self.declared.ring();
+        self.declared.notify();
         started
     }
 

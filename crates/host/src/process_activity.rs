@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use patterm_agents::Agents;
-use patterm_agents::activity::{FAILED, Standing, State, Verdict};
+use patterm_agents::activity::{Activity, ActivityState, ActivityStatus, FAILED};
 use patterm_panes::Panes;
 use patterm_panes::process::{Kind, Process, ProcessId, Status};
 use patterm_project::declared::Declared;
@@ -21,18 +21,18 @@ pub(crate) struct ProcessActivity {
 impl ProcessActivity {
     /// What callers see of a process's activity. One at rest is not done while its agents work or
     /// messages wait for it, and one that waits for others to be ready has not ended.
-    pub(crate) fn of(&self, process: &Process) -> Verdict {
+    pub(crate) fn of(&self, process: &Process) -> Activity {
         if let Some(others) = self.declared.starts_after(process) {
             let reason = format!("it is started as soon as {} is ready", others.join(", "));
-            return Verdict::new(State::Unknown, &reason);
+            return Activity::new(ActivityState::Unknown, &reason);
         }
-        let mut verdict = self.agents.activities.get(&process.id).verdict;
-        if verdict.state != State::Idle {
-            return verdict;
+        let mut activity = self.agents.activities.get(&process.id).activity;
+        if activity.state != ActivityState::Idle {
+            return activity;
         }
         let busy = self.busy_below(&process.id);
         if !busy.is_empty() {
-            verdict.reason += &format!("; below it, {}", name_busy(&busy));
+            activity.reason += &format!("; below it, {}", name_busy(&busy));
         }
         let queue = self.agents.deliveries.queue_of(&process.id);
         if let Some((texts, why)) = queue.filter(|_| process.status.is_alive()) {
@@ -40,9 +40,9 @@ impl ProcessActivity {
                 1 => "a text is queued for it".to_owned(),
                 _ => format!("{texts} texts are queued for it"),
             };
-            verdict.reason += &format!("; {texts}: {why}");
+            activity.reason += &format!("; {texts}: {why}");
         }
-        verdict
+        activity
     }
 }
 
@@ -60,8 +60,8 @@ impl Observe for ProcessActivity {
         if process.as_ref().is_some_and(|process| self.declared.starts_after(process).is_some()) {
             return Sight::of(Look::ToStart);
         }
-        let standing = self.agents.activities.get(id);
-        let mut sight = Sight::new(process.map(|process| process.status), seen(&standing));
+        let status = self.agents.activities.get(id);
+        let mut sight = Sight::new(process.map(|process| process.status), seen(&status));
         // Its observer may not have heard yet that a message is on its way to it.
         if sight.look == Look::Idle && self.agents.deliveries.has_open(id) {
             sight.look = Look::Pausing;
@@ -72,12 +72,12 @@ impl Observe for ProcessActivity {
     fn changed(&self, id: ProcessId) -> Following {
         let mut follower = self.agents.activities.follow(&id);
         let alive = Some(Status::Running);
-        let before = Sight::new(alive, seen(&follower.standing.borrow_and_update()));
+        let before = Sight::new(alive, seen(&follower.status.borrow_and_update()));
         Box::pin(async move {
             // Its reason may change with every letter on its screen; that is nobody's alarm. An end of
             // the channel is a close, which is seen in the table.
-            let changed = |standing: &Standing| Sight::new(alive, seen(standing)) != before;
-            let _ = follower.standing.wait_for(changed).await;
+            let changed = |status: &ActivityStatus| Sight::new(alive, seen(status)) != before;
+            let _ = follower.status.wait_for(changed).await;
             id
         })
     }
@@ -93,8 +93,8 @@ impl Observe for ProcessActivity {
     }
 
     fn has_failed(&self, id: &ProcessId) -> bool {
-        let Verdict { state, reason, .. } = self.agents.activities.get(id).verdict;
-        state == State::Idle && reason.starts_with(FAILED)
+        let Activity { state, reason, .. } = self.agents.activities.get(id).activity;
+        state == ActivityState::Idle && reason.starts_with(FAILED)
     }
 
     fn awaits_text(&self, id: &ProcessId) -> bool {
@@ -102,17 +102,17 @@ impl Observe for ProcessActivity {
     }
 
     fn limited_until(&self, id: &ProcessId) -> Option<String> {
-        self.agents.activities.get(id).verdict.limited_until
+        self.agents.activities.get(id).activity.limited_until
     }
 }
 
-fn seen(standing: &Standing) -> Seen {
-    let look = match standing.verdict.state {
-        State::Idle => Look::Idle,
-        State::Working => Look::Working,
-        State::Blocked => Look::Blocked,
-        State::Limited => Look::Limited,
-        State::Unknown => Look::Unknown,
+fn seen(status: &ActivityStatus) -> Seen {
+    let look = match status.activity.state {
+        ActivityState::Idle => Look::Idle,
+        ActivityState::Working => Look::Working,
+        ActivityState::Blocked => Look::Blocked,
+        ActivityState::Limited => Look::Limited,
+        ActivityState::Unknown => Look::Unknown,
     };
-    Seen { look, settled: standing.settled, rests: standing.rests }
+    Seen { look, settled: status.settled, rests: status.rests }
 }

@@ -135,7 +135,7 @@ impl Lifecycle {
             self.agents.activities.set(&process.id, activity::ended(process), true);
             declined.push(told(process, RestoreMode::Not, None));
         }
-        self.timers.ring();
+        self.timers.notify();
         declined
     }
 

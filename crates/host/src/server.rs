@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::VERSION;
 use crate::host::{Host, Parts};
 use crate::native_tools::NativeTools;
-use crate::registry::{Claim, ClaimError, Entry, Seat};
+use crate::registry::{Entry, LockAttempt, ServerLock, ServerLockError};
 use crate::runtime::{RuntimeDir, RuntimeError};
 use crate::socket::Listener;
 use crate::tools::Registry;
@@ -79,7 +79,7 @@ pub enum StartError {
     Running(Box<Entry>),
     /// It could not be decided who serves the project.
     #[error(transparent)]
-    Claim(#[from] ClaimError),
+    LockAttempt(#[from] ServerLockError),
     /// The socket could not be made.
     #[error(transparent)]
     Socket(#[from] RuntimeError),
@@ -100,7 +100,7 @@ pub struct Server {
     host: Arc<Host>,
     tools: Arc<Registry>,
     listener: Listener,
-    seat: Seat,
+    server_lock: ServerLock,
     events: mpsc::Receiver<Event>,
 }
 
@@ -108,9 +108,9 @@ impl Server {
     /// Becomes the project's server, reads its state, and listens.
     pub fn start(settings: Settings) -> Result<Self, StartError> {
         let Settings { project, runtime, state, tools, limits, program, settings, http } = settings;
-        let mut seat = match Seat::claim(&project, &runtime, &state)? {
-            Claim::Ours(seat) => seat,
-            Claim::Running(entry) => return Err(StartError::Running(Box::new(entry))),
+        let mut server_lock = match ServerLock::claim(&project, &runtime, &state)? {
+            LockAttempt::Ours(server_lock) => server_lock,
+            LockAttempt::Running(entry) => return Err(StartError::Running(Box::new(entry))),
         };
         let listener = Listener::bind(&runtime)?;
         let socket = listener.path().to_owned();
@@ -143,8 +143,8 @@ impl Server {
         host.recover().map_err(StartError::Keeper)?;
         host.declared.read_project_file();
         host.declared.note_reconfigured();
-        seat.publish(&entry(&host))?;
-        Ok(Self { host, tools: Arc::new(tools), listener, seat, events })
+        server_lock.publish(&entry(&host))?;
+        Ok(Self { host, tools: Arc::new(tools), listener, server_lock, events })
     }
 
     /// The state it serves.
@@ -164,16 +164,16 @@ impl Server {
 
     /// Serves until asked to end.
     pub async fn run(self) -> std::io::Result<()> {
-        let Self { host, tools, listener, seat, events } = self;
-        let seat = Arc::new(seat);
+        let Self { host, tools, listener, server_lock, events } = self;
+        let server_lock = Arc::new(server_lock);
         tracing::info!(project = %host.project.root().display(), socket = %host.socket.display(),
             version = VERSION, "serving");
         let follower = host.clone();
         let following = tokio::spawn(async move {
             let ended = |id: &ProcessId, run| {
                 follower.agents.note_run_over(id, run);
-                follower.timers.ring();
-                follower.declared.ring();
+                follower.timers.notify();
+                follower.declared.notify();
             };
             follower.panes.follow(events, ended).await;
         });
@@ -193,12 +193,12 @@ impl Server {
         });
         let reserve_keeper = host.panes.clone();
         let reserving = tokio::spawn(async move { reserve_keeper.keep_reserve().await });
-        let announcing = tokio::spawn(announce(host.clone(), seat.clone()));
+        let announcing = tokio::spawn(announce(host.clone(), server_lock.clone()));
         let mut ending = None;
         let leaving = || {
             announcing.abort();
             host.web.end(!host.handover.load(Ordering::Acquire));
-            seat.retire();
+            server_lock.retire();
             // A server that ends on purpose takes everything in it along, unless another follows.
             if !host.handover.load(Ordering::Acquire) {
                 // Shared servers and panes are ended through it.
@@ -256,7 +256,7 @@ impl declared::Observer for DeclaredObserver {
 
     fn not_wanted(&self) {
         if let Some(host) = self.host.upgrade() {
-            host.timers.ring();
+            host.timers.notify();
         }
     }
 
@@ -302,10 +302,10 @@ pub fn settings_file(name: &str) -> Option<PathBuf> {
 }
 
 /// Says where the server is found whenever its HTTP door moves.
-async fn announce(host: Arc<Host>, seat: Arc<Seat>) {
+async fn announce(host: Arc<Host>, server_lock: Arc<ServerLock>) {
     let mut address = host.web.address();
     while address.changed().await.is_ok() {
-        if let Err(error) = seat.update(&entry(&host)) {
+        if let Err(error) = server_lock.update(&entry(&host)) {
             tracing::error!(%error, "where the HTTP door is cannot be told");
         }
     }

@@ -15,9 +15,9 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use crate::caller::Caller;
+use crate::enclosing_keeper::EnclosingKeeper;
 use crate::registry;
 use crate::runtime::{self, RuntimeDir};
-use crate::surroundings::Surroundings;
 use patterm_panes::process::{Kind, ProcessId};
 use patterm_panes::tree::{self, LONGEST_LINE};
 use patterm_panes::{Panes, is_of_agents};
@@ -185,7 +185,7 @@ impl Origins {
 
     async fn place(&self, line: &[i32]) -> Place {
         let above = line.to_owned();
-        let keepers = within_patience(&READING, move || Surroundings::all_around(&above)).await;
+        let keepers = within_patience(&READING, move || EnclosingKeeper::all_around(&above)).await;
         let Some(keepers) = keepers else { return Place::Nowhere };
         let (ours, others): (Vec<_>, Vec<_>) =
             keepers.into_iter().partition(|around| around.key == self.key);
@@ -294,7 +294,7 @@ async fn within_patience<T: Send + 'static>(
 }
 
 /// Asks another project's server whether a process runs in a person's pane there.
-fn is_person_in(around: &Surroundings, line: &[i32], deadline: Instant) -> Option<bool> {
+fn is_person_in(around: &EnclosingKeeper, line: &[i32], deadline: Instant) -> Option<bool> {
     let folders = RuntimeDir::candidates(Some(&around.keeper_socket));
     let state = StateDir::from_env(&around.key).ok();
     let entries = registry::find(&around.key, &folders, state.as_ref());

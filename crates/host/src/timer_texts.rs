@@ -16,7 +16,7 @@ impl Deliver for TimerTexts {
         let source = Source::Timer { timer_id: timer.to_string() };
         let key = Some(format!("timer {timer}"));
         let new = NewDelivery { to: to.clone(), source, key, text };
-        self.0.hand_in(new).map(drop).map_err(|error| error.to_string())
+        self.0.enqueue(new).map(drop).map_err(|error| error.to_string())
     }
 
     fn delivered(&self) -> Vec<TimerId> {

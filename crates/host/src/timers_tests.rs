@@ -5,14 +5,14 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use patterm_agents::activity::{FAILED, State, Verdict};
+use patterm_agents::activity::{Activity, ActivityState, FAILED};
 use patterm_agents::delivery::{NewDelivery, Receipt, ReceiptState, Source};
 use patterm_panes::keeper_client::KeeperClient;
 use patterm_panes::process::{AgentEntry, Attention, Kind, ProcessId, Status};
 use patterm_store::limits::Limits;
 use patterm_store::project::Project;
 use patterm_store::state::StateDir;
-use patterm_timers::{Clock, Driver, Mode, Moment, NewTimer, TimerId, Wish};
+use patterm_timers::{Clock, Condition, Driver, Mode, Moment, NewTimer, TimerId};
 
 use crate::host::{Host, Parts};
 
@@ -88,15 +88,15 @@ impl World {
         });
     }
 
-    fn set(&self, body: &str, wish: Wish) -> TimerId {
+    fn set(&self, body: &str, condition: Condition) -> TimerId {
         let (owner, body) = (ProcessId::new(1), Some(body.to_owned()));
-        let new = NewTimer { owner, set_by: None, label: None, body, wish };
+        let new = NewTimer { owner, set_by: None, label: None, body, condition };
         self.host.timers.set(new).unwrap().0.id
     }
 
-    fn stands(&self, process: u64, state: State, settled: bool) {
-        let verdict = Verdict::new(state, "as the test says");
-        self.host.agents.activities.set(&ProcessId::new(process), verdict, settled);
+    fn stands(&self, process: u64, state: ActivityState, settled: bool) {
+        let activity = Activity::new(state, "as the test says");
+        self.host.agents.activities.set(&ProcessId::new(process), activity, settled);
     }
 
     /// What was handed in.
@@ -120,9 +120,9 @@ impl World {
     }
 }
 
-fn idle(mode: Mode, watched: &[u64]) -> Wish {
+fn idle(mode: Mode, watched: &[u64]) -> Condition {
     let watched = watched.iter().map(|n| (ProcessId::new(*n), format!("name{n}"))).collect();
-    Wish::Idle { mode, exits: false, watched, max_wait_ms: None }
+    Condition::Idle { mode, exits: false, watched, max_wait_ms: None }
 }
 
 fn run<T>(what: impl Future<Output = T>) -> T {
@@ -134,7 +134,7 @@ fn clocks_that_jump_and_machines_that_sleep() {
     run(async {
         let mut world = World::new();
         world.drive();
-        world.set("later", Wish::After { ms: 10_000 });
+        world.set("later", Condition::After { ms: 10_000 });
         world.pass(9_000);
         world.clock.send_modify(|now| now.wall_ms += 86_400_000);
         world.quiet().await;
@@ -149,7 +149,7 @@ fn clocks_that_jump_and_machines_that_sleep() {
             ["later"],
             "nor does one that was set back make it late"
         );
-        world.set("after a night", Wish::After { ms: 3_600_000 });
+        world.set("after a night", Condition::After { ms: 3_600_000 });
         world.quiet().await;
         world.pass(30_000_000);
         assert_eq!(world.handed_in(2).await[1], "after a night");
@@ -160,9 +160,9 @@ fn clocks_that_jump_and_machines_that_sleep() {
 fn what_came_due_without_a_server_fires_when_one_is_back() {
     run(async {
         let mut world = World::new();
-        world.set("second", Wish::After { ms: 9_000 });
-        world.set("first", Wish::After { ms: 5_000 });
-        world.set("not yet", Wish::After { ms: 90_000 });
+        world.set("second", Condition::After { ms: 9_000 });
+        world.set("first", Condition::After { ms: 5_000 });
+        world.set("not yet", Condition::After { ms: 90_000 });
         world.pass(60_000);
         world.next_server().await;
         assert_eq!(world.handed_in(2).await, ["first", "second"]);
@@ -186,15 +186,15 @@ fn what_came_due_without_a_server_fires_when_one_is_back() {
 fn a_server_that_died_between_handing_in_and_noting_it_fires_once() {
     run(async {
         let mut world = World::new();
-        world.stands(2, State::Working, false);
+        world.stands(2, ActivityState::Working, false);
         let id = world.set("wake up", idle(Mode::Any, &[2]));
         let source = Source::Timer { timer_id: id.to_string() };
         let key = Some(format!("timer {id}"));
         let to = ProcessId::new(1);
         let new = NewDelivery { to, source, key, text: "wake up".into() };
-        world.host.agents.deliveries.hand_in(new).unwrap();
+        world.host.agents.deliveries.enqueue(new).unwrap();
         world.next_server().await;
-        world.stands(2, State::Idle, true);
+        world.stands(2, ActivityState::Idle, true);
         world.quiet().await;
         assert_eq!(world.texts(), ["wake up"]);
         let error = world.host.timers.find(&id).unwrap_err();
@@ -207,12 +207,12 @@ fn a_damaged_file_does_not_let_a_new_timer_pass_for_an_old_one() {
     run(async {
         let mut world = World::new();
         world.drive();
-        world.set("old", Wish::After { ms: 0 });
+        world.set("old", Condition::After { ms: 0 });
         world.pass(1);
         world.handed_in(1).await;
         std::fs::write(state_of(&world.folder).file("timers.json"), "{").unwrap();
         world.next_server().await;
-        assert_eq!(world.set("new", Wish::After { ms: 0 }), TimerId::named("t2"));
+        assert_eq!(world.set("new", Condition::After { ms: 0 }), TimerId::named("t2"));
         world.pass(1);
         assert_eq!(world.handed_in(2).await, ["old", "new"]);
     });
@@ -223,17 +223,17 @@ fn rests_are_seen_as_they_come() {
     run(async {
         let mut world = World::new();
         world.drive();
-        world.stands(2, State::Working, false);
-        world.stands(3, State::Idle, true);
+        world.stands(2, ActivityState::Working, false);
+        world.stands(3, ActivityState::Idle, true);
         world.set("any", idle(Mode::Any, &[2, 3]));
         world.set("all", idle(Mode::All, &[2, 3]));
         world.quiet().await;
-        world.stands(2, State::Idle, false);
+        world.stands(2, ActivityState::Idle, false);
         world.quiet().await;
-        world.stands(2, State::Blocked, false);
+        world.stands(2, ActivityState::Blocked, false);
         world.quiet().await;
         assert!(world.texts().is_empty(), "not confirmed, and blocked is not idle");
-        world.stands(2, State::Idle, true);
+        world.stands(2, ActivityState::Idle, true);
         assert_eq!(
             world.handed_in(2).await,
             [
@@ -241,8 +241,8 @@ fn rests_are_seen_as_they_come() {
                 "[system] timer t2: all rest: two (p2) is idle; three (p3) is idle.\nall"
             ]
         );
-        world.stands(2, State::Working, false);
-        world.stands(2, State::Idle, true);
+        world.stands(2, ActivityState::Working, false);
+        world.stands(2, ActivityState::Idle, true);
         world.quiet().await;
         assert_eq!(world.texts().len(), 2, "each fires once");
     });
@@ -253,14 +253,14 @@ fn an_agent_at_a_limit_is_not_idle_and_the_text_says_until_when() {
     run(async {
         let mut world = World::new();
         world.drive();
-        world.stands(2, State::Working, false);
+        world.stands(2, ActivityState::Working, false);
         let watched = vec![(ProcessId::new(2), "two".into()), (ProcessId::new(3), "three".into())];
         world.set("any", idle(Mode::Any, &[2]));
         let max_wait_ms = Some(5_000);
-        world.set("all", Wish::Idle { mode: Mode::All, exits: false, watched, max_wait_ms });
+        world.set("all", Condition::Idle { mode: Mode::All, exits: false, watched, max_wait_ms });
         for (process, until) in [(2, Some("3 PM".to_owned())), (3, None)] {
-            let verdict = Verdict::limited("as the test says", until);
-            world.host.agents.activities.set(&ProcessId::new(process), verdict, false);
+            let activity = Activity::limited("as the test says", until);
+            world.host.agents.activities.set(&ProcessId::new(process), activity, false);
         }
         world.quiet().await;
         assert!(world.texts().is_empty(), "limited is not idle");
@@ -269,7 +269,7 @@ fn an_agent_at_a_limit_is_not_idle_and_the_text_says_until_when() {
             until when";
         let text = format!("[system] timer t2: 5 seconds have passed without that: {says}.\nall");
         assert_eq!(world.handed_in(1).await, [text]);
-        world.stands(2, State::Idle, true);
+        world.stands(2, ActivityState::Idle, true);
         assert_eq!(world.handed_in(2).await.len(), 2, "it rests after its next turn");
     });
 }
@@ -279,7 +279,7 @@ fn a_timer_whose_agent_was_restarted_without_its_conversation_says_so() {
     run(async {
         let mut world = World::new();
         world.drive();
-        world.stands(2, State::Working, false);
+        world.stands(2, ActivityState::Working, false);
         world.set("any", idle(Mode::Any, &[2]));
         world.host.panes.processes.note(&ProcessId::new(2), |process| {
             let (preset, conversation) = ("codex".to_owned(), "new".to_owned());
@@ -293,7 +293,7 @@ fn a_timer_whose_agent_was_restarted_without_its_conversation_says_so() {
             };
             (process.agent, process.started_at) = (Some(agent), Some(u64::MAX));
         });
-        world.stands(2, State::Idle, true);
+        world.stands(2, ActivityState::Idle, true);
         let text = "[system] timer t1: two (p2) is idle; it was restarted without its conversation, \
             and the turn you waited for is lost.\nany";
         assert_eq!(world.handed_in(1).await, [text]);
@@ -304,27 +304,27 @@ fn a_timer_whose_agent_was_restarted_without_its_conversation_says_so() {
 fn a_lead_at_rest_is_told_with_the_agents_that_still_work_below_it() {
     let world = World::new();
     world.host.panes.processes.note(&ProcessId::new(2), |p| p.parent_id = Some(ProcessId::new(1)));
-    world.stands(1, State::Idle, true);
+    world.stands(1, ActivityState::Idle, true);
     let told = || {
         let lead = world.host.panes.processes.get(&ProcessId::new(1)).unwrap();
         world.host.activity.of(&lead).reason
     };
     for (state, how) in [
-        (State::Working, "is working"),
-        (State::Blocked, "waits for a person"),
-        (State::Limited, "is limited"),
+        (ActivityState::Working, "is working"),
+        (ActivityState::Blocked, "waits for a person"),
+        (ActivityState::Limited, "is limited"),
     ] {
         world.stands(2, state, false);
         assert_eq!(told(), format!("as the test says; below it, two (p2) {how}"));
     }
-    world.stands(2, State::Idle, true);
+    world.stands(2, ActivityState::Idle, true);
     assert_eq!(told(), "as the test says");
 }
 
 #[test]
 fn an_agent_at_rest_is_told_with_the_texts_that_are_queued_for_it() {
     let world = World::new();
-    world.stands(2, State::Idle, true);
+    world.stands(2, ActivityState::Idle, true);
     let told = || {
         let agent = world.host.panes.processes.get(&ProcessId::new(2)).unwrap();
         world.host.activity.of(&agent).reason
@@ -333,7 +333,7 @@ fn an_agent_at_rest_is_told_with_the_texts_that_are_queued_for_it() {
         let source = Source::Timer { timer_id: "t9".to_owned() };
         let (to, key) = (ProcessId::new(2), Some(key.to_owned()));
         let new = NewDelivery { to, source, key, text: "go on".to_owned() };
-        world.host.agents.deliveries.hand_in(new).unwrap()
+        world.host.agents.deliveries.enqueue(new).unwrap()
     };
     let first = send("one");
     world.host.agents.deliveries.explain(first, "a draft stands in its prompt");
@@ -348,7 +348,7 @@ fn a_timer_says_that_a_turn_failed_only_of_the_last_turn() {
     run(async {
         let mut world = World::new();
         world.drive();
-        let failed = Verdict::new(State::Idle, format!("{FAILED}the model is overloaded"));
+        let failed = Activity::new(ActivityState::Idle, format!("{FAILED}the model is overloaded"));
         world.host.agents.activities.set(&ProcessId::new(2), failed, true);
         world.host.panes.processes.note(&ProcessId::new(2), |process| {
             let reason = format!("{FAILED}the model is overloaded");
@@ -358,7 +358,7 @@ fn a_timer_says_that_a_turn_failed_only_of_the_last_turn() {
         let failed = "[system] timer t1: all rest: two (p2) is idle: its last turn failed.\nfailed";
         assert_eq!(world.handed_in(1).await, [failed]);
         // The next turn succeeds; the call for a person is still there.
-        world.stands(2, State::Idle, true);
+        world.stands(2, ActivityState::Idle, true);
         world.set("done", idle(Mode::All, &[2]));
         let done = "[system] timer t2: all rest: two (p2) is idle.\ndone";
         assert_eq!(world.handed_in(2).await, [failed, done]);
@@ -370,7 +370,7 @@ fn all_may_fire_at_once() {
     run(async {
         let mut world = World::new();
         world.drive();
-        world.stands(2, State::Idle, true);
+        world.stands(2, ActivityState::Idle, true);
         world.set("now", idle(Mode::All, &[2]));
         assert_eq!(world.handed_in(1).await.len(), 1);
     });
@@ -380,19 +380,19 @@ fn all_may_fire_at_once() {
 fn one_that_was_idle_at_arming_is_known_to_the_next_server() {
     run(async {
         let mut world = World::new();
-        world.stands(2, State::Idle, true);
-        world.stands(3, State::Working, false);
+        world.stands(2, ActivityState::Idle, true);
+        world.stands(3, ActivityState::Working, false);
         world.set("wake up", idle(Mode::Any, &[2, 3]));
         world.next_server().await;
-        world.stands(2, State::Idle, true);
+        world.stands(2, ActivityState::Idle, true);
         world.quiet().await;
         assert!(world.texts().is_empty());
-        world.stands(2, State::Working, false);
+        world.stands(2, ActivityState::Working, false);
         world.quiet().await;
         world.next_server().await;
         world.quiet().await;
         // It came to rest while nobody looked.
-        world.stands(2, State::Idle, true);
+        world.stands(2, ActivityState::Idle, true);
         assert_eq!(world.handed_in(1).await.len(), 1);
     });
 }
@@ -409,7 +409,7 @@ fn watched_processes_end_and_are_closed_and_owners_go() {
             process.exit = Some(patterm_panes::process::Exit { code: Some(3), signal: None });
         };
         world.host.panes.processes.note(&ProcessId::new(2), exited);
-        world.host.timers.ring();
+        world.host.timers.notify();
         world.quiet().await;
         assert!(world.texts().is_empty());
         let three = world.host.panes.processes.get(&ProcessId::new(3)).unwrap();
@@ -418,7 +418,7 @@ fn watched_processes_end_and_are_closed_and_owners_go() {
             world.handed_in(1).await,
             ["[system] timer t1: all rest: two (p2) exited with 3; name3 (p3) was closed.\ngone"]
         );
-        let id = world.set("never", Wish::After { ms: 1_000 });
+        let id = world.set("never", Condition::After { ms: 1_000 });
         let owner = world.host.panes.processes.get(&ProcessId::new(1)).unwrap();
         world.host.lifecycle.close(&owner).await.unwrap();
         world.pass(2_000);
@@ -441,11 +441,11 @@ fn a_text_that_nobody_takes_now_is_handed_in_when_there_is_room() {
                 .host
                 .agents
                 .deliveries
-                .hand_in(NewDelivery { to, source, key: None, text })
+                .enqueue(NewDelivery { to, source, key: None, text })
                 .unwrap();
         }
         world.drive();
-        world.set("at last", Wish::After { ms: 0 });
+        world.set("at last", Condition::After { ms: 0 });
         world.pass(1);
         world.quiet().await;
         assert_eq!(world.texts().len(), 100);
@@ -461,17 +461,17 @@ fn paused_it_neither_runs_nor_listens() {
     run(async {
         let mut world = World::new();
         world.drive();
-        world.stands(2, State::Working, false);
-        let delay = world.set("delay", Wish::After { ms: 10_000 });
+        world.stands(2, ActivityState::Working, false);
+        let delay = world.set("delay", Condition::After { ms: 10_000 });
         let any = world.set("any", idle(Mode::Any, &[2]));
         world.pass(4_000);
         for id in [&delay, &any] {
             assert!(world.host.timers.pause(id,).unwrap().paused);
         }
         world.pass(60_000);
-        world.stands(2, State::Idle, true);
+        world.stands(2, ActivityState::Idle, true);
         world.next_server().await;
-        world.stands(2, State::Idle, true);
+        world.stands(2, ActivityState::Idle, true);
         world.quiet().await;
         assert!(world.texts().is_empty());
         for id in [&delay, &any] {
@@ -482,9 +482,9 @@ fn paused_it_neither_runs_nor_listens() {
         assert!(world.texts().is_empty(), "it was idle when it was resumed");
         world.pass(1_002);
         assert_eq!(world.handed_in(1).await, ["delay"]);
-        world.stands(2, State::Working, false);
+        world.stands(2, ActivityState::Working, false);
         world.quiet().await;
-        world.stands(2, State::Idle, true);
+        world.stands(2, ActivityState::Idle, true);
         assert_eq!(world.handed_in(2).await.len(), 2);
     });
 }

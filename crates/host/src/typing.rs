@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use patterm_agents::activity::{Activities, Glimpse};
+use patterm_agents::activity::{Activities, ScreenSnapshot};
 use patterm_panes::Panes;
 use patterm_panes::data_plane::ProcessRun;
 
@@ -11,7 +11,7 @@ pub(crate) const TYPING_PAUSE: Duration = Duration::from_secs(5);
 
 /// Whether a person typed anywhere within the last seconds.
 pub(crate) fn somebody_types(panes: &Panes) -> bool {
-    let mut typed = panes.runs().into_iter().filter_map(|(_, run)| run.hand().typed);
+    let mut typed = panes.runs().into_iter().filter_map(|(_, run)| run.typing().typed);
     typed.any(|typed| typed.elapsed() < TYPING_PAUSE)
 }
 
@@ -21,9 +21,9 @@ pub(crate) fn drafts(panes: &Panes, activities: &Activities) -> Vec<String> {
     let looked_at = runs.filter(|run| run.views().unseen_from().is_none());
     let has_draft = |run: &ProcessRun| {
         // The preset that its observer has: to read it anew means to parse settings files.
-        let preset = activities.facts(&run.id).preset();
-        let glimpse = Glimpse::of(&run.screen(), preset.as_deref());
-        glimpse.composer.map_or(run.hand().draft, |composer| !composer.is_empty())
+        let preset = activities.signals(&run.id).preset();
+        let snapshot = ScreenSnapshot::of(&run.screen(), preset.as_deref());
+        snapshot.composer.map_or(run.typing().draft, |composer| !composer.is_empty())
     };
     looked_at.filter(|run| has_draft(run)).map(|run| run.id.to_string()).collect()
 }

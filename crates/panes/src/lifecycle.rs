@@ -269,7 +269,7 @@ impl Panes {
             match event {
                 Event::Ended { id, run, exit } => self.note_end(&id, run, Some(exit), &ended),
                 Event::Lost { id, run } => self.note_end(&id, run, None, &ended),
-                Event::Trouble => self.processes.ring(),
+                Event::Trouble => self.processes.notify(),
                 Event::Mark { id, run, offset } => self.processes.note(&id, |process| {
                     if process.runs == run {
                         process.output_mark = Some(offset);

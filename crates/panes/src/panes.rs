@@ -139,7 +139,7 @@ impl Panes {
     pub async fn keep_reserve(&self) {
         let told = |whole| {
             if self.reserved.swap(whole, Ordering::AcqRel) != whole {
-                self.processes.ring();
+                self.processes.notify();
             }
         };
         reserve::keep(self.state.path(), told).await;

@@ -25,12 +25,12 @@ pub struct NewTimer {
     /// The text; `None` for a fixed line.
     pub body: Option<String>,
     /// What it is to wait for.
-    pub wish: Wish,
+    pub condition: Condition,
 }
 
 /// What it is to wait for.
 #[derive(Debug, Clone)]
-pub enum Wish {
+pub enum Condition {
     /// A time.
     After {
         /// In milliseconds.
@@ -71,7 +71,7 @@ pub(crate) struct Book {
 impl Book {
     /// Goes on where an earlier server stopped. `fired` are known to have been handed in, whatever
     /// that server managed to write down here; owners that are gone take their timers along.
-    pub(crate) fn take_up(
+    pub(crate) fn recover(
         &mut self,
         now: &Moment,
         fired: &[TimerId],
@@ -103,10 +103,10 @@ impl Book {
             return Ok((timer.clone(), true));
         }
         self.check_room(&new)?;
-        let NewTimer { owner, set_by, label, body, wish } = new;
-        let wake = match wish {
-            Wish::After { ms } => Wake::Delay(Countdown::begin(now, ms)),
-            Wish::Idle { mode, exits, watched, max_wait_ms } => {
+        let NewTimer { owner, set_by, label, body, condition } = new;
+        let wake = match condition {
+            Condition::After { ms } => Wake::Delay(Countdown::begin(now, ms)),
+            Condition::Idle { mode, exits, watched, max_wait_ms } => {
                 let arm = |(id, name)| {
                     let seen = see(&id);
                     Watched::arm(id, name, seen)
@@ -269,7 +269,7 @@ fn why(timer: &Timer, now: &Moment) -> Option<Why> {
 /// Whether a timer that waits would wake the same owner for the same reason with the same words.
 fn is_same(timer: &Timer, new: &NewTimer) -> bool {
     let Wake::Idle { mode, exits, watched, .. } = &timer.wake else { return false };
-    let Wish::Idle { mode: wanted, exits: ended, watched: ids, .. } = &new.wish else {
+    let Condition::Idle { mode: wanted, exits: ended, watched: ids, .. } = &new.condition else {
         return false;
     };
     let has = |id: &ProcessId| watched.iter().any(|watched| watched.id == *id);
@@ -286,8 +286,8 @@ fn renew(timer: &mut Timer, new: NewTimer, now: &Moment) {
     if new.label.is_some() {
         timer.label = new.label;
     }
-    if let (Wake::Idle { max_wait, .. }, Wish::Idle { max_wait_ms, .. }) =
-        (&mut timer.wake, new.wish)
+    if let (Wake::Idle { max_wait, .. }, Condition::Idle { max_wait_ms, .. }) =
+        (&mut timer.wake, new.condition)
     {
         *max_wait = max_wait_ms.map(|ms| Countdown::begin(now, ms));
     }

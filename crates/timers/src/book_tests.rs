@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use crate::book::{Book, NewTimer, Why, Wish};
+use crate::book::{Book, Condition, NewTimer, Why};
 use crate::clock::Moment;
 use crate::error::TimerError;
 use crate::limits::{ALL_BODY_BYTES, BODY_BYTES, OF_ONE_OWNER, OF_THE_PROJECT, REMEMBERED};
@@ -88,7 +88,7 @@ impl World {
     fn next_server(&mut self, now: &Moment) {
         let written = serde_json::to_string(&self.book).unwrap();
         self.book = serde_json::from_str(&written).unwrap();
-        self.book.take_up(now, &[], |_| true);
+        self.book.recover(now, &[], |_| true);
         for (_, standing) in self.seen.borrow_mut().values_mut() {
             *standing = Seen::default();
         }
@@ -140,17 +140,17 @@ impl Observe for Nothing {
 }
 
 fn after(ms: u64) -> NewTimer {
-    new(Wish::After { ms })
+    new(Condition::After { ms })
 }
 
-fn new(wish: Wish) -> NewTimer {
+fn new(condition: Condition) -> NewTimer {
     let body = Some("go on".to_owned());
-    NewTimer { owner: ProcessId::new(OWNER), set_by: None, label: None, body, wish }
+    NewTimer { owner: ProcessId::new(OWNER), set_by: None, label: None, body, condition }
 }
 
 fn idle(mode: Mode, watched: &[u64], max_wait_ms: Option<u64>) -> NewTimer {
     let watched = watched.iter().map(|n| (ProcessId::new(*n), format!("name{n}"))).collect();
-    new(Wish::Idle { mode, exits: false, watched, max_wait_ms })
+    new(Condition::Idle { mode, exits: false, watched, max_wait_ms })
 }
 
 fn ids(numbers: &[u64]) -> Vec<ProcessId> {
@@ -349,8 +349,8 @@ fn a_timer_on_ends_takes_no_rest_for_an_end_and_goes_on_with_the_next_server() {
     world.happens(2, "rests");
     world.happens(3, "works");
     let watched = [2, 3].map(|n| (ProcessId::new(n), format!("name{n}"))).to_vec();
-    let wish = Wish::Idle { mode: Mode::All, exits: true, watched, max_wait_ms: None };
-    let (timer, _) = world.set(new(wish), &at(0)).unwrap();
+    let condition = Condition::Idle { mode: Mode::All, exits: true, watched, max_wait_ms: None };
+    let (timer, _) = world.set(new(condition), &at(0)).unwrap();
     assert_eq!(timer.watched_that_rest(false), ids(&[2, 3]));
     world.happens(3, "rests");
     assert!(!world.fires(0), "all are idle, and none has ended");
@@ -487,7 +487,7 @@ fn what_was_handed_in_does_not_fire_again_and_owners_take_theirs_along() {
     }
     // The book of a server that died, or one that was begun anew after a damage.
     let gone = ProcessId::new(9);
-    world.book.take_up(&at(0), &[TimerId::new(1), TimerId::new(40)], |owner| *owner != gone);
+    world.book.recover(&at(0), &[TimerId::new(1), TimerId::new(40)], |owner| *owner != gone);
     let left: Vec<_> = world.book.all().iter().map(|timer| timer.id.to_string()).collect();
     assert_eq!(left, ["t2"]);
     assert_eq!(world.set(after(1), &at(0)).unwrap().0.id, TimerId::new(41));

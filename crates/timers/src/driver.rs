@@ -41,7 +41,7 @@ impl Driver {
             let due = self.wake_at(&put_back);
             let Self { timers, alarm, following, followed } = &mut self;
             tokio::select! {
-                () = timers.bell.notified() => {}
+                () = timers.wakeup.notified() => {}
                 woken = alarm.until(due) => {
                     if let Err(error) = woken {
                         // Never seen; without a clock nothing could fire in time.

@@ -16,7 +16,7 @@ mod store;
 mod words;
 mod world;
 
-pub use book::{NewTimer, Wish};
+pub use book::{Condition, NewTimer};
 pub use clock::{Clock, Moment};
 pub use driver::Driver;
 pub use error::TimerError;

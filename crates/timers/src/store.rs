@@ -28,7 +28,7 @@ pub struct Timers {
     pub(crate) clock: Clock,
     inner: Mutex<Inner>,
     /// Rung when the driver should look again.
-    pub(crate) bell: Notify,
+    pub(crate) wakeup: Notify,
     /// Rung at every change.
     changes: watch::Sender<u64>,
 }
@@ -51,7 +51,7 @@ impl Timers {
         let file = state.file(FILE);
         let left: Book = state::read(&file, VERSION)?.unwrap_or_default();
         let mut book = left.clone();
-        book.take_up(&clock.now(), &deliver.delivered(), |owner| observe.process(owner).is_some());
+        book.recover(&clock.now(), &deliver.delivered(), |owner| observe.process(owner).is_some());
         let inner = Mutex::new(Inner { unwritten: book != left, book });
         Ok(Self {
             file,
@@ -59,7 +59,7 @@ impl Timers {
             deliver,
             clock,
             inner,
-            bell: Notify::new(),
+            wakeup: Notify::new(),
             changes: watch::Sender::new(0),
         })
     }
@@ -123,12 +123,12 @@ impl Timers {
         inner.unwritten |= inner.book.close_owner(process);
         drop(inner);
         self.write_down();
-        self.bell.notify_one();
+        self.wakeup.notify_one();
     }
 
     /// Something ended that a timer may watch.
-    pub fn ring(&self) {
-        self.bell.notify_one();
+    pub fn notify(&self) {
+        self.wakeup.notify_one();
     }
 
     /// Rung at every change.
@@ -208,7 +208,7 @@ impl Timers {
         write(&self.file, VERSION, &next)?;
         *inner = Inner { book: next, unwritten: false };
         drop(inner);
-        self.bell.notify_one();
+        self.wakeup.notify_one();
         self.changes.send_modify(|count| *count += 1);
         Ok(answer)
     }

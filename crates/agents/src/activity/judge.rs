@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use patterm_screen::base64;
 
-use super::glimpse::Glimpse;
-use crate::activity_state::{State, Verdict};
+use super::screen_snapshot::ScreenSnapshot;
+use crate::activity_state::{Activity, ActivityState};
 use crate::presets::{Preset, Rule};
 
 /// A hook that says otherwise than the screen is believed for this long: hooks are not told of
@@ -29,7 +29,7 @@ const BACKGROUND_PATIENCE: Duration = Duration::from_secs(10);
 pub struct HookWord {
     /// The name of the event.
     pub event: String,
-    pub state: State,
+    pub state: ActivityState,
     /// Something goes on although the turn is over.
     pub background: bool,
     /// What it says of a limit.
@@ -55,7 +55,7 @@ pub struct LimitWord {
 /// What is known of an agent at a moment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Evidence<'a> {
-    pub glimpse: &'a Glimpse,
+    pub snapshot: &'a ScreenSnapshot,
     /// How long nothing was printed.
     pub quiet: Duration,
     /// It was seen to print something.
@@ -74,9 +74,9 @@ pub(crate) type Held = BTreeMap<String, Duration>;
 /// The rules that hold now, of those that must hold for some time.
 pub(crate) fn holding<'a>(
     preset: &'a Preset,
-    glimpse: &'a Glimpse,
+    snapshot: &'a ScreenSnapshot,
 ) -> impl Iterator<Item = (&'a str, Duration)> {
-    let evidence = Evidence::of(glimpse);
+    let evidence = Evidence::of(snapshot);
     let slow = preset.rules.iter().filter(|(_, rule)| !rule.for_ms.is_zero());
     let holds = slow.filter(move |(name, rule)| matched(name, rule, evidence).is_some());
     holds.map(|(name, rule)| (name.as_str(), rule.for_ms))
@@ -84,9 +84,9 @@ pub(crate) fn holding<'a>(
 
 impl<'a> Evidence<'a> {
     /// A screen at this moment, of which nothing else is known.
-    fn of(glimpse: &'a Glimpse) -> Self {
+    fn of(snapshot: &'a ScreenSnapshot) -> Self {
         Self {
-            glimpse,
+            snapshot,
             quiet: Duration::ZERO,
             printed: false,
             hook: None,
@@ -98,29 +98,30 @@ impl<'a> Evidence<'a> {
 
 /// What a screen says by itself: a limit and a blocker first, then the program's own report, its
 /// title, its footer.
-pub(crate) fn seen(preset: &Preset, evidence: Evidence<'_>) -> Option<Verdict> {
-    let report = reported(&evidence.glimpse.report);
+pub(crate) fn seen(preset: &Preset, evidence: Evidence<'_>) -> Option<Activity> {
+    let report = reported(&evidence.snapshot.report);
     let by_rules = |tier: fn(&Rule) -> bool| {
         let counts = |rule: &Rule| {
             let is_outranked = rule.is_by_title() && report.is_some();
-            let is_past = rule.state == State::Limited && evidence.past_limit;
+            let is_past = rule.state == ActivityState::Limited && evidence.past_limit;
             !is_outranked && !is_past
         };
         strongest(preset, |rule| tier(rule) && counts(rule), evidence)
     };
-    let asked = by_rules(|rule| matches!(rule.state, State::Limited | State::Blocked));
+    let asked =
+        by_rules(|rule| matches!(rule.state, ActivityState::Limited | ActivityState::Blocked));
     let by_text = || by_rules(|rule| !rule.is_by_title());
     let shown = || match by_rules(Rule::is_by_title) {
         // A title may forget the background, too.
-        Some(rest) if rest.state == State::Idle => {
-            Some(by_text().filter(|text| text.state == State::Working).unwrap_or(rest))
+        Some(rest) if rest.state == ActivityState::Idle => {
+            Some(by_text().filter(|text| text.state == ActivityState::Working).unwrap_or(rest))
         }
         title => title.or_else(by_text),
     };
     let reported = || match report.clone()? {
         // Idle is said only where nothing says otherwise: a report may forget the background.
-        rest if rest.state == State::Idle => {
-            Some(shown().filter(|shown| shown.state == State::Working).unwrap_or(rest))
+        rest if rest.state == ActivityState::Idle => {
+            Some(shown().filter(|shown| shown.state == ActivityState::Working).unwrap_or(rest))
         }
         other => Some(other),
     };
@@ -129,12 +130,13 @@ pub(crate) fn seen(preset: &Preset, evidence: Evidence<'_>) -> Option<Verdict> {
 
 /// Whether a screen shows a dialog or a menu: a text that is put in would answer it, whatever else is
 /// said of the agent.
-pub fn asks_now(preset: &Preset, glimpse: &Glimpse) -> Option<Verdict> {
-    let evidence = Evidence::of(glimpse);
-    let report = reported(&glimpse.report);
-    let rule =
-        |rule: &Rule| rule.state == State::Blocked && !(rule.is_by_title() && report.is_some());
-    let blocked = |verdict: &Verdict| verdict.state == State::Blocked;
+pub fn asks_now(preset: &Preset, snapshot: &ScreenSnapshot) -> Option<Activity> {
+    let evidence = Evidence::of(snapshot);
+    let report = reported(&snapshot.report);
+    let rule = |rule: &Rule| {
+        rule.state == ActivityState::Blocked && !(rule.is_by_title() && report.is_some())
+    };
+    let blocked = |activity: &Activity| activity.state == ActivityState::Blocked;
     strongest(preset, rule, evidence).or_else(|| report.clone().filter(blocked))
 }
 
@@ -145,23 +147,24 @@ fn field<'a>(report: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// Whether a screen shows a turn that goes on, whatever hooks say of it.
-pub fn works_now(preset: &Preset, glimpse: &Glimpse) -> bool {
-    seen(preset, Evidence::of(glimpse)).is_some_and(|verdict| verdict.state == State::Working)
+pub fn works_now(preset: &Preset, snapshot: &ScreenSnapshot) -> bool {
+    seen(preset, Evidence::of(snapshot))
+        .is_some_and(|activity| activity.state == ActivityState::Working)
 }
 
 /// What a program says of its own state (OSC 7501).
-pub(crate) fn reported(report: &str) -> Option<Verdict> {
+pub(crate) fn reported(report: &str) -> Option<Activity> {
     let state = match field(report, "state")? {
-        "working" => State::Working,
-        "blocked" => State::Blocked,
-        "idle" | "done" | "error" => State::Idle,
+        "working" => ActivityState::Working,
+        "blocked" => ActivityState::Blocked,
+        "idle" | "done" | "error" => ActivityState::Idle,
         _ => return None,
     };
     let failed = if field(report, "state") == Some("error") { FAILED } else { "" };
     let plain: Vec<_> = report.split(':').filter(|field| !field.starts_with("msg=")).collect();
     let words = field(report, "msg").and_then(report_words).map(|words| format!(" ({words})"));
     let words = words.unwrap_or_default();
-    Some(Verdict::new(state, format!("{failed}it reports `{}`{words}", plain.join(":"))))
+    Some(Activity::new(state, format!("{failed}it reports `{}`{words}", plain.join(":"))))
 }
 
 /// Characters of a report's message that a reason shows: as much as a row of a terminal has.
@@ -189,8 +192,14 @@ fn strongest(
     preset: &Preset,
     tier: impl Fn(&Rule) -> bool,
     evidence: Evidence<'_>,
-) -> Option<Verdict> {
-    let states = [State::Limited, State::Blocked, State::Working, State::Unknown, State::Idle];
+) -> Option<Activity> {
+    let states = [
+        ActivityState::Limited,
+        ActivityState::Blocked,
+        ActivityState::Working,
+        ActivityState::Unknown,
+        ActivityState::Idle,
+    ];
     states.iter().find_map(|state| {
         let rules = preset.rules.iter().filter(|(_, rule)| tier(rule) && rule.state == *state);
         rules.filter_map(|(name, rule)| matched(name, rule, evidence)).next()
@@ -199,12 +208,12 @@ fn strongest(
 
 /// What a screen says at this moment, of which nothing else is known.
 #[cfg(test)]
-pub(crate) fn seen_now(preset: &Preset, glimpse: &Glimpse) -> Option<Verdict> {
-    seen(preset, Evidence::of(glimpse))
+pub(crate) fn seen_now(preset: &Preset, snapshot: &ScreenSnapshot) -> Option<Activity> {
+    seen(preset, Evidence::of(snapshot))
 }
 
 /// What an agent does. `steady` is how long its screen has said the same.
-pub(crate) fn agent(preset: &Preset, evidence: Evidence<'_>, steady: Duration) -> Verdict {
+pub(crate) fn agent(preset: &Preset, evidence: Evidence<'_>, steady: Duration) -> Activity {
     let seen = seen(preset, evidence);
     let Some((hook, age)) = evidence.hook else {
         return seen.or_else(|| quiet(preset, evidence)).unwrap_or_else(nothing);
@@ -218,41 +227,46 @@ pub(crate) fn agent(preset: &Preset, evidence: Evidence<'_>, steady: Duration) -
     };
     let word = || match (limit, known.and_then(|known| known.says.as_ref())) {
         (Some(limit), _) => {
-            Verdict::limited(format!("it says {}", quoted(&limit.text)), limit.until.clone())
+            Activity::limited(format!("it says {}", quoted(&limit.text)), limit.until.clone())
         }
-        (None, Some(says)) => Verdict::new(state, format!("{failed}{says} (hook {})", hook.event)),
-        (None, None) => Verdict::new(state, format!("{failed}hook {}", hook.event)),
+        (None, Some(says)) => Activity::new(state, format!("{failed}{says} (hook {})", hook.event)),
+        (None, None) => Activity::new(state, format!("{failed}hook {}", hook.event)),
     };
     let Some(seen) = seen else { return word() };
     let contradicted = age.min(steady) >= hook.patience();
-    let reports_work =
-        || reported(&evidence.glimpse.report).is_some_and(|report| report.state == State::Working);
+    let reports_work = || {
+        reported(&evidence.snapshot.report)
+            .is_some_and(|report| report.state == ActivityState::Working)
+    };
     match (state, seen.state) {
         // A screen at a limit looks like one at rest, or like one at work that tries again later.
-        (State::Limited, State::Working) if contradicted && reports_work() => seen,
-        (State::Limited, _) => word(),
-        (_, State::Limited | State::Blocked) => seen,
+        (ActivityState::Limited, ActivityState::Working) if contradicted && reports_work() => seen,
+        (ActivityState::Limited, _) => word(),
+        (_, ActivityState::Limited | ActivityState::Blocked) => seen,
         (a, b) if a == b => word(),
         // Idle is said only where nothing says otherwise.
-        (State::Idle, _) => seen,
+        (ActivityState::Idle, _) => seen,
         _ if contradicted => {
             let reason = format!("{}, though no hook told after {}", seen.reason, hook.event);
-            Verdict::new(seen.state, reason)
+            Activity::new(seen.state, reason)
         }
         _ => word(),
     }
 }
 
-fn nothing() -> Verdict {
-    Verdict::new(State::Unknown, "nothing on its screen says what it does")
+fn nothing() -> Activity {
+    Activity::new(ActivityState::Unknown, "nothing on its screen says what it does")
 }
 
-fn quiet(preset: &Preset, evidence: Evidence<'_>) -> Option<Verdict> {
+fn quiet(preset: &Preset, evidence: Evidence<'_>) -> Option<Activity> {
     let needed = preset.input.quiet_ms?;
     if evidence.quiet >= needed {
-        return Some(Verdict::new(State::Idle, format!("it printed nothing for {needed:?}")));
+        return Some(Activity::new(
+            ActivityState::Idle,
+            format!("it printed nothing for {needed:?}"),
+        ));
     }
-    evidence.printed.then(|| Verdict::new(State::Working, "it prints"))
+    evidence.printed.then(|| Activity::new(ActivityState::Working, "it prints"))
 }
 
 /// Text without padding and line ends. An address that goes on in the next row is put together again.
@@ -337,20 +351,20 @@ fn as_lines(rows: &[String]) -> String {
 }
 
 /// Whether a rule holds; the reason names it and shows what it matched.
-fn matched(name: &str, rule: &Rule, evidence: Evidence<'_>) -> Option<Verdict> {
-    let glimpse = evidence.glimpse;
-    if rule.no_prompt && glimpse.composer.is_some() {
+fn matched(name: &str, rule: &Rule, evidence: Evidence<'_>) -> Option<Activity> {
+    let snapshot = evidence.snapshot;
+    if rule.no_prompt && snapshot.composer.is_some() {
         return None;
     }
     let held = |held: &Held| held.get(name).is_some_and(|time| *time >= rule.for_ms);
     if !rule.for_ms.is_zero() && !evidence.held.is_none_or(held) {
         return None;
     }
-    if rule.report.as_ref().is_some_and(|report| !report.is_match(&glimpse.report)) {
+    if rule.report.as_ref().is_some_and(|report| !report.is_match(&snapshot.report)) {
         return None;
     }
-    let rows = glimpse.bottom.get(..rule.rows).unwrap_or(&glimpse.bottom);
-    let lowest = glimpse.bottom.first();
+    let rows = snapshot.bottom.get(..rule.rows).unwrap_or(&snapshot.bottom);
+    let lowest = snapshot.bottom.first();
     if let Some(unless) = &rule.unless_lowest
         && lowest.is_some_and(|row| unless.is_match(row))
     {
@@ -364,13 +378,13 @@ fn matched(name: &str, rule: &Rule, evidence: Evidence<'_>) -> Option<Verdict> {
     // What it depends on, and what of that a reason shows.
     let (mut shown, mut holds, mut until) = (Vec::new(), false, None);
     if let Some(title) = &rule.title {
-        if !title.is_match(&glimpse.title) {
+        if !title.is_match(&snapshot.title) {
             return None;
         }
-        (shown, holds) = (vec![format!("title {}", quoted(&glimpse.title))], true);
+        (shown, holds) = (vec![format!("title {}", quoted(&snapshot.title))], true);
     }
     if let Some(busy) = rule.progress {
-        if glimpse.busy != Some(busy) {
+        if snapshot.busy != Some(busy) {
             return None;
         }
         shown.push(format!("progress {}", if busy { "busy" } else { "off" }));
@@ -389,10 +403,10 @@ fn matched(name: &str, rule: &Rule, evidence: Evidence<'_>) -> Option<Verdict> {
         let named = |until| rows.iter().find_map(|row| named_end(until, row));
         (holds, until) = (true, rule.until.as_ref().and_then(named));
     }
-    let dialog = glimpse.bottom.get(..rule.rows.max(QUOTE_ROWS)).unwrap_or(&glimpse.bottom);
+    let dialog = snapshot.bottom.get(..rule.rows.max(QUOTE_ROWS)).unwrap_or(&snapshot.bottom);
     let mut looked_at = as_lines(dialog);
     if let Some(above) = &rule.above {
-        looked_at = said_above(rule, glimpse)?;
+        looked_at = said_above(rule, snapshot)?;
         shown.push(quoted(above.find(&looked_at)?.as_str()));
         (holds, until) = (true, rule.until.as_ref().and_then(|until| named_end(until, &looked_at)));
     }
@@ -403,8 +417,9 @@ fn matched(name: &str, rule: &Rule, evidence: Evidence<'_>) -> Option<Verdict> {
     if !holds {
         return None;
     }
-    let asked =
-        Some(()).filter(|()| rule.state == State::Blocked).and_then(|()| asked(&glimpse.report));
+    let asked = Some(())
+        .filter(|()| rule.state == ActivityState::Blocked)
+        .and_then(|()| asked(&snapshot.report));
     let quotations = asked.map_or_else(|| quotations(rule, &looked_at), |asked| vec![asked]);
     if !quotations.is_empty() {
         shown = quotations;
@@ -413,10 +428,10 @@ fn matched(name: &str, rule: &Rule, evidence: Evidence<'_>) -> Option<Verdict> {
         (rule.says.clone(), Some(shown.join(", ")).filter(|shown| !shown.is_empty()));
     let words = says.into_iter().chain(shown).collect::<Vec<_>>().join(": ");
     Some(match rule.state {
-        State::Limited if rule.says.is_some() => Verdict::limited(words, until),
-        State::Limited => Verdict::limited(format!("it says {words}"), until),
-        state if words.is_empty() => Verdict::new(state, name),
-        state => Verdict::new(state, format!("{name}: {words}")),
+        ActivityState::Limited if rule.says.is_some() => Activity::limited(words, until),
+        ActivityState::Limited => Activity::limited(format!("it says {words}"), until),
+        state if words.is_empty() => Activity::new(state, name),
+        state => Activity::new(state, format!("{name}: {words}")),
     })
 }
 
@@ -427,10 +442,10 @@ fn asked(report: &str) -> Option<String> {
 }
 
 /// What stands above the prompt box since the last turn began.
-fn said_above(rule: &Rule, glimpse: &Glimpse) -> Option<String> {
-    glimpse.composer.as_ref()?;
+fn said_above(rule: &Rule, snapshot: &ScreenSnapshot) -> Option<String> {
+    snapshot.composer.as_ref()?;
     let begins = |row: &&String| rule.since.as_ref().is_some_and(|since| since.is_match(row));
-    let rows = glimpse.bottom.iter().skip(glimpse.run).take_while(|row| !begins(row));
+    let rows = snapshot.bottom.iter().skip(snapshot.run).take_while(|row| !begins(row));
     let mut rows: Vec<_> = rows.map(|row| row.trim_end()).collect();
     rows.reverse();
     Some(rows.join("\n"))
@@ -454,17 +469,22 @@ mod tests {
         Catalogue::read(None).presets.remove("claude").unwrap().preset.unwrap()
     }
 
-    fn glimpse(title: &str, report: &str, rows: &[&str]) -> Glimpse {
+    fn snapshot(title: &str, report: &str, rows: &[&str]) -> ScreenSnapshot {
         let bottom = rows.iter().map(|row| (*row).to_owned()).collect();
-        Glimpse { title: title.into(), report: report.into(), bottom, ..Glimpse::default() }
+        ScreenSnapshot {
+            title: title.into(),
+            report: report.into(),
+            bottom,
+            ..ScreenSnapshot::default()
+        }
     }
 
     #[track_caller]
     fn check(
-        glimpse: &Glimpse,
-        hook: Option<(State, Duration)>,
+        snapshot: &ScreenSnapshot,
+        hook: Option<(ActivityState, Duration)>,
         steady: Duration,
-        expected: State,
+        expected: ActivityState,
     ) {
         let word = hook.map(|(state, _)| HookWord {
             event: "Event".into(),
@@ -474,35 +494,50 @@ mod tests {
         });
         let hook = word.as_ref().zip(hook.map(|(_, age)| age));
         let evidence =
-            Evidence { glimpse, quiet: LONG, printed: true, hook, held: None, past_limit: false };
-        let verdict = agent(&claude(), evidence, steady);
-        assert_eq!(verdict.state, expected, "{verdict:?}");
-        assert!(!verdict.reason.is_empty());
+            Evidence { snapshot, quiet: LONG, printed: true, hook, held: None, past_limit: false };
+        let activity = agent(&claude(), evidence, steady);
+        assert_eq!(activity.state, expected, "{activity:?}");
+        assert!(!activity.reason.is_empty());
     }
 
     #[test]
     fn a_blocker_that_is_seen_beats_every_word() {
-        let dialog = glimpse("✳ x", "state=idle", &[" Esc to cancel", " ❯ 1. Yes"]);
-        check(&dialog, None, LONG, State::Blocked);
-        check(&dialog, Some((State::Idle, SHORT)), LONG, State::Blocked);
-        check(&dialog, Some((State::Working, SHORT)), SHORT, State::Blocked);
+        let dialog = snapshot("✳ x", "state=idle", &[" Esc to cancel", " ❯ 1. Yes"]);
+        check(&dialog, None, LONG, ActivityState::Blocked);
+        check(&dialog, Some((ActivityState::Idle, SHORT)), LONG, ActivityState::Blocked);
+        check(&dialog, Some((ActivityState::Working, SHORT)), SHORT, ActivityState::Blocked);
     }
 
     #[test]
     fn a_dialog_that_somebody_only_quotes_is_none() {
-        let quoted = glimpse("✳ x", "", &["──────────", "❯\u{a0}", "──────────", "Esc to cancel"]);
-        check(&quoted, None, LONG, State::Idle);
+        let quoted = snapshot("✳ x", "", &["──────────", "❯\u{a0}", "──────────", "Esc to cancel"]);
+        check(&quoted, None, LONG, ActivityState::Idle);
     }
 
     #[test]
     fn idle_is_said_only_where_nothing_says_otherwise() {
-        check(&glimpse("◐ x", "", &[]), Some((State::Idle, LONG)), LONG, State::Working);
-        check(&glimpse("✳ x", "", &[]), Some((State::Idle, SHORT)), SHORT, State::Idle);
-        check(&glimpse("", "", &[]), Some((State::Idle, SHORT)), SHORT, State::Idle);
+        check(
+            &snapshot("◐ x", "", &[]),
+            Some((ActivityState::Idle, LONG)),
+            LONG,
+            ActivityState::Working,
+        );
+        check(
+            &snapshot("✳ x", "", &[]),
+            Some((ActivityState::Idle, SHORT)),
+            SHORT,
+            ActivityState::Idle,
+        );
+        check(
+            &snapshot("", "", &[]),
+            Some((ActivityState::Idle, SHORT)),
+            SHORT,
+            ActivityState::Idle,
+        );
         // A report of rest while the footer counts what goes on in the background.
         let background =
-            glimpse("✳ x", "state=done", &["  auto mode on · 1 shell · ? for shortcuts"]);
-        check(&background, None, LONG, State::Working);
+            snapshot("✳ x", "state=done", &["  auto mode on · 1 shell · ? for shortcuts"]);
+        check(&background, None, LONG, ActivityState::Working);
     }
 
     #[test]
@@ -510,14 +545,16 @@ mod tests {
         let report = "state=done:app=claude-code";
         let footer = "  ⏵⏵ auto mode on · 1 shell · ← for agents · ↓ to manage";
         let prompt = ["─".repeat(40), "❯\u{a0}".into()];
-        let with = |footer: &str| glimpse("Claude Code", report, &[footer, &prompt[0], &prompt[1]]);
+        let with =
+            |footer: &str| snapshot("Claude Code", report, &[footer, &prompt[0], &prompt[1]]);
         let (runs, over) = (with(footer), with("  ⏵⏵ auto mode on (shift+tab to cycle)"));
-        let verdict = |glimpse: &Glimpse, age| {
+        let activity = |snapshot: &ScreenSnapshot, age| {
             let event = "Stop, with work in the background".into();
-            let word = HookWord { event, state: State::Working, background: true, limit: None };
+            let word =
+                HookWord { event, state: ActivityState::Working, background: true, limit: None };
             let hook = Some((&word, age));
             let evidence = Evidence {
-                glimpse,
+                snapshot,
                 quiet: LONG,
                 printed: true,
                 hook,
@@ -526,35 +563,52 @@ mod tests {
             };
             agent(&claude(), evidence, age).state
         };
-        assert_eq!(verdict(&runs, LONG), State::Working, "the report `done` is wrong about it");
-        assert_eq!(verdict(&over, HOOK_PATIENCE), State::Working, "other words cover the footer");
-        assert_eq!(verdict(&over, LONG), State::Idle, "a person ended it, and no hook told");
+        assert_eq!(
+            activity(&runs, LONG),
+            ActivityState::Working,
+            "the report `done` is wrong about it"
+        );
+        assert_eq!(
+            activity(&over, HOOK_PATIENCE),
+            ActivityState::Working,
+            "other words cover the footer"
+        );
+        assert_eq!(
+            activity(&over, LONG),
+            ActivityState::Idle,
+            "a person ended it, and no hook told"
+        );
     }
 
     #[test]
     fn what_a_person_typed_is_no_footer() {
         let border = "─".repeat(40);
         let rows = ["  ⏵⏵ auto mode on", &border, "❯\u{a0}start · 1 shell · in it"];
-        check(&glimpse("", "state=done:app=claude-code", &rows), None, LONG, State::Idle);
+        check(&snapshot("", "state=done:app=claude-code", &rows), None, LONG, ActivityState::Idle);
     }
 
     #[test]
     fn the_words_of_a_title_do_not_count_where_the_program_reports_its_state() {
         let title = "◐ a title that a model chose";
-        check(&glimpse(title, "", &[]), None, LONG, State::Working);
-        check(&glimpse(title, "state=done:app=claude-code", &[]), None, LONG, State::Idle);
+        check(&snapshot(title, "", &[]), None, LONG, ActivityState::Working);
+        check(&snapshot(title, "state=done:app=claude-code", &[]), None, LONG, ActivityState::Idle);
     }
 
     #[test]
     fn a_limit_that_a_hook_tells_holds_until_a_turn_is_reported() {
         let limit = LimitWord { text: "used up".into(), until: Some("3pm".into()) };
         let event = "StopFailure".to_owned();
-        let word = HookWord { event, state: State::Limited, background: false, limit: Some(limit) };
+        let word = HookWord {
+            event,
+            state: ActivityState::Limited,
+            background: false,
+            limit: Some(limit),
+        };
         let told = |report: &str| {
-            let glimpse = glimpse("", report, &[]);
+            let snapshot = snapshot("", report, &[]);
             let hook = Some((&word, LONG));
             let evidence = Evidence {
-                glimpse: &glimpse,
+                snapshot: &snapshot,
                 quiet: LONG,
                 printed: true,
                 hook,
@@ -566,10 +620,10 @@ mod tests {
         let limited = told("state=error:app=claude-code");
         assert_eq!(
             (limited.state, limited.limited_until.as_deref()),
-            (State::Limited, Some("3pm"))
+            (ActivityState::Limited, Some("3pm"))
         );
         assert!(limited.reason.contains("used up"), "{limited:?}");
-        assert_eq!(told("state=working:app=claude-code").state, State::Working);
+        assert_eq!(told("state=working:app=claude-code").state, ActivityState::Working);
     }
 
     #[test]
@@ -577,32 +631,32 @@ mod tests {
         let limit = LimitWord { text: "used up".into(), until: Some("3pm".into()) };
         let word = |event: &str| HookWord {
             event: event.into(),
-            state: State::Limited,
+            state: ActivityState::Limited,
             background: false,
             limit: Some(limit.clone()),
         };
-        let glimpse = glimpse("", "state=error:app=claude-code", &[]);
+        let snapshot = snapshot("", "state=error:app=claude-code", &[]);
         let state = |preset: &Preset, word: &HookWord, past_limit| {
             let hook = Some((word, LONG));
-            let quiet = Evidence { quiet: LONG, printed: true, ..Evidence::of(&glimpse) };
+            let quiet = Evidence { quiet: LONG, printed: true, ..Evidence::of(&snapshot) };
             agent(preset, Evidence { hook, past_limit, ..quiet }, LONG).state
         };
         let stopped = word("StopFailure");
-        assert_eq!(state(&claude(), &stopped, false), State::Limited);
-        assert_eq!(state(&claude(), &stopped, true), State::Idle);
+        assert_eq!(state(&claude(), &stopped, false), ActivityState::Limited);
+        assert_eq!(state(&claude(), &stopped, true), ActivityState::Idle);
         // It waits within its turn, and tells itself when that goes on.
         let opencode = Catalogue::read(None).presets.remove("opencode").unwrap().preset.unwrap();
-        assert_eq!(state(&opencode, &word("limited"), true), State::Limited);
+        assert_eq!(state(&opencode, &word("limited"), true), ActivityState::Limited);
     }
 
     #[test]
     fn a_hint_that_a_narrow_pane_breaks_is_matched_and_other_rows_are_not_joined() {
         let rows = ["  cancel", "  ←/→ to switch · ↓ to select · Esc to", "    1.  Add a rule"];
-        check(&glimpse("✳ x", "", &rows), None, LONG, State::Blocked);
+        check(&snapshot("✳ x", "", &rows), None, LONG, ActivityState::Blocked);
         let rows = ["  to cancel", "  Esc", "    1.  Add a rule"];
-        check(&glimpse("✳ x", "", &rows), None, LONG, State::Blocked);
+        check(&snapshot("✳ x", "", &rows), None, LONG, ActivityState::Blocked);
         let rows = ["  cancel", "  of something", "  Esc to"];
-        check(&glimpse("✳ x", "", &rows), None, LONG, State::Idle);
+        check(&snapshot("✳ x", "", &rows), None, LONG, ActivityState::Idle);
     }
 
     #[test]
@@ -623,38 +677,38 @@ mod tests {
 
     #[test]
     fn a_hook_is_believed_until_the_screen_has_long_said_otherwise() {
-        let rest = glimpse("✳ x", "", &[]);
-        check(&rest, Some((State::Working, SHORT)), LONG, State::Working);
-        check(&rest, Some((State::Working, LONG)), SHORT, State::Working);
+        let rest = snapshot("✳ x", "", &[]);
+        check(&rest, Some((ActivityState::Working, SHORT)), LONG, ActivityState::Working);
+        check(&rest, Some((ActivityState::Working, LONG)), SHORT, ActivityState::Working);
         // Escape ends a turn, and no hook tells.
-        check(&rest, Some((State::Working, LONG)), LONG, State::Idle);
-        let turn = glimpse("◐ x", "", &[]);
-        check(&turn, Some((State::Blocked, SHORT)), SHORT, State::Blocked);
-        check(&turn, Some((State::Blocked, LONG)), LONG, State::Working);
+        check(&rest, Some((ActivityState::Working, LONG)), LONG, ActivityState::Idle);
+        let turn = snapshot("◐ x", "", &[]);
+        check(&turn, Some((ActivityState::Blocked, SHORT)), SHORT, ActivityState::Blocked);
+        check(&turn, Some((ActivityState::Blocked, LONG)), LONG, ActivityState::Working);
     }
 
     #[test]
     fn what_says_nothing_is_unknown_and_a_report_is_heard() {
-        check(&glimpse("", "", &["some text"]), None, LONG, State::Unknown);
-        check(&glimpse("", "state=clear", &[]), None, LONG, State::Unknown);
-        check(&glimpse("", "state=working:app=x", &[]), None, LONG, State::Working);
-        check(&glimpse("", "state=blocked:kind=auth", &[]), None, LONG, State::Blocked);
-        check(&glimpse("", "state=error", &[]), None, LONG, State::Idle);
+        check(&snapshot("", "", &["some text"]), None, LONG, ActivityState::Unknown);
+        check(&snapshot("", "state=clear", &[]), None, LONG, ActivityState::Unknown);
+        check(&snapshot("", "state=working:app=x", &[]), None, LONG, ActivityState::Working);
+        check(&snapshot("", "state=blocked:kind=auth", &[]), None, LONG, ActivityState::Blocked);
+        check(&snapshot("", "state=error", &[]), None, LONG, ActivityState::Idle);
     }
 
     #[test]
     fn a_turn_that_failed_is_told_from_one_that_is_done() {
-        let rest = glimpse("✳ x", "", &[]);
+        let rest = snapshot("✳ x", "", &[]);
         let reason = |event: &str| {
             let word = HookWord {
                 event: event.into(),
-                state: State::Idle,
+                state: ActivityState::Idle,
                 background: false,
                 limit: None,
             };
             let hook = Some((&word, SHORT));
             let evidence = Evidence {
-                glimpse: &rest,
+                snapshot: &rest,
                 quiet: LONG,
                 printed: true,
                 hook,
@@ -672,10 +726,10 @@ mod tests {
     #[test]
     fn without_rules_a_pause_is_all_there_is_to_see() {
         let generic = Catalogue::read(None).presets.remove("generic").unwrap().preset.unwrap();
-        let glimpse = glimpse("x", "", &["text"]);
+        let snapshot = snapshot("x", "", &["text"]);
         let state = |quiet, printed| {
             let evidence = Evidence {
-                glimpse: &glimpse,
+                snapshot: &snapshot,
                 quiet,
                 printed,
                 hook: None,
@@ -684,8 +738,8 @@ mod tests {
             };
             agent(&generic, evidence, LONG).state
         };
-        assert_eq!(state(SHORT, true), State::Working);
-        assert_eq!(state(SHORT, false), State::Unknown, "it was not seen to print");
-        assert_eq!([true, false].map(|printed| state(LONG, printed)), [State::Idle; 2]);
+        assert_eq!(state(SHORT, true), ActivityState::Working);
+        assert_eq!(state(SHORT, false), ActivityState::Unknown, "it was not seen to print");
+        assert_eq!([true, false].map(|printed| state(LONG, printed)), [ActivityState::Idle; 2]);
     }
 }

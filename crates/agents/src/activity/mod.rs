@@ -1,13 +1,13 @@
 //! Whether processes work, are idle or wait for a person, and why that is said.
 
 pub(crate) mod census;
-pub(crate) mod facts;
-mod glimpse;
 pub(crate) mod judge;
 pub(crate) mod limit_end;
 pub(crate) mod program;
 #[cfg(test)]
 mod recording_tests;
+mod screen_snapshot;
+pub(crate) mod signals;
 pub(crate) mod tracker;
 
 use std::collections::HashMap;
@@ -16,17 +16,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-pub use crate::activity_state::{Standing, State, Verdict};
-pub use facts::Facts;
-pub use glimpse::Glimpse;
+pub use crate::activity_state::{Activity, ActivityState, ActivityStatus};
 pub use judge::{FAILED, asks_now, works_now};
+pub use screen_snapshot::ScreenSnapshot;
+pub use signals::AgentSignals;
 
 use patterm_panes::process::{Process, ProcessId, Status};
 
 #[derive(Debug, Default)]
 struct Entry {
-    standing: watch::Sender<Standing>,
-    facts: Arc<Facts>,
+    status: watch::Sender<ActivityStatus>,
+    signals: Arc<AgentSignals>,
     /// Held by everything that waits for a change.
     followers: Arc<()>,
 }
@@ -35,7 +35,7 @@ struct Entry {
 #[derive(Debug)]
 pub struct Follower {
     /// The status, and its changes.
-    pub standing: watch::Receiver<Standing>,
+    pub status: watch::Receiver<ActivityStatus>,
     _count: Arc<()>,
 }
 
@@ -64,8 +64,8 @@ impl Drop for Place<'_> {
 
 impl Activities {
     /// Follows a process; it is taken for unknown until something is seen of it.
-    pub fn watch(&self, id: &ProcessId) -> watch::Receiver<Standing> {
-        self.map().entry(id.clone()).or_default().standing.subscribe()
+    pub fn watch(&self, id: &ProcessId) -> watch::Receiver<ActivityStatus> {
+        self.map().entry(id.clone()).or_default().status.subscribe()
     }
 
     /// The same for a timer or a caller that waits for a change, for which a process is looked at though it
@@ -74,16 +74,18 @@ impl Activities {
         let mut map = self.map();
         let entry = map.entry(id.clone()).or_default();
         let count = entry.followers.clone();
-        entry.facts.ring();
-        Follower { standing: entry.standing.subscribe(), _count: count }
+        entry.signals.notify();
+        Follower { status: entry.status.subscribe(), _count: count }
     }
 
     /// Has a process looked at again of which nothing tells what it does; the next answer has what is seen.
     pub fn refresh(&self, id: &ProcessId) {
         let map = self.map();
         let entry = map.get(id);
-        if let Some(entry) = entry.filter(|e| e.standing.borrow().verdict.state == State::Unknown) {
-            entry.facts.ring();
+        if let Some(entry) =
+            entry.filter(|e| e.status.borrow().activity.state == ActivityState::Unknown)
+        {
+            entry.signals.notify();
         }
     }
 
@@ -93,23 +95,23 @@ impl Activities {
     }
 
     /// What stands of a process now.
-    pub fn get(&self, id: &ProcessId) -> Standing {
-        self.map().get(id).map(|entry| entry.standing.borrow().clone()).unwrap_or_default()
+    pub fn get(&self, id: &ProcessId) -> ActivityStatus {
+        self.map().get(id).map(|entry| entry.status.borrow().clone()).unwrap_or_default()
     }
 
     /// What is known of a process beside its screen.
-    pub fn facts(&self, id: &ProcessId) -> Arc<Facts> {
-        self.map().entry(id.clone()).or_default().facts.clone()
+    pub fn signals(&self, id: &ProcessId) -> Arc<AgentSignals> {
+        self.map().entry(id.clone()).or_default().signals.clone()
     }
 
     /// Says what is seen now.
-    pub fn set(&self, id: &ProcessId, verdict: Verdict, settled: bool) {
+    pub fn set(&self, id: &ProcessId, activity: Activity, settled: bool) {
         let mut map = self.map();
-        let changed = map.entry(id.clone()).or_default().standing.send_if_modified(|standing| {
-            let changed = standing.verdict != verdict || standing.settled != settled;
-            standing.rests += u64::from(settled && !standing.settled);
-            standing.verdict = verdict;
-            standing.settled = settled;
+        let changed = map.entry(id.clone()).or_default().status.send_if_modified(|status| {
+            let changed = status.activity != activity || status.settled != settled;
+            status.rests += u64::from(settled && !status.settled);
+            status.activity = activity;
+            status.settled = settled;
             changed
         });
         drop(map);
@@ -144,12 +146,12 @@ impl Activities {
 pub(crate) const NOT_INSTRUCTED: &str = "its first instructions are not taken yet";
 
 /// Whether an agent works only in so far as it has not got its first instructions.
-pub fn awaits_instructions(verdict: &Verdict) -> bool {
-    verdict.state == State::Working && verdict.reason == NOT_INSTRUCTED
+pub fn awaits_instructions(activity: &Activity) -> bool {
+    activity.state == ActivityState::Working && activity.reason == NOT_INSTRUCTED
 }
 
 /// What is said of a process that does not run.
-pub fn ended(process: &Process) -> Verdict {
+pub fn ended(process: &Process) -> Activity {
     let reason = match (process.status, process.exit) {
         (Status::Exited, Some(exit)) => match (exit.code, exit.signal) {
             (Some(code), _) => format!("it exited with code {code}"),
@@ -165,5 +167,5 @@ pub fn ended(process: &Process) -> Verdict {
         (Status::Exited, None) => "it exited".into(),
         (Status::Starting | Status::Running, _) => "it ended".into(),
     };
-    Verdict::new(State::Idle, reason)
+    Activity::new(ActivityState::Idle, reason)
 }

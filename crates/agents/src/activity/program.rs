@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::activity_state::{State, Verdict};
+use crate::activity_state::{Activity, ActivityState};
 
 /// A shell at its prompt has printed it by then, and a program what it had to say.
 pub(crate) const QUIET: Duration = Duration::from_secs(1);
@@ -41,7 +41,7 @@ pub(crate) struct ProgramEvidence {
     pub shell: bool,
     pub foreground: Foreground,
     /// What it says of itself.
-    pub reported: Option<Verdict>,
+    pub reported: Option<Activity>,
     /// How long ago it last printed something; `None` if it was not seen to print.
     pub quiet: Option<Duration>,
     /// It, or what it started, uses CPU; `None` while that is being measured.
@@ -55,45 +55,45 @@ pub(crate) struct ProgramEvidence {
 }
 
 /// What a program does, and when to look again though nothing is printed.
-pub(crate) fn program(evidence: &ProgramEvidence) -> (Verdict, Option<Duration>) {
-    let say = |state, reason: &str, again| (Verdict::new(state, reason), again);
+pub(crate) fn program(evidence: &ProgramEvidence) -> (Activity, Option<Duration>) {
+    let say = |state, reason: &str, again| (Activity::new(state, reason), again);
     if let Some(reported) = &evidence.reported {
         return (reported.clone(), None);
     }
     if let Some(left) = evidence.quiet.and_then(|quiet| left(QUIET, quiet)) {
-        return say(State::Working, "it printed something just now", Some(left));
+        return say(ActivityState::Working, "it printed something just now", Some(left));
     }
     let pause = FIRST_PAUSE.saturating_mul(1 << evidence.looks.min(8)).min(LONGEST_PAUSE);
     let pause = (evidence.watched || evidence.looks < LOOKS).then_some(pause);
     match (&evidence.foreground, evidence.shell, evidence.busy) {
         (Foreground::Itself, true, Some(true)) => {
-            return say(State::Working, "a background job uses CPU", Some(LOAD_PAUSE));
+            return say(ActivityState::Working, "a background job uses CPU", Some(LOAD_PAUSE));
         }
         (Foreground::Itself, true, Some(false)) => {
-            return say(State::Idle, "the shell waits at its prompt", None);
+            return say(ActivityState::Idle, "the shell waits at its prompt", None);
         }
         (Foreground::Other(name), true, Some(false)) if evidence.waits => {
-            return say(State::Idle, &format!("`{name}` waits for input"), None);
+            return say(ActivityState::Idle, &format!("`{name}` waits for input"), None);
         }
         (Foreground::Other(name), true, _) => {
             let reason = format!("`{name}` runs in its foreground");
-            return say(State::Working, &reason, pause);
+            return say(ActivityState::Working, &reason, pause);
         }
         (_, _, Some(false)) if evidence.waits => {
-            return say(State::Idle, "it waits for input", None);
+            return say(ActivityState::Idle, "it waits for input", None);
         }
-        (_, _, Some(true)) => return say(State::Working, "it uses CPU", Some(LOAD_PAUSE)),
+        (_, _, Some(true)) => return say(ActivityState::Working, "it uses CPU", Some(LOAD_PAUSE)),
         _ => {}
     }
     if let Some(left) = evidence.quiet.and_then(|quiet| left(PRINTED, quiet)) {
         let reason = format!("it printed something in the last {} s", PRINTED.as_secs());
-        return say(State::Working, &reason, Some(left.min(LOAD_PAUSE)));
+        return say(ActivityState::Working, &reason, Some(left.min(LOAD_PAUSE)));
     }
     match evidence.busy {
-        None => say(State::Unknown, "nothing was seen of it yet", Some(LOAD_PAUSE)),
+        None => say(ActivityState::Unknown, "nothing was seen of it yet", Some(LOAD_PAUSE)),
         Some(_) => {
             let reason = "it prints nothing, uses no CPU, and is not seen to wait for input";
-            say(State::Unknown, reason, pause)
+            say(ActivityState::Unknown, reason, pause)
         }
     }
 }
@@ -121,46 +121,62 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(evidence: &ProgramEvidence, state: State, reason: &str) {
-        let (verdict, again) = program(evidence);
-        assert_eq!(verdict.state, state, "{evidence:?}: {verdict:?}");
-        assert!(verdict.reason.contains(reason), "{verdict:?}");
-        assert_eq!(again.is_none(), state == State::Idle, "{evidence:?}");
+    fn check(evidence: &ProgramEvidence, state: ActivityState, reason: &str) {
+        let (activity, again) = program(evidence);
+        assert_eq!(activity.state, state, "{evidence:?}: {activity:?}");
+        assert!(activity.reason.contains(reason), "{activity:?}");
+        assert_eq!(again.is_none(), state == ActivityState::Idle, "{evidence:?}");
     }
 
     #[test]
     fn silence_alone_is_not_idle() {
-        check(&evidence(), State::Unknown, "not seen to wait");
-        check(&ProgramEvidence { busy: Some(true), ..evidence() }, State::Working, "uses CPU");
-        check(&ProgramEvidence { waits: true, ..evidence() }, State::Idle, "waits for input");
+        check(&evidence(), ActivityState::Unknown, "not seen to wait");
+        check(
+            &ProgramEvidence { busy: Some(true), ..evidence() },
+            ActivityState::Working,
+            "uses CPU",
+        );
+        check(
+            &ProgramEvidence { waits: true, ..evidence() },
+            ActivityState::Idle,
+            "waits for input",
+        );
         let computes = ProgramEvidence { waits: true, busy: Some(true), ..evidence() };
-        check(&computes, State::Working, "uses CPU");
+        check(&computes, ActivityState::Working, "uses CPU");
         let lately = ProgramEvidence { quiet: Some(Duration::from_secs(5)), ..evidence() };
-        check(&lately, State::Working, "in the last 10 s");
-        check(&ProgramEvidence { waits: true, ..lately }, State::Idle, "waits for input");
+        check(&lately, ActivityState::Working, "in the last 10 s");
+        check(&ProgramEvidence { waits: true, ..lately }, ActivityState::Idle, "waits for input");
     }
 
     #[test]
     fn a_program_that_was_not_seen_to_print_is_not_said_to_have_printed() {
         for busy in [None, Some(false)] {
             let silent = ProgramEvidence { quiet: None, busy, ..evidence() };
-            assert_eq!(program(&silent).0.state, State::Unknown, "{busy:?}");
+            assert_eq!(program(&silent).0.state, ActivityState::Unknown, "{busy:?}");
         }
         let silent = ProgramEvidence { quiet: None, shell: true, ..evidence() };
-        check(&silent, State::Idle, "prompt");
+        check(&silent, ActivityState::Idle, "prompt");
     }
 
     #[test]
     fn a_shell_is_idle_at_its_prompt_unless_a_background_job_uses_cpu() {
         let shell = ProgramEvidence { shell: true, ..evidence() };
-        check(&shell, State::Idle, "prompt");
-        check(&ProgramEvidence { busy: Some(true), ..shell.clone() }, State::Working, "background");
+        check(&shell, ActivityState::Idle, "prompt");
+        check(
+            &ProgramEvidence { busy: Some(true), ..shell.clone() },
+            ActivityState::Working,
+            "background",
+        );
         let just_now = ProgramEvidence { quiet: Some(Duration::ZERO), ..shell.clone() };
-        check(&just_now, State::Working, "just now");
+        check(&just_now, ActivityState::Working, "just now");
         let foreground = Foreground::Other("make".into());
         let other = ProgramEvidence { foreground, ..shell };
-        check(&other, State::Working, "`make` runs");
-        check(&ProgramEvidence { waits: true, ..other }, State::Idle, "`make` waits for input");
+        check(&other, ActivityState::Working, "`make` runs");
+        check(
+            &ProgramEvidence { waits: true, ..other },
+            ActivityState::Idle,
+            "`make` waits for input",
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use patterm_screen::{Screen, Size};
 
-use super::Glimpse;
+use super::ScreenSnapshot;
 use super::judge::{asks_now, seen_now};
 use crate::presets::{Catalogue, Preset};
 
@@ -30,11 +30,11 @@ fn conclude(folder: &str, name: &str, preset: &Preset) -> String {
     };
     let mut screen = Screen::new(size);
     screen.feed(&std::fs::read(path).unwrap());
-    let glimpse = Glimpse::of(&screen, Some(preset));
-    let verdict = seen_now(preset, &glimpse);
+    let snapshot = ScreenSnapshot::of(&screen, Some(preset));
+    let activity = seen_now(preset, &snapshot);
     let state =
-        verdict.map_or_else(|| "nothing".into(), |v| format!("{:?}", v.state).to_lowercase());
-    let composer = glimpse.composer.map_or_else(
+        activity.map_or_else(|| "nothing".into(), |v| format!("{:?}", v.state).to_lowercase());
+    let composer = snapshot.composer.map_or_else(
         || "no prompt".into(),
         |text| format!("prompt {:?}", text.chars().take(30).collect::<String>()),
     );
@@ -95,8 +95,8 @@ fn the_reason_of_a_dialog_says_what_is_asked_and_draws_no_border() {
     for (cli, sizes, what, words) in ASKED {
         for size in sizes {
             let (screen, preset) = at_stop(&format!("{cli}-{size}"), what);
-            let verdict = seen_now(&preset, &Glimpse::of(&screen, Some(&preset))).unwrap();
-            let reason = verdict.reason;
+            let activity = seen_now(&preset, &ScreenSnapshot::of(&screen, Some(&preset))).unwrap();
+            let reason = activity.reason;
             let all = words.iter().all(|words| reason.contains(words));
             if !all || reason.contains(['─', '│', '┃', '╰', '▀']) {
                 let rows = screen.rows().join("\n");
@@ -124,7 +124,7 @@ fn at_stop(name: &str, what: &str) -> (Screen, Preset) {
 fn a_limit_is_told_in_one_line_of_its_own_words() {
     let reason = |name: &str, what: &str| {
         let (screen, preset) = at_stop(name, what);
-        seen_now(&preset, &Glimpse::of(&screen, Some(&preset))).unwrap().reason
+        seen_now(&preset, &ScreenSnapshot::of(&screen, Some(&preset))).unwrap().reason
     };
     for size in ["120x40", "80x24", "40x24"] {
         let codex = reason(&format!("codex-{size}"), "limit");
@@ -154,21 +154,21 @@ fn check_session(name: &str) -> Vec<String> {
         let to = to.parse().unwrap();
         screen.feed(&bytes[from..to]);
         from = to;
-        let glimpse = Glimpse::of(&screen, Some(&preset));
-        let verdict = seen_now(&preset, &glimpse);
+        let snapshot = ScreenSnapshot::of(&screen, Some(&preset));
+        let activity = seen_now(&preset, &snapshot);
         // Where the screen says nothing, hooks do.
         let state =
-            verdict.as_ref().map_or("idle".into(), |v| format!("{:?}", v.state).to_lowercase());
-        let asks = asks_now(&preset, &glimpse).is_some();
+            activity.as_ref().map_or("idle".into(), |v| format!("{:?}", v.state).to_lowercase());
+        let asks = asks_now(&preset, &snapshot).is_some();
         let is_dialog = expected == "blocked" || what == "limit" && cli == "gemini";
         if state != expected || asks != is_dialog {
             wrong.push(format!(
-                "{name} {what}: {verdict:?}, asks {asks}\n{}",
+                "{name} {what}: {activity:?}, asks {asks}\n{}",
                 screen.rows().join("\n")
             ));
         }
         if expected == "limited" && cli == "codex" {
-            let until = verdict.and_then(|verdict| verdict.limited_until);
+            let until = activity.and_then(|activity| activity.limited_until);
             assert!(until.is_some_and(|until| until.ends_with(" PM")), "{name} {what}");
         }
     }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::activity_state::{State, Verdict};
+use crate::activity_state::{Activity, ActivityState};
 
 /// How long idle must hold without contrary evidence before others are told.
 pub(crate) const CONFIRM: Duration = Duration::from_secs(1);
@@ -30,7 +30,7 @@ pub(crate) struct Tracker {
 /// What others may be told, and when to look again at the latest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Told {
-    pub verdict: Verdict,
+    pub activity: Activity,
     pub settled: bool,
     pub again: Option<Duration>,
 }
@@ -48,29 +48,33 @@ impl Tracker {
     }
 
     /// Takes the newest verdict. `over` says that it ended: nothing has to be confirmed then.
-    pub(crate) fn take(&mut self, now: Moment, verdict: Verdict, over: bool) -> Told {
-        if matches!(verdict.state, State::Working | State::Blocked | State::Limited) || over {
+    pub(crate) fn take(&mut self, now: Moment, activity: Activity, over: bool) -> Told {
+        if matches!(
+            activity.state,
+            ActivityState::Working | ActivityState::Blocked | ActivityState::Limited
+        ) || over
+        {
             self.pending = None;
         }
-        if verdict.state != State::Idle {
+        if activity.state != ActivityState::Idle {
             self.idle_since = None;
         }
         // Rest that is seen while something pends counts, but is not told before its time is over.
         let idle_since =
-            (verdict.state == State::Idle).then(|| *self.idle_since.get_or_insert(now));
+            (activity.state == ActivityState::Idle).then(|| *self.idle_since.get_or_insert(now));
         let pending = self.pending.take_if(|pending| pending.until > now);
-        let verdict = match &pending {
-            Some(pending) => Verdict::new(State::Working, pending.what),
-            None => verdict,
+        let activity = match &pending {
+            Some(pending) => Activity::new(ActivityState::Working, pending.what),
+            None => activity,
         };
         let hold = pending.as_ref().map(|pending| pending.until - now);
         self.pending = pending;
-        let Some(idle_since) = idle_since.filter(|_| verdict.state == State::Idle) else {
-            return Told { verdict, settled: false, again: hold };
+        let Some(idle_since) = idle_since.filter(|_| activity.state == ActivityState::Idle) else {
+            return Told { activity, settled: false, again: hold };
         };
         let rested = now - idle_since;
         let settled = over || rested >= CONFIRM;
-        Told { verdict, settled, again: (!settled).then(|| CONFIRM - rested) }
+        Told { activity, settled, again: (!settled).then(|| CONFIRM - rested) }
     }
 }
 
@@ -80,27 +84,27 @@ mod tests {
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
-    fn verdict(state: State) -> Verdict {
-        Verdict::new(state, "seen")
+    fn activity(state: ActivityState) -> Activity {
+        Activity::new(state, "seen")
     }
 
     #[test]
     fn rest_is_confirmed_before_it_is_told_and_any_work_between_begins_anew() {
         let mut tracker = Tracker::default();
         let steps = [
-            (0, State::Idle, false),
-            (900, State::Idle, false),
-            (950, State::Working, false),
-            (1_000, State::Idle, false),
-            (1_999, State::Idle, false),
-            (2_000, State::Idle, true),
-            (2_100, State::Unknown, false),
-            (2_200, State::Idle, false),
+            (0, ActivityState::Idle, false),
+            (900, ActivityState::Idle, false),
+            (950, ActivityState::Working, false),
+            (1_000, ActivityState::Idle, false),
+            (1_999, ActivityState::Idle, false),
+            (2_000, ActivityState::Idle, true),
+            (2_100, ActivityState::Unknown, false),
+            (2_200, ActivityState::Idle, false),
         ];
         for (at, state, settled) in steps {
-            let told = tracker.take(MS(at), verdict(state), false);
+            let told = tracker.take(MS(at), activity(state), false);
             assert_eq!(told.settled, settled, "at {at}");
-            assert_eq!(told.again.is_some(), state == State::Idle && !settled, "at {at}");
+            assert_eq!(told.again.is_some(), state == ActivityState::Idle && !settled, "at {at}");
         }
     }
 
@@ -108,13 +112,20 @@ mod tests {
     fn what_was_handed_in_counts_as_work_until_it_shows_or_its_time_is_over() {
         let mut tracker = Tracker::default();
         tracker.submitted(Pending { what: "a turn was just handed in", until: MS(3_000) });
-        let told = tracker.take(MS(100), verdict(State::Idle), false);
-        assert_eq!((told.verdict.state, told.again), (State::Working, Some(MS(2_900))));
-        tracker.take(MS(200), verdict(State::Working), false);
-        let told = tracker.take(MS(300), verdict(State::Idle), false);
-        assert_eq!(told.verdict.state, State::Idle, "the work was seen, so the rest counts");
+        let told = tracker.take(MS(100), activity(ActivityState::Idle), false);
+        assert_eq!((told.activity.state, told.again), (ActivityState::Working, Some(MS(2_900))));
+        tracker.take(MS(200), activity(ActivityState::Working), false);
+        let told = tracker.take(MS(300), activity(ActivityState::Idle), false);
+        assert_eq!(
+            told.activity.state,
+            ActivityState::Idle,
+            "the work was seen, so the rest counts"
+        );
         tracker.submitted(Pending { what: "a turn was just handed in", until: MS(3_000) });
-        assert_eq!(tracker.take(MS(3_000), verdict(State::Idle), false).verdict.state, State::Idle);
+        assert_eq!(
+            tracker.take(MS(3_000), activity(ActivityState::Idle), false).activity.state,
+            ActivityState::Idle
+        );
     }
 
     #[test]
@@ -122,18 +133,21 @@ mod tests {
         let mut tracker = Tracker::default();
         tracker.submitted(Pending { what: "a turn was just handed in", until: MS(3_000) });
         assert_eq!(
-            tracker.take(MS(100), verdict(State::Idle), false).verdict.state,
-            State::Working
+            tracker.take(MS(100), activity(ActivityState::Idle), false).activity.state,
+            ActivityState::Working
         );
-        let told = tracker.take(MS(3_000), verdict(State::Idle), false);
-        assert!(told.settled && told.verdict.state == State::Idle, "it rested all the while");
+        let told = tracker.take(MS(3_000), activity(ActivityState::Idle), false);
+        assert!(
+            told.settled && told.activity.state == ActivityState::Idle,
+            "it rested all the while"
+        );
     }
 
     #[test]
     fn what_ended_is_idle_at_once() {
         let mut tracker = Tracker::default();
         tracker.submitted(Pending { what: "first instructions", until: MS(60_000) });
-        let told = tracker.take(MS(1), verdict(State::Idle), true);
-        assert!(told.settled && told.verdict.state == State::Idle && told.again.is_none());
+        let told = tracker.take(MS(1), activity(ActivityState::Idle), true);
+        assert!(told.settled && told.activity.state == ActivityState::Idle && told.again.is_none());
     }
 }

@@ -8,7 +8,7 @@ use super::deliverer::{Deliverer, Target};
 use super::evidence::{is_left_of, is_said, same_words, told};
 use super::gate;
 use super::record::Delivery;
-use crate::activity::{Glimpse, State};
+use crate::activity::{ActivityState, ScreenSnapshot};
 use patterm_panes::process::{Attention, ProcessId};
 use patterm_store::clock::now_ms;
 
@@ -29,22 +29,22 @@ impl Deliverer {
             return false;
         }
         let Some(target) = self.target(id) else { return true };
-        let standing = self.activities.get(id);
-        let rests = standing.settled && standing.verdict.state == State::Idle;
+        let status = self.activities.get(id);
+        let rests = status.settled && status.activity.state == ActivityState::Idle;
         if watched.is_empty() && !rests {
             return true;
         }
-        let glimpse = target.glimpse();
+        let snapshot = target.snapshot();
         if has_unread && rests {
-            self.deliveries.settle_unread(id, glimpse.composer.as_deref());
+            self.deliveries.settle_unread(id, snapshot.composer.as_deref());
         }
         for stalled in &watched {
-            if let Some(evidence) = target.was_taken(stalled, &glimpse) {
+            if let Some(evidence) = target.was_taken(stalled, &snapshot) {
                 self.deliveries.correct(stalled.id, &evidence);
                 self.call_off(stalled);
             }
         }
-        if let Some((stalled, stands)) = target.left_standing(&glimpse) {
+        if let Some((stalled, stands)) = target.left_standing(&snapshot) {
             self.call_to(&stalled, &stands);
         }
         true
@@ -52,8 +52,8 @@ impl Deliverer {
 
     /// A hook of a CLI told that a turn was taken: it may be one that was called stalled.
     pub fn hear_turn(&self, id: &ProcessId, turn: &str) {
-        let is_put_in = |begun: &Delivery| begun.to == *id && told(turn, &begun.text).is_some();
-        if self.deliveries.begun().iter().any(is_put_in) {
+        let is_submitted = |begun: &Delivery| begun.to == *id && told(turn, &begun.text).is_some();
+        if self.deliveries.begun().iter().any(is_submitted) {
             return;
         }
         let mut stalled = self.deliveries.watched(id).into_iter();
@@ -92,8 +92,8 @@ impl Deliverer {
 
 impl Target {
     /// What stands in the prompt of a text that stalled.
-    pub(super) fn left_standing(&self, glimpse: &Glimpse) -> Option<(Delivery, String)> {
-        let stands = glimpse.composer.as_deref().filter(|stands| !stands.is_empty())?;
+    pub(super) fn left_standing(&self, snapshot: &ScreenSnapshot) -> Option<(Delivery, String)> {
+        let stands = snapshot.composer.as_deref().filter(|stands| !stands.is_empty())?;
         let watched = self.deliverer.deliveries.watched(&self.run.id);
         let is_it = |stalled: &Delivery| {
             stalled.left.as_deref() == Some(stands)
@@ -105,17 +105,22 @@ impl Target {
     }
 
     /// How it is seen that a text that stalled was taken after all.
-    pub(super) fn was_taken(&self, stalled: &Delivery, glimpse: &Glimpse) -> Option<String> {
+    pub(super) fn was_taken(
+        &self,
+        stalled: &Delivery,
+        snapshot: &ScreenSnapshot,
+    ) -> Option<String> {
         if self.deliverer.deliveries.is_repeated(stalled) {
             return None;
         }
         let turns = match stalled.begun_at {
-            Some(begun) => self.facts.taken_since(begun),
+            Some(begun) => self.signals.taken_since(begun),
             // An earlier server began it, before all that this one heard.
-            None => self.facts.taken(),
+            None => self.signals.taken(),
         };
         // What stands in the prompt looks like what was said.
-        let is_said = || glimpse.composer.as_deref() == Some("") && self.says(&stalled.text, LINES);
+        let is_said =
+            || snapshot.composer.as_deref() == Some("") && self.says(&stalled.text, LINES);
         seen_late(stalled, &turns, is_said)
     }
 
@@ -173,7 +178,7 @@ mod tests {
             key: None,
             text: "continue".into(),
         };
-        let id = deliveries.hand_in(new).unwrap();
+        let id = deliveries.enqueue(new).unwrap();
         let stalled = Delivery { said_before, ..deliveries.get(id).unwrap() };
         let turns: Vec<_> = turns_since.iter().map(|&turn| turn.to_owned()).collect();
         let evidence = seen_late(&stalled, &turns, || true);

@@ -9,12 +9,13 @@ use tokio::time::{Instant, timeout};
 
 use super::evidence::is_left_of;
 use super::gate::{self, Before, Shut};
-use super::put_in::Outcome;
 use super::receipt::{Receipt, ReceiptState};
 use super::record::{Delivery, Stage};
 use super::store::Deliveries;
+use super::submit::Outcome;
 use crate::activity::{
-    Activities, Facts, Glimpse, State, Verdict, asks_now, awaits_instructions, works_now,
+    Activities, Activity, ActivityState, AgentSignals, ScreenSnapshot, asks_now,
+    awaits_instructions, works_now,
 };
 use crate::conversations::Conversations;
 use crate::presets::Preset;
@@ -38,7 +39,7 @@ const FINISH_PATIENCE: Duration = Duration::from_secs(15);
 const TRIES: usize = 3;
 
 /// How long after a server's start the prompt of an agent may take to be seen.
-const TAKE_UP_PATIENCE: Duration = Duration::from_secs(10);
+const RESUME_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Types texts into processes.
 #[derive(Debug)]
@@ -54,7 +55,7 @@ pub struct Deliverer {
 pub struct Target {
     pub(super) deliverer: Arc<Deliverer>,
     pub(super) run: Arc<ProcessRun>,
-    pub(super) facts: Arc<Facts>,
+    pub(super) signals: Arc<AgentSignals>,
     /// The preset of an agent.
     pub preset: Option<Arc<Preset>>,
 }
@@ -69,7 +70,7 @@ impl Deliverer {
             let busy = busy.clone();
             busy.lock().unwrap_or_else(PoisonError::into_inner).insert(begun.to.clone());
             tokio::spawn(async move {
-                deliverer.take_up(&begun).await;
+                deliverer.resume(&begun).await;
                 deliverer.deliver_to(begun.to, busy).await;
             });
         }
@@ -99,8 +100,8 @@ impl Deliverer {
         let settled = async {
             loop {
                 let Some(delivery) = self.deliveries.get(id) else { return gone() };
-                let first_look = delivery.receipt.evidence == super::store::HANDED_IN;
-                if !delivery.is_put_in() && !first_look {
+                let first_look = delivery.receipt.evidence == super::store::ENQUEUED;
+                if !delivery.is_submitted() && !first_look {
                     return delivery.receipt;
                 }
                 if changes.changed().await.is_err() {
@@ -119,7 +120,7 @@ impl Deliverer {
     pub async fn finish(&self) {
         let mut changes = self.deliveries.changes();
         let finished =
-            async { while self.deliveries.is_putting_in() && changes.changed().await.is_ok() {} };
+            async { while self.deliveries.is_submitting() && changes.changed().await.is_ok() {} };
         let _ = timeout(FINISH_PATIENCE, finished).await;
     }
 
@@ -146,26 +147,26 @@ impl Deliverer {
 
     /// Finishes what an earlier server had begun, if the prompt still holds exactly that text: then
     /// only Enter is missing. Otherwise what became of it is known only where it is seen.
-    async fn take_up(self: &Arc<Self>, begun: &Delivery) {
-        let mut deadline = Instant::now() + TAKE_UP_PATIENCE;
+    async fn resume(self: &Arc<Self>, begun: &Delivery) {
+        let mut deadline = Instant::now() + RESUME_PATIENCE;
         let mut left = None;
         let ending = loop {
             let target = self.target(&begun.to);
-            let seen = target.as_ref().map(|target| target.glimpse());
-            if let (Some(target), Some(glimpse)) = (&target, &seen) {
-                if let Some(why) = target.blocked(glimpse) {
+            let seen = target.as_ref().map(|target| target.snapshot());
+            if let (Some(target), Some(snapshot)) = (&target, &seen) {
+                if let Some(why) = target.blocked(snapshot) {
                     // However long a person takes to answer.
-                    deadline = Instant::now() + TAKE_UP_PATIENCE;
+                    deadline = Instant::now() + RESUME_PATIENCE;
                     self.deliveries.explain(begun.id, &format!("it waits for a person ({why})"));
-                } else if glimpse.composer.is_some()
-                    && self.activities.get(&begun.to).verdict.state != State::Unknown
+                } else if snapshot.composer.is_some()
+                    && self.activities.get(&begun.to).activity.state != ActivityState::Unknown
                 {
-                    if let Some(evidence) = target.was_taken(begun, glimpse) {
+                    if let Some(evidence) = target.was_taken(begun, snapshot) {
                         break Some(Receipt::new(ReceiptState::Delivered, evidence).into());
                     }
-                    let stands = glimpse.composer.clone();
+                    let stands = snapshot.composer.clone();
                     left = stands.filter(|stands| is_left_of(&begun.text, stands));
-                    break target.enter_what_stands(begun, glimpse).await;
+                    break target.enter_what_stands(begun, snapshot).await;
                 }
             }
             if Instant::now() >= deadline {
@@ -178,7 +179,7 @@ impl Deliverer {
         ending.left = left;
         self.deliveries.finish(begun.id, ending);
         // It may rest and print nothing more.
-        self.activities.facts(&begun.to).ring();
+        self.activities.signals(&begun.to).notify();
     }
 
     /// Waits for the gate and puts one text in.
@@ -195,9 +196,9 @@ impl Deliverer {
                     Ok(keyboard) => match target.begin(delivery) {
                         Ok(Some(begun)) => {
                             tries += 1;
-                            let outcome = target.put_in(&begun, keyboard).await;
+                            let outcome = target.submit(&begun, keyboard).await;
                             let is_over = self.conclude(&begun, outcome, tries);
-                            target.facts.ring();
+                            target.signals.notify();
                             if is_over {
                                 return;
                             }
@@ -238,20 +239,20 @@ impl Deliverer {
     /// The process, if it runs.
     pub fn target(self: &Arc<Self>, id: &ProcessId) -> Option<Target> {
         let run = self.panes.run_of(id).filter(|run| !run.watch().borrow().is_over())?;
-        let facts = self.activities.facts(id);
+        let signals = self.activities.signals(id);
         // Without its observer nobody knows what it shows.
-        let preset = facts.preset();
+        let preset = signals.preset();
         let process = self.panes.processes.get(id)?;
         (process.agent.is_none() || preset.is_some()).then(|| Target {
             deliverer: self.clone(),
             run,
-            facts,
+            signals,
             preset,
         })
     }
 
     async fn until_something_changes(&self, id: &ProcessId, again: Option<Duration>) {
-        let mut standing = self.activities.watch(id);
+        let mut status = self.activities.watch(id);
         let mut changes = self.deliveries.changes();
         let run = self.panes.run_of(id).filter(|run| !run.watch().borrow().is_over());
         let printed = async {
@@ -263,7 +264,7 @@ impl Deliverer {
         };
         tokio::time::sleep(GATE_PAUSE).await;
         tokio::select! {
-            changed = standing.changed() => drop(changed),
+            changed = status.changed() => drop(changed),
             () = printed => {}
             () = tokio::time::sleep(again.unwrap_or(LOOK_ANYWAY)) => {}
         }
@@ -274,12 +275,12 @@ impl Deliverer {
 const LOOK_ANYWAY: Duration = Duration::from_secs(5);
 
 impl Target {
-    pub(super) fn glimpse(&self) -> Glimpse {
-        let mut glimpse = Glimpse::of(&self.run.screen(), self.preset.as_deref());
-        if glimpse.at_start && !self.run.hand().holds_letters() {
-            glimpse.composer = glimpse.composer.map(|_| String::new());
+    pub(super) fn snapshot(&self) -> ScreenSnapshot {
+        let mut snapshot = ScreenSnapshot::of(&self.run.screen(), self.preset.as_deref());
+        if snapshot.at_start && !self.run.typing().holds_letters() {
+            snapshot.composer = snapshot.composer.map(|_| String::new());
         }
-        glimpse
+        snapshot
     }
 
     /// Notes that a text is about to be put in.
@@ -301,29 +302,29 @@ impl Target {
 
     fn gate(&self) -> Result<(), Shut> {
         let now = Instant::now();
-        let glimpse = self.glimpse();
-        let mut standing = self.deliverer.activities.get(&self.run.id);
+        let snapshot = self.snapshot();
+        let mut status = self.deliverer.activities.get(&self.run.id);
         // A dialog that asks what to do at a limit is one.
-        if let Some(asks) = self.asks(&glimpse) {
-            standing.verdict = asks;
+        if let Some(asks) = self.asks(&snapshot) {
+            status.activity = asks;
         }
         let shows_its_prompt = self.preset.as_ref().is_some_and(|preset| preset.composer.is_some());
-        let is_ready = shows_its_prompt || self.facts.rests();
-        if is_ready && awaits_instructions(&standing.verdict) {
+        let is_ready = shows_its_prompt || self.signals.rests();
+        if is_ready && awaits_instructions(&status.activity) {
             // They would wait for themselves.
-            standing.verdict.state = State::Idle;
+            status.activity.state = ActivityState::Idle;
         }
-        let hand = self.run.hand();
+        let typing = self.run.typing();
         let before = Before {
-            glimpse: &glimpse,
-            standing: &standing,
-            ready: self.facts.prompt_seen().map(|seen| now - seen),
-            typed: hand.typed.map(|typed| now - typed),
-            written: hand.written.map(|written| now - written),
-            draft: hand.draft,
-            blanks: hand.holds_blanks(),
-            own: self.left_standing(&glimpse).map(|(own, _)| own.id),
-            in_turn: self.preset.as_ref().is_some_and(|preset| works_now(preset, &glimpse)),
+            snapshot: &snapshot,
+            status: &status,
+            ready: self.signals.prompt_seen().map(|seen| now - seen),
+            typed: typing.typed.map(|typed| now - typed),
+            written: typing.written.map(|written| now - written),
+            draft: typing.draft,
+            blanks: typing.holds_blanks(),
+            own: self.left_standing(&snapshot).map(|(own, _)| own.id),
+            in_turn: self.preset.as_ref().is_some_and(|preset| works_now(preset, &snapshot)),
         };
         match &self.preset {
             // A CLI that is about to take its first turn may change all it shows, and lose what is
@@ -337,15 +338,16 @@ impl Target {
     }
 
     /// Whether it waits for a person now, by its screen as it is and not as it was last observed.
-    pub(super) fn blocked(&self, glimpse: &Glimpse) -> Option<String> {
-        let standing = self.deliverer.activities.get(&self.run.id);
-        let observed = Some(standing.verdict).filter(|verdict| verdict.state == State::Blocked);
+    pub(super) fn blocked(&self, snapshot: &ScreenSnapshot) -> Option<String> {
+        let status = self.deliverer.activities.get(&self.run.id);
+        let observed =
+            Some(status.activity).filter(|activity| activity.state == ActivityState::Blocked);
         self.preset.as_ref()?;
-        self.asks(glimpse).or(observed).map(|verdict| verdict.reason)
+        self.asks(snapshot).or(observed).map(|activity| activity.reason)
     }
 
     /// What its screen asks a person.
-    pub(super) fn asks(&self, glimpse: &Glimpse) -> Option<Verdict> {
-        asks_now(self.preset.as_ref()?, glimpse)
+    pub(super) fn asks(&self, snapshot: &ScreenSnapshot) -> Option<Activity> {
+        asks_now(self.preset.as_ref()?, snapshot)
     }
 }

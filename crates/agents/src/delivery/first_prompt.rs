@@ -10,7 +10,7 @@ use super::deliverer::Deliverer;
 use super::evidence::told;
 use super::receipt::{Receipt, ReceiptState};
 use super::record::{Delivery, Stage};
-use crate::activity::State;
+use crate::activity::ActivityState;
 use patterm_panes::process::ProcessId;
 
 /// A CLI may take this long to start and to begin with its first turn.
@@ -27,15 +27,15 @@ pub(super) async fn verify(deliverer: Arc<Deliverer>, delivery: Delivery) {
     let receipt = watch(&deliverer, &delivery).await;
     if let Some(receipt) = receipt {
         // Its prompt is another one now.
-        deliverer.activities.facts(&delivery.to).warm_up_again();
+        deliverer.activities.signals(&delivery.to).warm_up_again();
         deliverer.deliveries.finish(delivery.id, receipt);
         // It may have come to rest already, and print nothing more.
-        deliverer.activities.facts(&delivery.to).ring();
+        deliverer.activities.signals(&delivery.to).notify();
     }
 }
 
 async fn watch(deliverer: &Arc<Deliverer>, delivery: &Delivery) -> Option<Receipt> {
-    let facts = deliverer.activities.facts(&delivery.to);
+    let signals = deliverer.activities.signals(&delivery.to);
     let delivered = |evidence: String| Some(Receipt::new(ReceiptState::Delivered, evidence));
     let stalled = |why: &str| Some(Receipt::new(ReceiptState::Stalled, why));
     let mut deadline = Instant::now() + PATIENCE;
@@ -46,30 +46,30 @@ async fn watch(deliverer: &Arc<Deliverer>, delivery: &Delivery) -> Option<Receip
         if known.stage == Stage::Done {
             return None;
         }
-        if let Some(evidence) = facts.taken().iter().find_map(|turn| told(turn, &delivery.text)) {
+        if let Some(evidence) = signals.taken().iter().find_map(|turn| told(turn, &delivery.text)) {
             return delivered(evidence);
         }
-        let by_file = facts.preset().is_some_and(|preset| preset.has_conversation_file());
+        let by_file = signals.preset().is_some_and(|preset| preset.has_conversation_file());
         if by_file && looked.elapsed() >= FILES_PAUSE {
             look_for_conversation(deliverer, &delivery.to).await;
             looked = Instant::now();
         }
         let process = deliverer.panes.processes.get(&delivery.to)?;
         let has_spoken = process.agent.as_ref().is_some_and(|agent| agent.spoken);
-        let worked = facts.worked().map(|(_, why)| why);
+        let worked = signals.worked().map(|(_, why)| why);
         if let Some(evidence) = first_turn(by_file, has_spoken, worked) {
             return delivered(evidence);
         }
         if !process.status.is_alive() {
             return stalled("the CLI ended before it was seen to take its first instructions");
         }
-        let standing = deliverer.activities.get(&delivery.to);
-        if standing.verdict.state == State::Blocked {
+        let status = deliverer.activities.get(&delivery.to);
+        if status.activity.state == ActivityState::Blocked {
             // A person is asked whether to trust a folder, to log in: however long that takes.
             deadline = Instant::now() + PATIENCE;
             deliverer.deliveries.explain(
                 delivery.id,
-                &format!("it waits for a person ({})", standing.verdict.reason),
+                &format!("it waits for a person ({})", status.activity.reason),
             );
         }
         if Instant::now() >= deadline {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::activity::{Glimpse, Standing, State};
+use crate::activity::{ActivityState, ActivityStatus, ScreenSnapshot};
 use crate::presets::Preset;
 
 /// A person who typed so lately goes on typing.
@@ -21,8 +21,8 @@ const DRAFT: &str = "something was typed into it and not entered yet";
 /// What the gate looks at.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Before<'a> {
-    pub(super) glimpse: &'a Glimpse,
-    pub(super) standing: &'a Standing,
+    pub(super) snapshot: &'a ScreenSnapshot,
+    pub(super) status: &'a ActivityStatus,
     /// How long its prompt has been seen.
     pub(super) ready: Option<Duration>,
     /// How long ago a person typed.
@@ -58,15 +58,15 @@ impl Shut {
 
 /// Whether a turn may be put into an agent.
 pub(super) fn agent(preset: &Preset, before: Before<'_>) -> Result<(), Shut> {
-    let verdict = &before.standing.verdict;
-    if verdict.state == State::Blocked {
-        return Err(Shut::new(format!("it waits for a person ({})", verdict.reason)));
+    let activity = &before.status.activity;
+    if activity.state == ActivityState::Blocked {
+        return Err(Shut::new(format!("it waits for a person ({})", activity.reason)));
     }
-    hand(before)?;
-    if preset.input.wants_bracketed_paste && !before.glimpse.bracketed_paste {
+    typing(before)?;
+    if preset.input.wants_bracketed_paste && !before.snapshot.bracketed_paste {
         return Err(Shut::new("it is not ready for input yet"));
     }
-    match (&preset.composer, &before.glimpse.composer) {
+    match (&preset.composer, &before.snapshot.composer) {
         (Some(_), None) => return Err(Shut::new("its prompt is not visible")),
         (Some(_), Some(draft)) if !draft.is_empty() => {
             return Err(Shut::new(match before.own {
@@ -78,7 +78,7 @@ pub(super) fn agent(preset: &Preset, before: Before<'_>) -> Result<(), Shut> {
             return Err(Shut::new("a draft of blanks stands in its prompt"));
         }
         (None, _) if before.draft => return Err(Shut::new(DRAFT)),
-        (None, _) if verdict.state == State::Unknown => {
+        (None, _) if activity.state == ActivityState::Unknown => {
             return Err(Shut::new("nothing tells whether it is ready"));
         }
         _ => {}
@@ -90,17 +90,17 @@ pub(super) fn agent(preset: &Preset, before: Before<'_>) -> Result<(), Shut> {
     if preset.composer.is_some() && ready < preset.input.warm_up_ms {
         return Err(Shut::for_now("it has only just started", preset.input.warm_up_ms - ready));
     }
-    let does = match verdict.state {
-        State::Working => "working",
+    let does = match activity.state {
+        ActivityState::Working => "working",
         // Some wait for the end of a limit within their turn.
-        State::Limited if before.in_turn => "limited in the middle of a turn",
+        ActivityState::Limited if before.in_turn => "limited in the middle of a turn",
         _ => return Ok(()),
     };
     match preset.input.while_working {
         true => Ok(()),
         false => {
             let why =
-                format!("it is {does} ({}) and takes messages only when idle", verdict.reason);
+                format!("it is {does} ({}) and takes messages only when idle", activity.reason);
             Err(Shut::new(why))
         }
     }
@@ -126,14 +126,14 @@ fn beginning(text: &str) -> String {
 
 /// Whether a text may be typed into something that is no agent.
 pub(super) fn program(before: Before<'_>) -> Result<(), Shut> {
-    hand(before)?;
+    typing(before)?;
     match before.draft {
         true => Err(Shut::new(DRAFT)),
         false => Ok(()),
     }
 }
 
-fn hand(before: Before<'_>) -> Result<(), Shut> {
+fn typing(before: Before<'_>) -> Result<(), Shut> {
     match left_of(HAND_PAUSE, before.typed) {
         Some(left) => Err(Shut::for_now("a person is typing into it", left)),
         None => Ok(()),
@@ -148,15 +148,15 @@ fn left_of(pause: Duration, ago: Option<Duration>) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::activity::Verdict;
+    use crate::activity::Activity;
     use crate::presets::Catalogue;
 
     /// A prompt that is empty, of an agent at rest, at which nothing was typed.
-    fn open<'a>(glimpse: &'a Glimpse, standing: &'a Standing) -> Before<'a> {
+    fn open<'a>(snapshot: &'a ScreenSnapshot, status: &'a ActivityStatus) -> Before<'a> {
         let ready = Some(Duration::from_secs(60));
         Before {
-            glimpse,
-            standing,
+            snapshot,
+            status,
             ready,
             typed: None,
             written: None,
@@ -169,7 +169,7 @@ mod tests {
 
     #[track_caller]
     fn check(
-        state: State,
+        state: ActivityState,
         composer: Option<&str>,
         change: impl FnOnce(&mut Before<'_>),
         expected: Option<&str>,
@@ -177,13 +177,14 @@ mod tests {
         let catalogue = Catalogue::read(None);
         let mut preset = catalogue.presets["claude"].preset.clone().unwrap();
         preset.input.while_working = false;
-        let glimpse = Glimpse {
+        let snapshot = ScreenSnapshot {
             composer: composer.map(Into::into),
             bracketed_paste: true,
-            ..Glimpse::default()
+            ..ScreenSnapshot::default()
         };
-        let standing = Standing { verdict: Verdict::new(state, "seen"), ..Standing::default() };
-        let mut before = open(&glimpse, &standing);
+        let status =
+            ActivityStatus { activity: Activity::new(state, "seen"), ..ActivityStatus::default() };
+        let mut before = open(&snapshot, &status);
         change(&mut before);
         match (agent(&preset, before), expected) {
             (Ok(()), None) => {}
@@ -198,42 +199,57 @@ mod tests {
 
     #[test]
     fn nothing_is_put_into_dialogs_drafts_and_between_keys() {
-        check(State::Idle, Some(""), |_| {}, None);
-        check(State::Idle, Some(""), typed(5_000), None);
-        check(State::Blocked, Some(""), |_| {}, Some("waits for a person"));
-        check(State::Idle, None, |_| {}, Some("not visible"));
-        check(State::Idle, Some("half a thou"), |_| {}, Some("`half a thou`"));
-        check(State::Idle, Some(""), typed(100), Some("a person is typing"));
+        check(ActivityState::Idle, Some(""), |_| {}, None);
+        check(ActivityState::Idle, Some(""), typed(5_000), None);
+        check(ActivityState::Blocked, Some(""), |_| {}, Some("waits for a person"));
+        check(ActivityState::Idle, None, |_| {}, Some("not visible"));
+        check(ActivityState::Idle, Some("half a thou"), |_| {}, Some("`half a thou`"));
+        check(ActivityState::Idle, Some(""), typed(100), Some("a person is typing"));
         check(
-            State::Working,
+            ActivityState::Working,
             Some(""),
             |_| {},
             Some("it is working (seen) and takes messages only when idle"),
         );
-        check(State::Unknown, Some(""), |_| {}, None);
+        check(ActivityState::Unknown, Some(""), |_| {}, None);
     }
 
     #[test]
     fn nothing_is_put_behind_blanks_or_right_behind_what_another_typed() {
-        check(State::Idle, Some(""), |before| before.blanks = true, Some("a draft of blanks"));
+        check(
+            ActivityState::Idle,
+            Some(""),
+            |before| before.blanks = true,
+            Some("a draft of blanks"),
+        );
         let written = |ms| move |before: &mut Before<'_>| before.written = Some(ms);
         let just = written(Duration::from_millis(900));
-        check(State::Idle, Some(""), just, Some("just typed"));
-        check(State::Idle, Some(""), written(Duration::from_secs(1)), None);
+        check(ActivityState::Idle, Some(""), just, Some("just typed"));
+        check(ActivityState::Idle, Some(""), written(Duration::from_secs(1)), None);
     }
 
     /// opencode waits for the end of a limit within its turn; claude, codex and gemini end the turn.
     #[test]
     fn at_a_limit_a_text_waits_only_for_the_end_of_a_turn() {
-        check(State::Limited, Some(""), |_| {}, None);
+        check(ActivityState::Limited, Some(""), |_| {}, None);
         let in_turn = |before: &mut Before<'_>| before.in_turn = true;
-        check(State::Limited, Some(""), in_turn, Some("limited in the middle of a turn (seen)"));
-        check(State::Idle, Some(""), in_turn, None);
+        check(
+            ActivityState::Limited,
+            Some(""),
+            in_turn,
+            Some("limited in the middle of a turn (seen)"),
+        );
+        check(ActivityState::Idle, Some(""), in_turn, None);
     }
 
     #[test]
     fn a_queue_behind_a_text_of_patterms_own_says_so() {
         let own = |before: &mut Before<'_>| before.own = Some(7);
-        check(State::Idle, Some("[external] see"), own, Some("message 7, which patterm typed"));
+        check(
+            ActivityState::Idle,
+            Some("[external] see"),
+            own,
+            Some("message 7, which patterm typed"),
+        );
     }
 }

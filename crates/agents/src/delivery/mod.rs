@@ -9,10 +9,10 @@ mod evidence;
 mod first_prompt;
 mod gate;
 pub mod long_texts;
-mod put_in;
 mod receipt;
 mod record;
 mod store;
+mod submit;
 
 pub use deliverer::{Deliverer, Target};
 pub use error::{DeliveryError, TextError};

@@ -10,7 +10,7 @@ use patterm_panes::process::ProcessId;
 const EXCERPT_CHARS: usize = 80;
 
 /// What is said of a text while it is put in.
-pub(super) const PUTTING_IN: &str = "it is being put in";
+pub(super) const SUBMITTING: &str = "it is being put in";
 
 /// Whose words they are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,8 +125,8 @@ pub struct Delivery {
 
 impl Delivery {
     /// It is being put in, and does not wait for a person on the way.
-    pub fn is_put_in(&self) -> bool {
-        self.stage == Stage::Begun && self.receipt.evidence == PUTTING_IN
+    pub fn is_submitted(&self) -> bool {
+        self.stage == Stage::Begun && self.receipt.evidence == SUBMITTING
     }
 
     /// It stalled, and may yet be seen to have been taken.

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::error::DeliveryError;
 use super::evidence::has_words_of;
 use super::receipt::{Receipt, ReceiptState};
-use super::record::{Delivery, Ending, NewDelivery, PUTTING_IN, Source, Stage, excerpt};
+use super::record::{Delivery, Ending, NewDelivery, SUBMITTING, Source, Stage, excerpt};
 use patterm_panes::process::ProcessId;
 use patterm_store::clock::now_ms;
 use patterm_store::state::{self, StateDir, StateError};
@@ -20,7 +20,7 @@ const FILE: &str = "deliveries.json";
 const VERSION: u32 = 1;
 
 /// What is said of a text before anybody has tried to put it in.
-pub(super) const HANDED_IN: &str = "it was handed in";
+pub(super) const ENQUEUED: &str = "it was handed in";
 
 /// What is said of a text that a server had begun to write when it ended.
 pub(super) const HALF_WRITTEN: &str = "the server stopped while typing it; it may or may not have \
@@ -91,7 +91,7 @@ impl Deliveries {
     }
 
     /// Takes a text; it is on the disk when this returns, with its number.
-    pub fn hand_in(&self, new: NewDelivery) -> Result<u64, DeliveryError> {
+    pub fn enqueue(&self, new: NewDelivery) -> Result<u64, DeliveryError> {
         let mut table = self.table();
         let same = |known: &&Delivery| new.key.is_some() && known.key == new.key;
         if let Some(known) = table.deliveries.iter().find(same) {
@@ -119,12 +119,12 @@ impl Deliveries {
             called: false,
             at: now_ms(),
             stage: Stage::Waiting,
-            receipt: Receipt::new(ReceiptState::Queued, HANDED_IN),
+            receipt: Receipt::new(ReceiptState::Queued, ENQUEUED),
         });
         state::write(&self.file, VERSION, &next)?;
         *table = next;
         drop(table);
-        self.ring();
+        self.notify();
         Ok(id)
     }
 
@@ -165,7 +165,7 @@ impl Deliveries {
         end(delivery, Receipt::new(ReceiptState::Delivered, evidence));
         self.note(&table);
         drop(table);
-        self.ring();
+        self.notify();
     }
 
     /// Whether a person is to be called to a text: once.
@@ -199,7 +199,7 @@ impl Deliveries {
         delivery.receipt = Receipt::new(ReceiptState::Queued, why);
         self.note(&table);
         drop(table);
-        self.ring();
+        self.notify();
     }
 
     /// Texts that were begun and are not done; right after the start, an earlier server began them.
@@ -229,8 +229,8 @@ impl Deliveries {
     }
 
     /// Whether a text is half put in; one that waits for a person may wait for the next server as well.
-    pub fn is_putting_in(&self) -> bool {
-        self.begun().iter().any(Delivery::is_put_in)
+    pub fn is_submitting(&self) -> bool {
+        self.begun().iter().any(Delivery::is_submitted)
     }
 
     /// Whether a process has instructions to begin with that it has not taken.
@@ -299,7 +299,7 @@ impl Deliveries {
         if delivery.receipt.evidence != evidence {
             delivery.receipt = Receipt::new(ReceiptState::Queued, evidence);
             drop(table);
-            self.ring();
+            self.notify();
         }
     }
 
@@ -311,7 +311,7 @@ impl Deliveries {
             delivery.stage = Stage::Begun;
             delivery.begun_at.get_or_insert_with(Instant::now);
             delivery.said_before.get_or_insert(is_said);
-            delivery.receipt.evidence = PUTTING_IN.into();
+            delivery.receipt.evidence = SUBMITTING.into();
         })
     }
 
@@ -348,7 +348,7 @@ impl Deliveries {
         write(&self.file, VERSION, &next)?;
         *table = next;
         drop(table);
-        self.ring();
+        self.notify();
         Ok(Some(changed))
     }
 
@@ -402,7 +402,7 @@ impl Deliveries {
         if changed {
             self.note(&table);
             drop(table);
-            self.ring();
+            self.notify();
         }
     }
 
@@ -416,7 +416,7 @@ impl Deliveries {
         delivery.text.clear();
         self.note(&table);
         drop(table);
-        self.ring();
+        self.notify();
     }
 
     /// The process is gone: what waited for it will not be written.
@@ -453,7 +453,7 @@ impl Deliveries {
         });
         self.note(&table);
         drop(table);
-        self.ring();
+        self.notify();
     }
 
     /// Writes down what has happened: a full disk cannot undo it. A server that dies before the next
@@ -464,7 +464,7 @@ impl Deliveries {
         }
     }
 
-    fn ring(&self) {
+    fn notify(&self) {
         self.changes.send_modify(|count| *count += 1);
     }
 
@@ -533,8 +533,8 @@ mod tests {
     fn what_waits_survives_and_what_was_begun_is_told_apart() {
         let dir = tempfile::tempdir().unwrap();
         let before = deliveries(&dir);
-        let first = before.hand_in(text(1, None, "one")).unwrap();
-        let second = before.hand_in(text(1, None, "two")).unwrap();
+        let first = before.enqueue(text(1, None, "one")).unwrap();
+        let second = before.enqueue(text(1, None, "two")).unwrap();
         before.begin(first, false).unwrap();
         let after = deliveries(&dir);
         assert_eq!(after.begun().iter().map(|begun| begun.id).collect::<Vec<_>>(), [first]);
@@ -552,7 +552,7 @@ mod tests {
     fn what_stalled_is_corrected_also_by_the_next_server() {
         let dir = tempfile::tempdir().unwrap();
         let before = deliveries(&dir);
-        let [one, two] = ["one", "two"].map(|said| before.hand_in(text(1, None, said)).unwrap());
+        let [one, two] = ["one", "two"].map(|said| before.enqueue(text(1, None, said)).unwrap());
         before.begin(one, false).unwrap();
         before.finish(one, Receipt::new(ReceiptState::Stalled, "nothing shows"));
         before.give_up(&ProcessId::new(2), "another process");
@@ -569,12 +569,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let deliveries = deliveries(&dir);
         for n in 0..=WATCHED {
-            let id = deliveries.hand_in(text(1, None, &n.to_string())).unwrap();
+            let id = deliveries.enqueue(text(1, None, &n.to_string())).unwrap();
             deliveries.begin(id, false).unwrap();
             deliveries.finish(id, Receipt::new(ReceiptState::Stalled, "nothing shows"));
         }
         assert_eq!(deliveries.watched(&ProcessId::new(1)).len(), WATCHED);
-        let last = deliveries.hand_in(text(1, None, "last")).unwrap();
+        let last = deliveries.enqueue(text(1, None, "last")).unwrap();
         deliveries.finish(last, Receipt::new(ReceiptState::Delivered, "seen"));
         assert_eq!(deliveries.watched(&ProcessId::new(1)), []);
         assert_eq!(deliveries.waiting(), []);
@@ -584,7 +584,7 @@ mod tests {
     fn unread(dir: &tempfile::TempDir) -> (Deliveries, [u64; 2]) {
         let deliveries = deliveries(dir);
         let ids = ["[lead] look at the tests", "[lead] and then at the docs"].map(|said| {
-            let id = deliveries.hand_in(text(1, None, said)).unwrap();
+            let id = deliveries.enqueue(text(1, None, said)).unwrap();
             deliveries.begin(id, false).unwrap();
             let receipt = Receipt::new(ReceiptState::Delivered, "its prompt was empty");
             deliveries.finish(id, Ending { unread: true, ..receipt.into() });
@@ -632,21 +632,21 @@ mod tests {
     fn what_waits_for_a_person_is_not_being_put_in() {
         let dir = tempfile::tempdir().unwrap();
         let deliveries = deliveries(&dir);
-        let id = deliveries.hand_in(text(1, None, "one")).unwrap();
-        assert!(!deliveries.is_putting_in());
+        let id = deliveries.enqueue(text(1, None, "one")).unwrap();
+        assert!(!deliveries.is_submitting());
         deliveries.begin(id, false).unwrap();
-        assert!(deliveries.is_putting_in());
+        assert!(deliveries.is_submitting());
         deliveries.explain(id, "it stands in its prompt, not entered: a person is asked something");
-        assert!(!deliveries.is_putting_in(), "its sender and an upgrade need not wait");
-        deliveries.explain(id, PUTTING_IN);
-        assert!(deliveries.is_putting_in());
+        assert!(!deliveries.is_submitting(), "its sender and an upgrade need not wait");
+        deliveries.explain(id, SUBMITTING);
+        assert!(deliveries.is_submitting());
     }
 
     #[test]
     fn the_next_server_knows_whether_a_text_was_said_before_it_was_begun() {
         let dir = tempfile::tempdir().unwrap();
         let before = deliveries(&dir);
-        let ids = ["one", "two"].map(|said| before.hand_in(text(1, None, said)).unwrap());
+        let ids = ["one", "two"].map(|said| before.enqueue(text(1, None, said)).unwrap());
         for (id, is_said) in ids.into_iter().zip([true, false]) {
             before.begin(id, is_said).unwrap();
             assert!(before.get(id).unwrap().begun_at.is_some());
@@ -662,7 +662,7 @@ mod tests {
     fn what_is_put_back_waits_in_its_place() {
         let dir = tempfile::tempdir().unwrap();
         let before = deliveries(&dir);
-        let [one, _] = ["one", "two"].map(|said| before.hand_in(text(1, None, said)).unwrap());
+        let [one, _] = ["one", "two"].map(|said| before.enqueue(text(1, None, said)).unwrap());
         before.begin(one, false).unwrap();
         before.put_back(one, "a dialog took it");
         let next = deliveries(&dir).next_for(&ProcessId::new(1)).unwrap();
@@ -673,10 +673,10 @@ mod tests {
     fn the_same_key_is_the_same_delivery_even_when_it_is_done() {
         let dir = tempfile::tempdir().unwrap();
         let deliveries = deliveries(&dir);
-        let first = deliveries.hand_in(text(1, Some("timer t1"), "wake up")).unwrap();
-        assert_eq!(deliveries.hand_in(text(1, Some("timer t1"), "wake up")).unwrap(), first);
+        let first = deliveries.enqueue(text(1, Some("timer t1"), "wake up")).unwrap();
+        assert_eq!(deliveries.enqueue(text(1, Some("timer t1"), "wake up")).unwrap(), first);
         deliveries.finish(first, Receipt::new(ReceiptState::Delivered, "seen"));
-        assert_eq!(deliveries.hand_in(text(1, Some("timer t1"), "wake up")).unwrap(), first);
+        assert_eq!(deliveries.enqueue(text(1, Some("timer t1"), "wake up")).unwrap(), first);
         assert_eq!(deliveries.all().len(), 1);
     }
 
@@ -685,7 +685,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let deliveries = deliveries(&dir);
         for n in 0..WAITING + KEPT {
-            let id = deliveries.hand_in(text(1, None, &n.to_string())).unwrap();
+            let id = deliveries.enqueue(text(1, None, &n.to_string())).unwrap();
             if n >= WAITING {
                 assert!(id > 0, "{n}");
             }
@@ -693,11 +693,11 @@ mod tests {
         }
         assert_eq!(deliveries.all().len(), KEPT);
         for n in 0..WAITING {
-            deliveries.hand_in(text(1, None, &n.to_string())).unwrap();
+            deliveries.enqueue(text(1, None, &n.to_string())).unwrap();
         }
-        let full = deliveries.hand_in(text(1, None, "one too many")).unwrap_err();
+        let full = deliveries.enqueue(text(1, None, "one too many")).unwrap_err();
         assert!(matches!(full, DeliveryError::Full { .. }), "{full}");
-        deliveries.hand_in(text(2, None, "for another")).unwrap();
+        deliveries.enqueue(text(2, None, "for another")).unwrap();
         deliveries.give_up(&ProcessId::new(1), "closed");
         assert!(deliveries.next_for(&ProcessId::new(1)).is_none());
         assert!(deliveries.next_for(&ProcessId::new(2)).is_some());

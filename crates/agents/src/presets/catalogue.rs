@@ -178,7 +178,7 @@ fn merged(mut base: Table, own: Table) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::activity_state::State;
+    use crate::activity_state::ActivityState;
 
     fn with_settings(text: &str) -> Catalogue {
         let dir = tempfile::tempdir().unwrap();
@@ -215,7 +215,7 @@ mod tests {
         let before = built_in.presets["claude"].preset.as_ref().unwrap();
         assert_eq!(claude.program, "/opt/claude");
         assert_eq!(claude.rules.len(), before.rules.len() + 1);
-        assert_eq!(claude.rules["mine"].state, State::Blocked);
+        assert_eq!(claude.rules["mine"].state, ActivityState::Blocked);
         assert_eq!(claude.args, before.args);
         assert!(matches!(catalogue.presets["claude"].origin, Origin::Settings(_)));
         assert_eq!(catalogue.presets["codex"].origin, Origin::BuiltIn);

@@ -26,7 +26,7 @@ pub(crate) enum Opening<'a> {
 
 /// Where an agent finds patterm, and where its own files lie.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct LaunchContext<'a> {
     pub patterm: &'a Path,
     pub socket: &'a Path,
     pub project_key: &'a str,
@@ -71,7 +71,7 @@ impl Launch {
     pub(crate) fn new(
         preset: &Preset,
         program: &Path,
-        around: Surroundings<'_>,
+        around: LaunchContext<'_>,
         opening: Opening<'_>,
     ) -> Result<Self, LaunchError> {
         let path = |path: &Path| path.to_string_lossy().into_owned();
@@ -172,7 +172,7 @@ mod tests {
     fn launch(name: &str, opening: Opening<'_>) -> Launch {
         let catalogue = Catalogue::read(None);
         let preset = catalogue.presets[name].preset.as_ref().unwrap();
-        let around = Surroundings {
+        let around = LaunchContext {
             patterm: Path::new("/bin/pat term"),
             socket: Path::new("/run/1.sock"),
             project_key: "k",

@@ -10,7 +10,7 @@ mod template;
 mod write_back;
 
 pub use catalogue::{Catalogue, Known, Origin};
-pub(crate) use launch::{IDENTITY_FILE, Launch, Opening, Surroundings};
+pub(crate) use launch::{IDENTITY_FILE, Launch, LaunchContext, Opening};
 pub use launch::{LaunchError, find_program};
 pub use preset::{Bar, Composer, Limit, Preset, Rule, ToldByFiles};
 pub use source::Presets;

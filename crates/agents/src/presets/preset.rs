@@ -7,7 +7,7 @@ use std::time::Duration;
 use regex::Regex;
 use serde::{Deserialize, Deserializer};
 
-use crate::activity_state::State;
+use crate::activity_state::ActivityState;
 
 /// One agent's CLI.
 #[derive(Debug, Clone, Deserialize)]
@@ -267,7 +267,7 @@ pub struct Bar {
 #[serde(deny_unknown_fields)]
 pub struct Rule {
     /// The state that follows.
-    pub state: State,
+    pub state: ActivityState,
     /// The title matches.
     #[serde(default, deserialize_with = "optional_pattern")]
     pub title: Option<Regex>,
@@ -351,7 +351,7 @@ pub struct Limit {
 #[serde(deny_unknown_fields)]
 pub struct Hook {
     /// The state that follows.
-    pub state: Option<State>,
+    pub state: Option<ActivityState>,
     /// What that means, in words that the reason shows.
     pub says: Option<String>,
     /// The turn is over because it failed.

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::calls::Calls;
 use super::dispatch::Dispatch;
-use super::wish::Wish as Wanted;
+use super::upgrade::Upgrade as UpgradeRequest;
 use super::{follow, view};
 use crate::caller::Caller;
 use crate::greeting::{self, FirstLine, GREETING_REFUSED};
@@ -50,19 +50,19 @@ pub(super) struct Connection {
     /// The server ends.
     leaving: bool,
     /// What the client wants to be from here on.
-    wish: Option<Wish>,
+    upgrade: Option<Upgrade>,
 }
 
 /// Something else than a caller.
-enum Wish {
-    View(Wanted<view::Params>),
-    Follow(Wanted<follow::Params>),
+enum Upgrade {
+    View(UpgradeRequest<view::Params>),
+    Follow(UpgradeRequest<follow::Params>),
 }
 
-impl Wish {
+impl Upgrade {
     fn read(body: &[u8]) -> Option<Self> {
-        let view = Wanted::<view::Params>::read(body).map(Self::View);
-        view.or_else(|| Wanted::<follow::Params>::read(body).map(Self::Follow))
+        let view = UpgradeRequest::<view::Params>::read(body).map(Self::View);
+        view.or_else(|| UpgradeRequest::<follow::Params>::read(body).map(Self::Follow))
     }
 }
 
@@ -91,7 +91,7 @@ impl Connection {
             notices,
             ending: None,
             leaving: false,
-            wish: None,
+            upgrade: None,
             stream,
             placing: Some(placing),
             place: Place::Nowhere,
@@ -99,12 +99,14 @@ impl Connection {
             tools,
         };
         let mut served = connection.run(&mut incoming).await;
-        let Self { wish, stream, place, mut decoder, host, .. } = connection;
-        match wish {
-            Some(Wish::View(wish)) if served.is_ok() => {
-                served = wish.serve(stream, decoder.take_rest(), host, &place).await;
+        let Self { upgrade, stream, place, mut decoder, host, .. } = connection;
+        match upgrade {
+            Some(Upgrade::View(upgrade)) if served.is_ok() => {
+                served = upgrade.serve(stream, decoder.take_rest(), host, &place).await;
             }
-            Some(Wish::Follow(wish)) if served.is_ok() => served = wish.serve(stream, host).await,
+            Some(Upgrade::Follow(upgrade)) if served.is_ok() => {
+                served = upgrade.serve(stream, host).await
+            }
             _ => {}
         }
         if let Err(error) = served {
@@ -119,7 +121,7 @@ impl Connection {
         loop {
             if let Some(first) = self.first.take() {
                 self.begin(&first).await;
-                if self.wish.is_some() {
+                if self.upgrade.is_some() {
                     return Ok(());
                 }
             }
@@ -246,10 +248,10 @@ impl Connection {
                 return;
             }
             FirstLine::Refused(error) => return self.refuse(&error),
-            FirstLine::Message => match Wish::read(body) {
+            FirstLine::Message => match Upgrade::read(body) {
                 None => self.placed(Caller::External),
-                wish => {
-                    self.wish = wish;
+                upgrade => {
+                    self.upgrade = upgrade;
                     return;
                 }
             },

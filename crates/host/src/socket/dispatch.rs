@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::calls::{Calls, Work};
 use crate::caller::Caller;
-use crate::elsewhere::{Elsewhere, START_METHOD, StartWish};
+use crate::elsewhere::{Elsewhere, START_METHOD, StartRequest};
 use crate::greeting::GREETING_REFUSED;
 use crate::host::Host;
 use crate::mcp::{self, McpService, Notices, Params};
@@ -31,7 +31,7 @@ use crate::shared_tools::SharedToolsClient;
 use crate::shutdown::{ShutdownBegun, ShutdownRequest};
 use crate::standpoint::{Asked, Origins, PLACE_METHOD, Place, Placed};
 use crate::tools::{Call, ErrorKind, Progress, Registry, ToolError};
-use crate::web::{HttpFlags, TokenError, TokenWish};
+use crate::web::{HttpFlags, TokenError, TokenRequest};
 use patterm_panes::process::Cause;
 
 /// The request with which a person's `patterm kill` ends the server.
@@ -324,7 +324,7 @@ impl Dispatch {
         if method == "tools/list"
             && let Some(id) = self.caller.agent()
         {
-            self.host.agents.activities.facts(id).note_tools();
+            self.host.agents.activities.signals(id).note_tools();
         }
         let mut params = Params::read(params)?;
         if let Some(id) = self.caller.agent() {
@@ -403,9 +403,9 @@ impl Dispatch {
         let answer = match (self.caller.agent(), told) {
             (Some(id), Ok(told)) => {
                 self.host.agents.hear_hook(id, &told.event, &told.given);
-                let facts = self.host.agents.activities.facts(id);
+                let signals = self.host.agents.activities.signals(id);
                 return Box::pin(async move {
-                    facts.may_return(&told.event).await;
+                    signals.may_return(&told.event).await;
                     Ok("{}".into())
                 });
             }
@@ -422,7 +422,7 @@ impl Dispatch {
 
     /// Starts another project's server for somebody in a pane.
     fn start(&self, params: Option<&RawValue>) -> Answer {
-        let wish = serde_json::from_str::<StartWish>(params.map_or("{}", |params| params.get()));
+        let wish = serde_json::from_str::<StartRequest>(params.map_or("{}", |params| params.get()));
         let elsewhere = Elsewhere {
             panes: self.host.panes.clone(),
             project: self.host.project.clone(),
@@ -474,7 +474,8 @@ impl Dispatch {
 
     /// Makes, lists or revokes tokens of HTTP clients; only people may.
     fn token(&self, params: Option<&RawValue>) -> Answer {
-        let wish = serde_json::from_str::<TokenWish>(params.map_or("null", |params| params.get()));
+        let wish =
+            serde_json::from_str::<TokenRequest>(params.map_or("null", |params| params.get()));
         let host = self.host.clone();
         let work = async move {
             let wish = wish.map_err(|e| {

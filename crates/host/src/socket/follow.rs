@@ -17,12 +17,12 @@ use tokio::net::UnixStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use super::wish::Wish;
+use super::upgrade::Upgrade;
 use crate::host::Host;
 use crate::selections::add_open;
 use crate::tools::{ErrorKind, ToolError, excerpt, last_messages, message_source, output_problem};
 use crate::typing::somebody_types;
-use patterm_agents::activity::State;
+use patterm_agents::activity;
 use patterm_agents::delivery::{Delivery, ReceiptState};
 use patterm_panes::data_plane::ProcessRun;
 use patterm_panes::process::{Kind, Process, ProcessId, Status};
@@ -45,7 +45,7 @@ pub(super) struct Params {
     answers: bool,
 }
 
-impl Wish<Params> {
+impl Upgrade<Params> {
     /// Whether a message is such a wish.
     pub(super) fn read(body: &[u8]) -> Option<Self> {
         Self::by(follow::METHOD, body)
@@ -79,7 +79,7 @@ impl Wish<Params> {
 }
 
 /// Everything that can change what a follower sees.
-struct Bells {
+struct Changes {
     processes: watch::Receiver<u64>,
     activities: watch::Receiver<u64>,
     deliveries: watch::Receiver<u64>,
@@ -95,7 +95,7 @@ enum Rang {
     Other,
 }
 
-impl Bells {
+impl Changes {
     fn of(host: &Host) -> Self {
         Self {
             processes: host.panes.processes.changes(),
@@ -108,7 +108,7 @@ impl Bells {
         }
     }
 
-    async fn ring(&mut self) -> Rang {
+    async fn notify(&mut self) -> Rang {
         tokio::select! {
             _ = self.selections.changed() => return Rang::Selected,
             _ = self.processes.changed() => {}
@@ -165,7 +165,7 @@ impl Follower {
     }
 
     async fn run(&mut self) -> io::Result<()> {
-        let mut bells = Bells::of(&self.host);
+        let mut changes = Changes::of(&self.host);
         let shutdown = self.host.shutdown.clone();
         let mut scratch = vec![0; READ_BYTES];
         let mut changed = true;
@@ -194,7 +194,7 @@ impl Follower {
                     }
                 }
                 ready = self.stream.writable(), if !idle => ready?,
-                rang = bells.ring() => {
+                rang = changes.notify() => {
                     changed = true;
                     if matches!(rang, Rang::Selected) {
                         self.take_selections();
@@ -334,18 +334,18 @@ fn seen(host: &Host) -> ProjectSnapshot {
     }
 }
 
-fn seen_file(standing: &FileStatus) -> ProjectFileInfo {
-    let state = match standing {
+fn seen_file(status: &FileStatus) -> ProjectFileInfo {
+    let state = match status {
         FileStatus::Absent => ProjectFileState::Absent,
         FileStatus::Faulty { .. } => ProjectFileState::Faulty,
         FileStatus::Untrusted { .. } => ProjectFileState::Untrusted,
         FileStatus::Trusted { .. } => ProjectFileState::Trusted,
     };
-    ProjectFileInfo { state, hash: standing.hash().map(str::to_owned) }
+    ProjectFileInfo { state, hash: status.hash().map(str::to_owned) }
 }
 
 fn seen_process(process: &Process, host: &Host) -> ProcessInfo {
-    let verdict = host.activity.of(process);
+    let activity = host.activity.of(process);
     let unread = host.panes.run_of(&process.id).is_some_and(|run| {
         let from = run.views().unseen_from();
         from.is_some_and(|from| run.watch().borrow().parsed > from)
@@ -368,16 +368,18 @@ fn seen_process(process: &Process, host: &Host) -> ProcessInfo {
             Status::Stopped => ProcessStatus::Stopped,
             Status::Lost => ProcessStatus::Lost,
         },
-        activity: match verdict.state {
-            State::Working => ActivityState::Working,
-            State::Idle => ActivityState::Idle,
-            State::Blocked => ActivityState::Blocked,
+        activity: match activity.state {
+            activity::ActivityState::Working => ActivityState::Working,
+            activity::ActivityState::Idle => ActivityState::Idle,
+            activity::ActivityState::Blocked => ActivityState::Blocked,
             // Clients before 0.1.1 know no limits; to them it is a state that nothing tells.
-            State::Limited | State::Unknown => ActivityState::Unknown,
+            activity::ActivityState::Limited | activity::ActivityState::Unknown => {
+                ActivityState::Unknown
+            }
         },
-        limited: (verdict.state == State::Limited)
-            .then(|| verdict.limited_until.clone().unwrap_or_default()),
-        reason: verdict.reason,
+        limited: (activity.state == activity::ActivityState::Limited)
+            .then(|| activity.limited_until.clone().unwrap_or_default()),
+        reason: activity.reason,
         code: process.exit.and_then(|exit| exit.code),
         signal: process.exit.and_then(|exit| exit.signal),
         attention: process.attention.as_ref().map(|attention| attention.reason.clone()),

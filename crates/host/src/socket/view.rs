@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep_until};
 
-use super::wish::Wish;
+use super::upgrade::Upgrade;
 use crate::host::Host;
 use crate::standpoint::Place;
 use crate::tools::{ErrorKind, ToolError, is_owner, no_output, not_owner};
@@ -65,7 +65,7 @@ enum Sizes {
     Last,
 }
 
-impl Wish<Params> {
+impl Upgrade<Params> {
     /// Whether a message is such a wish.
     pub(super) fn read(body: &[u8]) -> Option<Self> {
         Self::by(view::METHOD, body)

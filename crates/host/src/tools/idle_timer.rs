@@ -10,7 +10,7 @@ use super::process::find;
 use super::timer::{body, label, milliseconds, owner, remaining_seconds, setter};
 use super::tool::Call;
 use patterm_panes::process::{Kind, ProcessId};
-use patterm_timers::{Mode, NewTimer, Timer, TimerId, WATCHED, Wish, limited};
+use patterm_timers::{Condition, Mode, NewTimer, Timer, TimerId, WATCHED, limited};
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
@@ -65,7 +65,7 @@ pub(super) fn arm(
         set_by: setter(call),
         label: label(args.label)?,
         body: Some(body(args.body)?),
-        wish: Wish::Idle { mode, exits, watched, max_wait_ms },
+        condition: Condition::Idle { mode, exits, watched, max_wait_ms },
     };
     Ok(call.host.timers.set(new)?)
 }
@@ -120,7 +120,7 @@ fn note(mode: Mode, timer: &Timer, call: &Call) -> String {
 }
 
 fn at_a_limit(id: &ProcessId, call: &Call) -> String {
-    let until = call.host.agents.activities.get(id).verdict.limited_until;
+    let until = call.host.agents.activities.get(id).activity.limited_until;
     format!("{id} {}", limited(until.as_deref()))
 }
 

@@ -63,7 +63,7 @@ impl Tool for MessageCancel {
             return Err(ToolError::new(ErrorKind::Conflict, message));
         };
         // Its receiver may be at rest with nothing to wait for now.
-        call.host.agents.activities.facts(&changed.to).ring();
+        call.host.agents.activities.signals(&changed.to).notify();
         Ok(MessageAnswer::from(message(deliveries, changed.id)?))
     }
 }

@@ -9,7 +9,7 @@ use super::error::{ErrorKind, ToolError};
 use super::tool::Call;
 use crate::caller::Caller;
 use crate::host::Host;
-use patterm_agents::activity::Verdict;
+use patterm_agents::activity::Activity;
 use patterm_panes::Panes;
 use patterm_panes::data_plane::ProcessRun;
 use patterm_panes::process::{Attention, Exit, Kind, Process, ProcessId, Status};
@@ -177,7 +177,7 @@ pub(super) struct Summary {
     /// How it stands.
     status: Status,
     /// Whether it works.
-    activity: Verdict,
+    activity: Activity,
     /// How it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     exit: Option<Exit>,

@@ -69,7 +69,7 @@ impl Tool for SendMessage {
             call.host.panes.attended(&target.id);
         }
         let new = NewDelivery { to: target.id, source, key: None, text };
-        let message_id = call.host.agents.deliveries.hand_in(new)?;
+        let message_id = call.host.agents.deliveries.enqueue(new)?;
         let receipt = call.detached(move |host| async move {
             Ok(host.agents.deliverer.receipt(message_id).await)
         });

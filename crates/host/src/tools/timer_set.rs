@@ -7,7 +7,7 @@ use super::error::ToolError;
 use super::timer::{body, label, milliseconds, owner, remaining_seconds, setter};
 use super::tool::{Call, Effect, Loading, Tool};
 use patterm_panes::process::ProcessId;
-use patterm_timers::{NewTimer, TimerId, Wish};
+use patterm_timers::{Condition, NewTimer, TimerId};
 
 pub(super) struct TimerSet;
 
@@ -46,7 +46,7 @@ pub(super) fn set(
         set_by: setter(call),
         label: label(named)?,
         body: text.map(body).transpose()?,
-        wish: Wish::After { ms: milliseconds("seconds", seconds)? },
+        condition: Condition::After { ms: milliseconds("seconds", seconds)? },
     };
     let (timer, _) = call.host.timers.set(new)?;
     let remaining = remaining_seconds(&timer, &call.host.timers.now());

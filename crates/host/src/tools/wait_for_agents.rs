@@ -12,7 +12,7 @@ use super::process::{find, shown_status};
 use super::tool::{Call, Effect, Loading, Tool};
 use super::wait_for_pattern::{REPORT_EVERY, timeout};
 use crate::host::Host;
-use patterm_agents::activity::{State, Verdict};
+use patterm_agents::activity::{Activity, ActivityState};
 use patterm_panes::process::{Exit, Process, ProcessId, Status};
 use patterm_timers::{Observe, WATCHED};
 
@@ -71,7 +71,7 @@ struct AgentAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<Status>,
     /// Whether it works, and why that is said.
-    activity: Verdict,
+    activity: Activity,
     /// How it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     exit: Option<Exit>,
@@ -167,7 +167,8 @@ fn is_reached(host: &Host, id: &ProcessId, until: Until) -> bool {
         Until::Exited => !is_alive(host, id),
         Until::Idle => host.activity.sight(id).is_idle() && !has_message(host, id),
         Until::Blocked => {
-            is_alive(host, id) && host.agents.activities.get(id).verdict.state == State::Blocked
+            is_alive(host, id)
+                && host.agents.activities.get(id).activity.state == ActivityState::Blocked
         }
     }
 }
@@ -187,7 +188,7 @@ impl AgentAnswer {
         let process = host.panes.processes.get(id);
         let activity = match &process {
             Some(process) => host.activity.of(process),
-            None => Verdict::new(State::Idle, "it was closed"),
+            None => Activity::new(ActivityState::Idle, "it was closed"),
         };
         Self {
             process_id: id.clone(),

@@ -49,7 +49,7 @@ pub(crate) struct Audit {
 struct Inner {
     path: PathBuf,
     held: Mutex<Held>,
-    bell: Condvar,
+    wakeup: Condvar,
     arguments: AtomicBool,
 }
 
@@ -101,7 +101,7 @@ impl Audit {
         let inner = Inner {
             path: state.file(FILE),
             held: Mutex::default(),
-            bell: Condvar::new(),
+            wakeup: Condvar::new(),
             arguments: AtomicBool::new(false),
         };
         Self { inner: Arc::new(inner), writer: Mutex::default() }
@@ -115,7 +115,7 @@ impl Audit {
     /// Writes what waits, and ends.
     pub(crate) fn finish(&self) {
         self.inner.held().over = true;
-        self.inner.bell.notify_all();
+        self.inner.wakeup.notify_all();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(writer) = writer {
             let _ = writer.join();
@@ -173,7 +173,7 @@ impl Auditor for Audit {
         drop(held);
         if first {
             self.start();
-            self.inner.bell.notify_all();
+            self.inner.wakeup.notify_all();
         }
     }
 }
@@ -246,7 +246,7 @@ impl Inner {
         loop {
             let mut held = self.held();
             while held.lines.is_empty() && held.lost == 0 && !held.over {
-                held = self.bell.wait(held).unwrap_or_else(PoisonError::into_inner);
+                held = self.wakeup.wait(held).unwrap_or_else(PoisonError::into_inner);
             }
             let mut lines = std::mem::take(&mut held.lines);
             let (lost, over) = (std::mem::take(&mut held.lost), held.over);
@@ -263,7 +263,7 @@ impl Inner {
                 return;
             }
             // Who ends it rings; whoever adds a line need not.
-            let gathered = self.bell.wait_timeout_while(held, GATHER, |held| !held.over);
+            let gathered = self.wakeup.wait_timeout_while(held, GATHER, |held| !held.over);
             drop(gathered.unwrap_or_else(PoisonError::into_inner));
         }
     }

@@ -23,7 +23,7 @@ use audit::{Audit, Noting};
 use patterm_store::state::{self, StateDir, StateError};
 pub use settings::{HttpFlags, HttpLimits, HttpSettings};
 use tokens::Tokens;
-pub use tokens::{Grant, Listed, TokenError, TokenWish};
+pub use tokens::{Grant, Listed, TokenError, TokenRequest};
 
 /// What the flags asked for: kept for the server that follows one that died or was replaced.
 const FILE: &str = "http.json";
@@ -109,11 +109,11 @@ impl Web {
     }
 
     /// Does what a person wants of the tokens.
-    pub(crate) fn token(&self, wish: TokenWish) -> Result<Value, TokenError> {
+    pub(crate) fn token(&self, wish: TokenRequest) -> Result<Value, TokenError> {
         Ok(match wish {
-            TokenWish::New(grant) => json!({"token": self.tokens.add(grant)?}),
-            TokenWish::List => json!({"tokens": self.tokens.list()}),
-            TokenWish::Revoke(name) => {
+            TokenRequest::New(grant) => json!({"token": self.tokens.add(grant)?}),
+            TokenRequest::List => json!({"tokens": self.tokens.list()}),
+            TokenRequest::Revoke(name) => {
                 self.tokens.revoke(&name)?;
                 json!({})
             }

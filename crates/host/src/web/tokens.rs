@@ -79,7 +79,7 @@ fn is_name(name: &str) -> bool {
 /// What a person wants of the tokens.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum TokenWish {
+pub enum TokenRequest {
     /// A new one.
     New(Grant),
     /// Which there are.

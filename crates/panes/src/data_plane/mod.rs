@@ -4,7 +4,6 @@
 
 mod draft_mark;
 mod echoes;
-mod hand;
 mod history;
 mod input;
 mod matcher;
@@ -14,6 +13,7 @@ mod reading;
 mod run;
 mod trouble;
 mod turns;
+mod typing_state;
 mod views;
 
 use std::io;
@@ -25,7 +25,6 @@ use regex::Regex;
 use tokio::sync::mpsc;
 
 pub use draft_mark::DraftMark;
-pub use hand::{Typed, Typist};
 pub use input::{INPUT_BYTES, InputFull};
 use matcher::Matcher;
 pub use matcher::{Found, Waiting, visible_lines};
@@ -33,6 +32,7 @@ use parser::Parser;
 use reader::Reader;
 pub use run::{MARK_BYTES, ProcessRun, Progress};
 pub use trouble::Trouble;
+pub use typing_state::{Typed, Typist};
 
 use crate::ports::Seen;
 use crate::process::{Exit, ProcessId};

@@ -129,7 +129,7 @@ impl Parser {
         }
         self.publish(run, parsed);
         if !more && echoes::is_awaited(run) {
-            self.reader.ring();
+            self.reader.notify();
         }
         self.matcher.push(run);
         more

@@ -49,7 +49,7 @@ enum Command {
 #[derive(Debug)]
 pub(super) struct Reader {
     epoll: OwnedFd,
-    bell: OwnedFd,
+    wakeup: OwnedFd,
     commands: Mutex<Vec<Command>>,
 }
 
@@ -58,9 +58,9 @@ type Panes = HashMap<u64, Reading>;
 impl Reader {
     pub(super) fn new() -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        epoll::add(&epoll, &bell, EventData::new_u64(BELL), EventFlags::IN)?;
-        Ok(Self { epoll, bell, commands: Mutex::default() })
+        let wakeup = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        epoll::add(&epoll, &wakeup, EventData::new_u64(BELL), EventFlags::IN)?;
+        Ok(Self { epoll, wakeup, commands: Mutex::default() })
     }
 
     pub(super) fn add(&self, run: Arc<ProcessRun>, pane: Arc<Pane>, log: Log) {
@@ -85,13 +85,13 @@ impl Reader {
 
     fn tell(&self, command: Command) {
         lock(&self.commands).push(command);
-        self.ring();
+        self.notify();
     }
 
     /// Wakes this thread.
-    pub(super) fn ring(&self) {
+    pub(super) fn notify(&self) {
         // A bell that rings already is as good.
-        let _ = rustix::io::write(&self.bell, &1u64.to_ne_bytes());
+        let _ = rustix::io::write(&self.wakeup, &1u64.to_ne_bytes());
     }
 
     pub(super) fn run(&self, parser: &Parser, events: &mpsc::Sender<Event>) {
@@ -148,7 +148,7 @@ impl Reader {
     fn wait_for_echo(&self, time: Timespec, echoes: &Echoes, panes: &Panes) {
         let awaited = echoes.awaited().filter_map(|token| panes.get(&token));
         let awaited = awaited.filter(|reading| !reading.over && !reading.stalled);
-        let mut polled = vec![PollFd::new(&self.bell, PollFlags::IN)];
+        let mut polled = vec![PollFd::new(&self.wakeup, PollFlags::IN)];
         polled.extend(
             awaited.map(|reading| PollFd::from_borrowed_fd(reading.pane.master(), PollFlags::IN)),
         );
@@ -172,7 +172,7 @@ impl Reader {
 
     fn obey(&self, panes: &mut Panes, last: &mut u64, echoes: &mut Echoes, parser: &Parser) {
         let mut count = [0; 8];
-        let _ = rustix::io::read(&self.bell, &mut count);
+        let _ = rustix::io::read(&self.wakeup, &mut count);
         for command in std::mem::take(&mut *lock(&self.commands)) {
             match command {
                 Command::Add(reading) => {

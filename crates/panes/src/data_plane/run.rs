@@ -11,10 +11,10 @@ use patterm_screen::{Line, Screen, Size};
 use tokio::sync::watch;
 
 use super::draft_mark::DraftMark;
-use super::hand::{Hand, Typed, Typist};
 use super::input::{Input, InputFull};
 use super::matcher::Waiters;
 use super::trouble::Trouble;
+use super::typing_state::{Typed, TypingState, Typist};
 use super::views::Views;
 use crate::ports::Ports;
 use crate::process::{Exit, ProcessId};
@@ -75,7 +75,7 @@ pub struct ProcessRun {
     pub log: log::Reader,
     screen: Mutex<Screen>,
     pub(super) input: Mutex<Input>,
-    hand: Mutex<Hand>,
+    typing: Mutex<TypingState>,
     /// Where it is noted for the next server that there is a draft.
     draft_mark: OnceLock<DraftMark>,
     /// Who waits for something on it.
@@ -131,7 +131,7 @@ impl ProcessRun {
             log,
             screen: Mutex::new(screen),
             input: Mutex::default(),
-            hand: Mutex::default(),
+            typing: Mutex::default(),
             draft_mark: OnceLock::new(),
             waiters: Mutex::default(),
             ports: Ports::default(),
@@ -344,21 +344,21 @@ impl ProcessRun {
     }
 
     fn note_hand(&self, typed: Typed) {
-        let mut hand = lock(&self.hand);
-        let before = hand.draft;
-        hand.note(typed);
-        if hand.draft != before
+        let mut typing = lock(&self.typing);
+        let before = typing.draft;
+        typing.note(typed);
+        if typing.draft != before
             && let Some(mark) = self.draft_mark.get()
         {
-            mark.set(self.number, hand.draft);
+            mark.set(self.number, typing.draft);
         }
     }
 
     /// Takes up whether an earlier server left a draft in it, and notes that for the next one from here on.
     pub fn keep_draft(&self, mark: DraftMark) {
-        let mut hand = lock(&self.hand);
-        hand.draft = mark.is_set(self.number);
-        if !hand.draft {
+        let mut typing = lock(&self.typing);
+        typing.draft = mark.is_set(self.number);
+        if !typing.draft {
             mark.set(self.number, false);
         }
         let _ = self.draft_mark.set(mark);
@@ -379,8 +379,8 @@ impl ProcessRun {
     }
 
     /// What is known of the person who types into it.
-    pub fn hand(&self) -> Hand {
-        *lock(&self.hand)
+    pub fn typing(&self) -> TypingState {
+        *lock(&self.typing)
     }
 
     /// Whether everything that was typed has reached the program's terminal.

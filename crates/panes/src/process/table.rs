@@ -221,7 +221,7 @@ impl Processes {
         write(&self.file, VERSION, &next)?;
         *table = next;
         drop(table);
-        self.ring();
+        self.notify();
         Ok(answer)
     }
 
@@ -232,11 +232,11 @@ impl Processes {
             tracing::error!(%error, "what happened to a process is not written down yet");
         }
         drop(table);
-        self.ring();
+        self.notify();
     }
 
     /// Tells whoever follows that something is different.
-    pub fn ring(&self) {
+    pub fn notify(&self) {
         self.changes.send_modify(|count| *count += 1);
     }
 

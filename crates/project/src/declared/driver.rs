@@ -69,7 +69,7 @@ impl Driver {
             let wake = self.declared.state().managed.next_at();
             let Self { declared, place, target, watched, .. } = &mut self;
             tokio::select! {
-                () = declared.bell.notified() => {}
+                () = declared.wakeup.notified() => {}
                 () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => {}
                 () = file_changed(place, target.as_deref(), declared.settings.as_deref()) => {
                     declared.read_project_file();
@@ -302,7 +302,7 @@ fn begin_to_watch(
         None => {
             managed.ready = process.runs;
             drop(state);
-            declared.ring();
+            declared.notify();
         }
         Some(ready) => {
             let (declared, name) = (declared.clone(), name.to_owned());
@@ -353,7 +353,7 @@ fn note_end(declared: &Arc<Declared>, definition: &Definition, name: &str, proce
             });
         }
     }
-    declared.ring();
+    declared.notify();
 }
 
 async fn start(
@@ -371,7 +371,7 @@ async fn start(
         tracing::warn!(name, %error, "a declared process could not be started");
         declared.state().managed.of(name).problem = Some(error.to_string());
     }
-    declared.ring();
+    declared.notify();
 }
 
 /// Ends a process if it runs, and starts it again.
@@ -386,5 +386,5 @@ async fn restart(declared: Arc<Declared>, process: Process) {
     {
         tracing::warn!(id = %process.id, %error, "it could not be started again");
     }
-    declared.ring();
+    declared.notify();
 }

@@ -74,7 +74,7 @@ pub struct Declared {
     /// One reads the file at a time.
     reading: Mutex<()>,
     /// Rung when there may be something to do.
-    pub(super) bell: Notify,
+    pub(super) wakeup: Notify,
     /// Counts how often the file came to stand another way, for those who show it.
     changes: watch::Sender<u64>,
 }
@@ -114,7 +114,7 @@ impl Declared {
                 fresh: true,
             }),
             reading: Mutex::default(),
-            bell: Notify::new(),
+            wakeup: Notify::new(),
             changes: watch::Sender::new(0),
         }
     }
@@ -154,8 +154,8 @@ impl Declared {
     }
 
     /// Has the driver look for something to do.
-    pub fn ring(&self) {
-        self.bell.notify_one();
+    pub fn notify(&self) {
+        self.wakeup.notify_one();
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -218,9 +218,9 @@ impl Declared {
         state.version += 1;
         drop(state);
         declared.changes.send_modify(|count| *count += 1);
-        declared.ring();
+        declared.notify();
         // What can be restored depends on it.
-        self.panes.processes.ring();
+        self.panes.processes.notify();
     }
 
     /// Trusts the content with this hash, which must be what the file holds now.

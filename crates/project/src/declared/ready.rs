@@ -61,7 +61,7 @@ pub(super) async fn watch(declared: Arc<Declared>, name: String, process: Proces
         }
     }
     drop(state);
-    declared.ring();
+    declared.notify();
 }
 
 /// Whether a line matches, of all that is kept of the output.

@@ -40,7 +40,7 @@ impl Declared {
             return Ok(waiting);
         }
         let started = self.panes.begin(&process.id, &[]).await;
-        self.ring();
+        self.notify();
         Ok(started?)
     }
 
@@ -93,7 +93,7 @@ impl Declared {
                         declared.restarts = 0;
                     }
                 });
-                self.ring();
+                self.notify();
                 let waiting = self.panes.processes.get(&process.id);
                 Ok(waiting.map(|process| Process { status: Status::Starting, ..process }))
             }
@@ -133,7 +133,7 @@ impl Declared {
         let pending = managed.wanted || managed.again_at.is_some() || managed.changed.is_some();
         (managed.wanted, managed.again_at, managed.changed) = (false, None, None);
         drop(state);
-        self.ring();
+        self.notify();
         self.note_not_wanted();
         pending
     }
@@ -141,7 +141,7 @@ impl Declared {
     /// A process that was to be started will not be: timers and callers may wait for that.
     pub(super) fn note_not_wanted(&self) {
         self.observer().not_wanted();
-        self.panes.processes.ring();
+        self.panes.processes.notify();
     }
 
     /// Writes into an entry how its definition says it is started now.

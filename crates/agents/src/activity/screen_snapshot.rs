@@ -8,7 +8,7 @@ use crate::presets::{Bar, Composer, Preset};
 
 /// What a screen shows at a moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Glimpse {
+pub struct ScreenSnapshot {
     /// The title the program gave itself.
     pub title: String,
     /// What the program says of its own state (OSC 7501).
@@ -33,7 +33,7 @@ pub struct Glimpse {
     pub alternate_screen: bool,
 }
 
-impl Glimpse {
+impl ScreenSnapshot {
     /// Looks at a screen as one who knows this CLI.
     pub fn of(screen: &Screen, preset: Option<&Preset>) -> Self {
         let modes = screen.modes();
@@ -211,7 +211,7 @@ mod tests {
             let column = lines[row].chars().count();
             screen.feed(format!("\x1b[{};{}H", row + 1, column + 1).as_bytes());
         }
-        assert_eq!(Glimpse::of(&screen, Some(preset)).composer.as_deref(), expected);
+        assert_eq!(ScreenSnapshot::of(&screen, Some(preset)).composer.as_deref(), expected);
     }
 
     #[test]
@@ -259,8 +259,8 @@ mod tests {
         screen.feed("\x1b[21;3H╹▀▀▀▀▀▀▀▀▀▀".as_bytes());
         let mut look = |written: &str| {
             screen.feed(written.as_bytes());
-            let glimpse = Glimpse::of(&screen, Some(preset));
-            (glimpse.composer.unwrap().trim().to_owned(), glimpse.at_start)
+            let snapshot = ScreenSnapshot::of(&screen, Some(preset));
+            (snapshot.composer.unwrap().trim().to_owned(), snapshot.at_start)
         };
         assert!(look("\x1b[18;6H").0.is_empty());
         let (stands, at_start) = look("\x1b[18;6H[external] 👨‍👩‍👧‍👦\x1b[18;25H");

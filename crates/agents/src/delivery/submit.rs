@@ -9,8 +9,8 @@ use tokio::time::Instant;
 use super::deliverer::Target;
 use super::evidence::{difference, same_words, stands_before, told};
 use super::receipt::{Receipt, ReceiptState};
-use super::record::{Delivery, Ending, PUTTING_IN};
-use crate::activity::{Glimpse, State, awaits_instructions};
+use super::record::{Delivery, Ending, SUBMITTING};
+use crate::activity::{ActivityState, ScreenSnapshot, awaits_instructions};
 use crate::presets::Preset;
 use patterm_panes::data_plane::Keyboard;
 
@@ -170,7 +170,7 @@ impl Job<'_> {
 
 impl Target {
     /// Puts a text in and says what became of it.
-    pub(super) async fn put_in(&self, delivery: &Delivery, keyboard: Keyboard) -> Outcome {
+    pub(super) async fn submit(&self, delivery: &Delivery, keyboard: Keyboard) -> Outcome {
         let Some(preset) = &self.preset else {
             let receipt = receipt(self.type_into_program(&delivery.text, &keyboard).await);
             return Outcome::Over(receipt.into());
@@ -199,7 +199,7 @@ impl Target {
 
     async fn hand_into_agent(&self, preset: &Preset, bytes: Vec<u8>) -> Result<String, Failure> {
         let keyboard = self.keyboard().await?;
-        let at_prompt = self.glimpse().composer.is_some();
+        let at_prompt = self.snapshot().composer.is_some();
         let rested = self.rests();
         self.write(&keyboard, bytes)?;
         let held = match at_prompt {
@@ -248,7 +248,7 @@ impl Target {
                     };
                     self.deliverer.deliveries.explain(begun.id, &format!("{where_it_is}: {why}"));
                     let taken = self.after_question(job, begun).await?;
-                    self.deliverer.deliveries.explain(begun.id, PUTTING_IN);
+                    self.deliverer.deliveries.explain(begun.id, SUBMITTING);
                     match taken {
                         Some(evidence) => return Ok(evidence),
                         None => pasted = Ok(()),
@@ -273,9 +273,9 @@ impl Target {
                 return Ok(());
             }
         };
-        let glimpse = self.glimpse();
-        let empty = glimpse.composer.as_deref() == Some("");
-        if !empty || !self.run.is_read() || self.blocked(&glimpse).is_some() {
+        let snapshot = self.snapshot();
+        let empty = snapshot.composer.as_deref() == Some("");
+        if !empty || !self.run.is_read() || self.blocked(&snapshot).is_some() {
             return Err(stalled(lost));
         }
         self.write(keyboard, bytes())?;
@@ -295,11 +295,11 @@ impl Target {
     pub(super) async fn enter_what_stands(
         &self,
         begun: &Delivery,
-        glimpse: &Glimpse,
+        snapshot: &ScreenSnapshot,
     ) -> Option<Ending> {
         let preset = self.preset.as_ref()?;
-        let held = glimpse.composer.as_deref().filter(|held| same_words(held, &begun.text))?;
-        if self.blocked(glimpse).is_some() {
+        let held = snapshot.composer.as_deref().filter(|held| same_words(held, &begun.text))?;
+        if self.blocked(snapshot).is_some() {
             return None;
         }
         let mut job = Job {
@@ -323,13 +323,13 @@ impl Target {
         loop {
             tokio::time::sleep(LOOK_PAUSE).await;
             self.alive()?;
-            let glimpse = self.glimpse();
+            let snapshot = self.snapshot();
             let shows = preset.composer.is_none()
-                || glimpse.composer.as_ref().is_some_and(|held| !held.is_empty());
-            if !shows && let Some(why) = self.blocked(&glimpse) {
+                || snapshot.composer.as_ref().is_some_and(|held| !held.is_empty());
+            if !shows && let Some(why) = self.blocked(&snapshot) {
                 return Err(Failure::Blocked(why));
             }
-            let now = (self.run.log.end(), glimpse.composer);
+            let now = (self.run.log.end(), snapshot.composer);
             // A prompt that holds the same counts as still though a spinner turns elsewhere.
             let same = match preset.composer.is_some() {
                 true => now.1 == last.1,
@@ -379,7 +379,7 @@ impl Target {
             }
             self.alive()?;
             // The text may stand in a prompt that a dialog covers; who answers needs the keyboard.
-            let blocked = self.blocked(&self.glimpse());
+            let blocked = self.blocked(&self.snapshot());
             if let Some(why) = blocked.filter(|_| held.is_some()) {
                 return Err(Failure::Blocked(why));
             }
@@ -400,7 +400,7 @@ impl Target {
 
     fn press(&self, job: &mut Job<'_>, submit: &Submit) -> Result<(), Failure> {
         // The last look before a key that could approve something.
-        if let Some(why) = self.blocked(&self.glimpse()) {
+        if let Some(why) = self.blocked(&self.snapshot()) {
             return Err(Failure::Blocked(why));
         }
         let keyboard = job.keyboard.as_ref().ok_or_else(|| stalled("it has no keyboard"))?;
@@ -410,7 +410,8 @@ impl Target {
 
     /// The key that enters a text now.
     fn submit_key(&self, preset: &Preset) -> Result<Submit, Failure> {
-        let works = self.deliverer.activities.get(&self.run.id).verdict.state == State::Working;
+        let works =
+            self.deliverer.activities.get(&self.run.id).activity.state == ActivityState::Working;
         let other = preset.input.submit_while_working.as_ref().filter(|_| works);
         let name = other.unwrap_or(&preset.input.submit);
         let key = name.parse().map_err(|e| stalled(format!("no key: {e}")))?;
@@ -425,26 +426,26 @@ impl Target {
         keyboard: &Keyboard,
     ) -> Result<(), Failure> {
         let modes = self.run.screen().modes();
-        self.facts.submitted("a turn was just handed in", preset.input.hold_ms);
+        self.signals.submitted("a turn was just handed in", preset.input.hold_ms);
         self.write(keyboard, submit.key.encode(&modes))
     }
 
     /// Whether it is at rest, and no turn was just handed in.
     fn rests(&self) -> bool {
-        let verdict = self.deliverer.activities.get(&self.run.id).verdict;
-        let works = verdict.state == State::Working && !awaits_instructions(&verdict);
-        self.facts.rests() && !works
+        let activity = self.deliverer.activities.get(&self.run.id).activity;
+        let works = activity.state == ActivityState::Working && !awaits_instructions(&activity);
+        self.signals.rests() && !works
     }
 
     /// How it is seen that a text was taken.
     fn taken(&self, entered: Entered<'_>) -> Option<String> {
-        let turns = self.facts.taken_since(entered.at);
-        let works = self.facts.worked().filter(|(at, _)| *at > entered.at).map(|(_, why)| why);
-        entered.taken(&turns, self.glimpse().composer.as_deref(), works.as_deref())
+        let turns = self.signals.taken_since(entered.at);
+        let works = self.signals.worked().filter(|(at, _)| *at > entered.at).map(|(_, why)| why);
+        entered.taken(&turns, self.snapshot().composer.as_deref(), works.as_deref())
     }
 
     fn still_holds(&self, held: Option<&str>) -> bool {
-        held.is_some() && self.glimpse().composer.as_deref() == held
+        held.is_some() && self.snapshot().composer.as_deref() == held
     }
 
     /// Waits until a person is asked nothing any more, and looks what became of the text: it was
@@ -455,7 +456,7 @@ impl Target {
         begun: &Delivery,
     ) -> Result<Option<String>, Failure> {
         let Afterwards { stands, untouched } = self.stands_after_question().await?;
-        let turns = self.facts.taken_since(job.began);
+        let turns = self.signals.taken_since(job.began);
         if let Some(evidence) = turns.iter().find_map(|turn| told(turn, &job.text)) {
             return Ok(Some(evidence));
         }
@@ -486,30 +487,30 @@ impl Target {
 
     /// What the prompt holds once a person is asked nothing any more and types nothing.
     async fn stands_after_question(&self) -> Result<Afterwards, Failure> {
-        let mut standing = self.deliverer.activities.watch(&self.run.id);
+        let mut status = self.deliverer.activities.watch(&self.run.id);
         let mut printed = self.run.watch();
         let mut last = (None, Instant::now());
         let (mut has_held, mut visible) = (false, None);
         loop {
-            let is_blocked = standing.borrow_and_update().verdict.state == State::Blocked;
+            let is_blocked = status.borrow_and_update().activity.state == ActivityState::Blocked;
             printed.borrow_and_update();
             self.alive()?;
-            let glimpse = self.glimpse();
-            has_held |= glimpse.composer.as_ref().is_some_and(|stands| !stands.is_empty());
-            match glimpse.composer.is_some() && self.asks(&glimpse).is_none() {
+            let snapshot = self.snapshot();
+            has_held |= snapshot.composer.as_ref().is_some_and(|stands| !stands.is_empty());
+            match snapshot.composer.is_some() && self.asks(&snapshot).is_none() {
                 true => visible = visible.or(Some(Instant::now())),
                 false => visible = None,
             }
-            let is_asked = is_blocked || self.blocked(&glimpse).is_some();
-            let stands = glimpse.composer.filter(|_| !is_asked);
+            let is_asked = is_blocked || self.blocked(&snapshot).is_some();
+            let stands = snapshot.composer.filter(|_| !is_asked);
             if stands != last.0 {
                 last = (stands, Instant::now());
             }
             match &last {
                 (Some(stands), since) => {
-                    let types = self.run.hand().written.is_some_and(|w| w.elapsed() < KEY_PAUSE);
+                    let types = self.run.typing().written.is_some_and(|w| w.elapsed() < KEY_PAUSE);
                     if since.elapsed() >= KEY_PAUSE && !types && self.run.is_read() {
-                        let written = self.run.hand().written;
+                        let written = self.run.typing().written;
                         let typed = written.zip(visible).is_some_and(|(at, since)| at > since);
                         let untouched = !has_held && !typed;
                         return Ok(Afterwards { stands: stands.clone(), untouched });
@@ -518,7 +519,7 @@ impl Target {
                 }
                 // Looked at as soon as it changes: a person may enter at once what the prompt shows then.
                 (None, _) => tokio::select! {
-                    changed = standing.changed() => drop(changed),
+                    changed = status.changed() => drop(changed),
                     changed = printed.changed() => drop(changed),
                 },
             }
@@ -531,7 +532,7 @@ impl Target {
         let began = Instant::now();
         loop {
             let keyboard = self.keyboard().await?;
-            let types = self.run.hand().written.is_some_and(|at| at.elapsed() < KEY_PAUSE);
+            let types = self.run.typing().written.is_some_and(|at| at.elapsed() < KEY_PAUSE);
             if !types {
                 return match held.is_none() || self.still_holds(held) {
                     true => Ok(keyboard),
@@ -554,8 +555,8 @@ impl Target {
     /// Takes a text that could not be entered out of the prompt again, where nothing else stands
     /// there: others would wait behind it.
     async fn clear_up(&self, mut job: Job<'_>, why: String) -> Outcome {
-        let glimpse = self.glimpse();
-        let stands = match &glimpse.composer {
+        let snapshot = self.snapshot();
+        let stands = match &snapshot.composer {
             Some(stands) if !stands.is_empty() && self.alive().is_ok() => stands.clone(),
             _ => return Outcome::stalled(why, None),
         };
@@ -564,7 +565,7 @@ impl Target {
             _ => return Outcome::stalled(why, Some(stands)),
         };
         if !self.take_out(keyboard).await {
-            let left = self.glimpse().composer.filter(|left| !left.is_empty());
+            let left = self.snapshot().composer.filter(|left| !left.is_empty());
             return Outcome::stalled(why, left);
         }
         if !job.entered {
@@ -574,12 +575,12 @@ impl Target {
         let emptied = Instant::now();
         while emptied.elapsed() < LATE_PATIENCE {
             tokio::time::sleep(LOOK_PAUSE).await;
-            if self.blocked(&self.glimpse()).is_some() {
+            if self.blocked(&self.snapshot()).is_some() {
                 job.keyboard = None;
             }
-            let turns = self.facts.taken_since(job.began);
+            let turns = self.signals.taken_since(job.began);
             let told = turns.iter().find_map(|turn| told(turn, &job.text));
-            let worked = self.facts.worked().filter(|(at, _)| job.rested && *at > job.began);
+            let worked = self.signals.worked().filter(|(at, _)| job.rested && *at > job.began);
             let works = worked.map(|(_, why)| format!("it went to work ({why})"));
             if let Some(evidence) = told.or(works) {
                 let receipt = Receipt::new(ReceiptState::Delivered, evidence);
@@ -595,12 +596,12 @@ impl Target {
         let Ok(key) = "backspace".parse::<Key>() else { return false };
         let began = Instant::now();
         while began.elapsed() < ERASE_PATIENCE {
-            let glimpse = self.glimpse();
-            let Some(before) = glimpse.composer.clone() else { return false };
+            let snapshot = self.snapshot();
+            let Some(before) = snapshot.composer.clone() else { return false };
             if before.is_empty() {
                 return true;
             }
-            if self.alive().is_err() || self.blocked(&glimpse).is_some() {
+            if self.alive().is_err() || self.blocked(&snapshot).is_some() {
                 return false;
             }
             let keys = key.encode(&self.run.screen().modes()).repeat(ERASED_AT_ONCE);

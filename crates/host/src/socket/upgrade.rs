@@ -8,12 +8,12 @@ use tokio::net::UnixStream;
 
 /// A wish, with what it takes; or why that does not fit.
 #[derive(Debug)]
-pub(super) struct Wish<P> {
+pub(super) struct Upgrade<P> {
     pub(super) id: Id,
     pub(super) params: Result<P, String>,
 }
 
-impl<P: DeserializeOwned> Wish<P> {
+impl<P: DeserializeOwned> Upgrade<P> {
     /// Whether a message is a wish by this method.
     pub(super) fn by(wanted: &str, body: &[u8]) -> Option<Self> {
         match Incoming::parse(body) {

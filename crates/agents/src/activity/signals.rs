@@ -8,10 +8,10 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::glimpse::Glimpse;
 use super::judge::{HookWord, LimitWord, named_end};
+use super::screen_snapshot::ScreenSnapshot;
 use super::tracker::Pending;
-use crate::activity_state::{State, Verdict};
+use crate::activity_state::{Activity, ActivityState};
 use crate::presets::{Limit, Preset};
 
 /// Turns that hooks told of and that may still be asked for: a few seconds' worth.
@@ -76,15 +76,15 @@ struct Inner {
 
 /// What is known of one process beside its screen.
 #[derive(Debug, Default)]
-pub struct Facts {
+pub struct AgentSignals {
     inner: Mutex<Inner>,
     /// Rung when there is something new.
-    pub(crate) bell: Notify,
+    pub(crate) wakeup: Notify,
     /// Rung when its CLI asks for patterm's tools.
     tools: Notify,
 }
 
-impl Facts {
+impl AgentSignals {
     /// Says which CLI it is; a new run begins without what was said of the old one.
     pub fn begin(&self, preset: Option<Arc<Preset>>) {
         let mut inner = self.lock();
@@ -125,8 +125,10 @@ impl Facts {
             let goes_on = background.is_some_and(is_something);
             let limit = hook.limit.as_ref().and_then(|limit| limited(limit, given));
             let (event, state) = match (goes_on, &limit) {
-                (true, _) => (format!("{event}, with work in the background"), State::Working),
-                (false, Some(_)) => (event.to_owned(), State::Limited),
+                (true, _) => {
+                    (format!("{event}, with work in the background"), ActivityState::Working)
+                }
+                (false, Some(_)) => (event.to_owned(), ActivityState::Limited),
                 (false, None) => (event.to_owned(), state),
             };
             let word =
@@ -134,7 +136,7 @@ impl Facts {
             inner.heard = Some(Heard { word, at });
         }
         drop(inner);
-        self.bell.notify_one();
+        self.wakeup.notify_one();
         said
     }
 
@@ -158,7 +160,7 @@ impl Facts {
     /// A turn was handed in: until something shows of it, or so much time is over, it counts as work.
     pub fn submitted(&self, what: &'static str, hold: Duration) {
         self.lock().submitted = Some(Submitted { what, hold, at: Instant::now() });
-        self.bell.notify_one();
+        self.wakeup.notify_one();
     }
 
     /// Its CLI asks for patterm's tools.
@@ -199,8 +201,8 @@ impl Facts {
     }
 
     /// Something that its observer looks at beside the screen has changed.
-    pub fn ring(&self) {
-        self.bell.notify_one();
+    pub fn notify(&self) {
+        self.wakeup.notify_one();
     }
 
     /// Its prompt is drawn anew: it needs its time as after a start.
@@ -225,15 +227,15 @@ impl Facts {
     }
 
     /// What its observer sees.
-    pub(crate) fn note(&self, glimpse: &Glimpse, verdict: &Verdict) {
+    pub(crate) fn note(&self, snapshot: &ScreenSnapshot, activity: &Activity) {
         let now = Instant::now();
         let mut inner = self.lock();
-        if glimpse.composer.is_some() {
+        if snapshot.composer.is_some() {
             inner.prompt_seen.get_or_insert(now);
         }
-        inner.rests = verdict.state == State::Idle;
-        if verdict.state == State::Working {
-            inner.worked = Some((now, verdict.reason.clone()));
+        inner.rests = activity.state == ActivityState::Idle;
+        if activity.state == ActivityState::Working {
+            inner.worked = Some((now, activity.reason.clone()));
         }
     }
 

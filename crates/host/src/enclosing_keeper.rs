@@ -10,14 +10,14 @@ use patterm_store::project::is_key;
 
 /// The keeper whose pane a process runs in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Surroundings {
+pub struct EnclosingKeeper {
     /// The project's key.
     pub key: String,
     /// The keeper's socket, beside which the project's server is registered.
     pub keeper_socket: PathBuf,
 }
 
-impl Surroundings {
+impl EnclosingKeeper {
     /// Those of this process.
     #[must_use]
     pub fn of_this_process() -> Option<Self> {
@@ -54,8 +54,9 @@ impl Surroundings {
 
 /// The keeper with this socket, if it is suspended. Its inits have its command line, but are below it.
 pub(crate) fn suspended_keeper(socket: &Path) -> Option<i32> {
-    let keeps =
-        |pid: i32| Surroundings::kept_by(pid).is_some_and(|around| around.keeper_socket == socket);
+    let keeps = |pid: i32| {
+        EnclosingKeeper::kept_by(pid).is_some_and(|around| around.keeper_socket == socket)
+    };
     let pids = std::fs::read_dir("/proc")
         .ok()?
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 /// What is known of the person who types into a process.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Hand {
+pub struct TypingState {
     /// When something was last typed.
     pub typed: Option<Instant>,
     /// When something was last typed by anybody but patterm itself.
@@ -20,7 +20,7 @@ pub struct Hand {
     seen: bool,
 }
 
-impl Hand {
+impl TypingState {
     /// Notes what was typed.
     pub(super) fn note(&mut self, typed: Typed) {
         if typed.any {
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_draft_is_what_was_typed_and_not_entered() {
-        let (mut hand, mut typist) = (Hand::default(), Typist::default());
+        let (mut typing, mut typist) = (TypingState::default(), Typist::default());
         for (typed, draft) in [
             ("h", true),
             ("\x1b[D", true),
@@ -241,19 +241,19 @@ mod tests {
             ("\x1b[99;5u", false),
             ("\x1b]11;rgb:00/00/00\x1b\\", false),
         ] {
-            hand.note(typist.read(typed.as_bytes()));
-            assert_eq!(hand.draft, draft, "{typed:?}");
+            typing.note(typist.read(typed.as_bytes()));
+            assert_eq!(typing.draft, draft, "{typed:?}");
         }
-        hand.note(typist.read(b"x"));
-        hand.note(typist.read(b"\x1b"));
-        assert!(hand.draft && typist.is_waiting(), "it may be the beginning of a report");
-        hand.note(typist.settle());
-        assert!(!hand.draft, "it was the key");
+        typing.note(typist.read(b"x"));
+        typing.note(typist.read(b"\x1b"));
+        assert!(typing.draft && typist.is_waiting(), "it may be the beginning of a report");
+        typing.note(typist.settle());
+        assert!(!typing.draft, "it was the key");
     }
 
     #[test]
     fn a_draft_of_blanks_is_known_though_it_is_not_seen() {
-        let (mut hand, mut typist) = (Hand::default(), Typist::default());
+        let (mut typing, mut typist) = (TypingState::default(), Typist::default());
         for (typed, blanks) in [
             (" ", true),
             ("  ", true),
@@ -280,8 +280,8 @@ mod tests {
             ("\x17", false),
             ("a  \x17", false),
         ] {
-            hand.note(typist.read(typed.as_bytes()));
-            assert_eq!(hand.holds_blanks(), blanks, "{typed:?}");
+            typing.note(typist.read(typed.as_bytes()));
+            assert_eq!(typing.holds_blanks(), blanks, "{typed:?}");
         }
     }
 
