@@ -55,7 +55,7 @@ impl Caller {
     }
 
     /// Whether what it starts at the top of the project counts as a person's.
-    pub(crate) fn may_be_a_person(&self) -> bool {
+    pub(crate) fn is_human_origin(&self) -> bool {
         matches!(self, Self::External | Self::Person)
     }
 

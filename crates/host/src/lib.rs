@@ -2,6 +2,7 @@
 //! its socket, and owns the project's state. It knows nothing of terminals drawn on a screen.
 
 pub mod caller;
+mod caller_origin;
 mod elsewhere;
 pub mod enclosing_keeper;
 mod greeting;
@@ -20,7 +21,6 @@ mod shared;
 mod shared_tools;
 pub mod shutdown;
 mod socket;
-mod standpoint;
 mod timer_texts;
 #[cfg(test)]
 mod timers_tests;

@@ -16,9 +16,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::caller::Caller;
+use crate::caller_origin;
 use crate::host::Host;
 use crate::socket::Dispatch;
-use crate::standpoint;
 use crate::tools::Registry;
 use patterm_store::limits::NOTICES;
 use patterm_store::sync::lock;
@@ -62,7 +62,7 @@ impl Own for NativeTools {
             host.clone(),
             self.tools.clone(),
             caller,
-            standpoint::Place::Elsewhere,
+            caller_origin::CallerOrigin::Elsewhere,
             notices.clone(),
         );
         self.control.spawn(hand_back(heard, tell, open.clone(), end.clone()));
@@ -116,7 +116,7 @@ impl Talk for NativePeer {
             if let Some(why) = patterm_gateway::ambiguity(&text) {
                 return Ok(reply::error(Some(id), &ErrorObject::new(INVALID_REQUEST, why)));
             }
-            let _place = self.place()?;
+            let _permit = self.permit()?;
             let (reply, answer) = oneshot::channel();
             let cancel = CancellationToken::new();
             let waiting = Waiting {
@@ -173,20 +173,20 @@ impl Talk for NativePeer {
 
 impl NativePeer {
     /// A place among the calls of this token.
-    fn place(&self) -> Result<Place, Refusal> {
+    fn permit(&self) -> Result<Permit, Refusal> {
         let most = self.host.limits.calls_in_flight;
-        let place = Place(self.in_flight.clone());
-        if place.0.fetch_add(1, Ordering::Relaxed) >= most {
+        let permit = Permit(self.in_flight.clone());
+        if permit.0.fetch_add(1, Ordering::Relaxed) >= most {
             let message = format!("{most} calls of this token wait for their answers already");
             return Err(Refusal::new(RefusalKind::Limit, message));
         }
-        Ok(place)
+        Ok(permit)
     }
 }
 
-struct Place(Arc<AtomicUsize>);
+struct Permit(Arc<AtomicUsize>);
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

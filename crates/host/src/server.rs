@@ -15,7 +15,7 @@ use crate::registry::{Entry, LockAttempt, ServerLock, ServerLockError};
 use crate::runtime::{RuntimeDir, RuntimeError};
 use crate::socket::Listener;
 use crate::tools::Registry;
-use crate::web::{Hall, HttpFlags, HttpSettings, WebError};
+use crate::web::{HttpContext, HttpFlags, HttpSettings, WebError};
 use patterm_agents::activity;
 use patterm_panes::data_plane::Event;
 use patterm_panes::keeper_client::KeeperClient;
@@ -185,7 +185,7 @@ impl Server {
         let timing = tokio::spawn(patterm_timers::Driver::new(host.timers.clone())?.run());
         let declaring = tokio::spawn(declared::Driver::new(host.declared.clone()).run());
         let control = tokio::runtime::Handle::current();
-        host.web.begin(Hall {
+        host.web.begin(HttpContext {
             own: Arc::new(NativeTools::new(Arc::downgrade(&host), tools.clone(), control)),
             shared: Arc::downgrade(&host.shared),
             runtime: host.shared.runtime().clone(),

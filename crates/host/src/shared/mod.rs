@@ -1,8 +1,8 @@
 //! Shared MCP servers: what the project file and the user's settings name, run by the gateway on a
 //! thread of its own, so that a busy server delays nobody's keys.
 
+mod build;
 mod known;
-mod made;
 mod spawner;
 
 use std::collections::BTreeMap;
@@ -224,7 +224,7 @@ impl Shared {
         }
         let (mut wanted, mut faults) = (BTreeMap::new(), BTreeMap::new());
         for (name, server) in &servers {
-            match made::wanted(self, name, server) {
+            match build::wanted(self, name, server) {
                 Ok(made) => drop(wanted.insert(name.clone(), made)),
                 Err(fault) => {
                     tracing::error!(server = name, fault, "a shared server cannot be run");

@@ -15,9 +15,9 @@ use super::dispatch::Dispatch;
 use super::upgrade::Upgrade as UpgradeRequest;
 use super::{follow, view};
 use crate::caller::Caller;
+use crate::caller_origin::{CallerOrigin, OriginLookup, Origins, Peer};
 use crate::greeting::{self, FirstLine, GREETING_REFUSED};
 use crate::host::Host;
-use crate::standpoint::{Origins, Peer, Place, Placing};
 use crate::tools::{ErrorKind, Registry, ToolError};
 use patterm_store::limits::{
     ENDING_GRACE, FAIR_TURN, NOTICES, OUTBOX_BYTES, READ_BYTES, SHUTDOWN_GRACE, UNREAD_PATIENCE,
@@ -32,9 +32,9 @@ pub(super) struct Connection {
     tools: Arc<Registry>,
     stream: UnixStream,
     /// The look at where the client speaks from, until its first message.
-    placing: Option<Placing>,
+    lookup: Option<OriginLookup>,
     /// Where it speaks from.
-    place: Place,
+    origin: CallerOrigin,
     decoder: Decoder,
     /// The decoder may hold a whole message that was not served yet.
     waiting: bool,
@@ -79,8 +79,8 @@ impl Connection {
     pub(super) async fn serve(stream: UnixStream, host: Arc<Host>, tools: Arc<Registry>) {
         let (notices, mut incoming) = mpsc::channel(NOTICES);
         // At once: a process that connects and ends must not be forgotten before it is looked at.
-        let placing =
-            Origins::new(host.panes.clone(), &host.project).begin_to_place(Peer::of(&stream));
+        let lookup =
+            Origins::new(host.panes.clone(), &host.project).begin_lookup(Peer::of(&stream));
         let mut connection = Self {
             decoder: Decoder::new(host.limits.message_bytes),
             waiting: false,
@@ -93,16 +93,16 @@ impl Connection {
             leaving: false,
             upgrade: None,
             stream,
-            placing: Some(placing),
-            place: Place::Nowhere,
+            lookup: Some(lookup),
+            origin: CallerOrigin::Nowhere,
             host,
             tools,
         };
         let mut served = connection.run(&mut incoming).await;
-        let Self { upgrade, stream, place, mut decoder, host, .. } = connection;
+        let Self { upgrade, stream, origin, mut decoder, host, .. } = connection;
         match upgrade {
             Some(Upgrade::View(upgrade)) if served.is_ok() => {
-                served = upgrade.serve(stream, decoder.take_rest(), host, &place).await;
+                served = upgrade.serve(stream, decoder.take_rest(), host, &origin).await;
             }
             Some(Upgrade::Follow(upgrade)) if served.is_ok() => {
                 served = upgrade.serve(stream, host).await
@@ -222,16 +222,16 @@ impl Connection {
     /// Serves the first message, which may be a greeting.
     async fn begin(&mut self, body: &[u8]) {
         let first = greeting::read(body, &self.host);
-        if let Some(placing) = self.placing.take() {
-            self.place = placing.place().await;
+        if let Some(lookup) = self.lookup.take() {
+            self.origin = lookup.origin().await;
         }
-        match (&first, &self.place) {
+        match (&first, &self.origin) {
             // A token says who it is. Nothing but the pane of another agent says otherwise.
-            (FirstLine::From(Caller::Process(id)), Place::Agents(other)) if other != id => {
+            (FirstLine::From(Caller::Process(id)), CallerOrigin::Agents(other)) if other != id => {
                 return self.refuse(&greeting::not_theirs(id, other));
             }
             (FirstLine::From(Caller::Process(_)) | FirstLine::Refused(_), _) => {}
-            (_, Place::Nowhere) => {
+            (_, CallerOrigin::Nowhere) => {
                 let message = "it cannot be told where this connection comes from: its process \
                                ended before it was served, or runs in a pane that is not known; \
                                connect again";
@@ -273,7 +273,7 @@ impl Connection {
 
     /// Who somebody without a token is, whatever he says.
     fn placed(&self, says: Caller) -> Caller {
-        self.place.caller(says).unwrap_or(Caller::Elsewhere)
+        self.origin.caller(says).unwrap_or(Caller::Elsewhere)
     }
 
     fn dispatch_for(&self, caller: Caller) -> Dispatch {
@@ -281,7 +281,7 @@ impl Connection {
             self.host.clone(),
             self.tools.clone(),
             caller,
-            self.place.clone(),
+            self.origin.clone(),
             self.notices.clone(),
         )
     }

@@ -23,13 +23,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::calls::{Calls, Work};
 use crate::caller::Caller;
+use crate::caller_origin::{CallerOrigin, Origins, PLACE_METHOD, PlaceParams, PlaceResult};
 use crate::elsewhere::{Elsewhere, START_METHOD, StartRequest};
 use crate::greeting::GREETING_REFUSED;
 use crate::host::Host;
 use crate::mcp::{self, McpService, Notices, Params};
 use crate::shared_tools::SharedToolsClient;
 use crate::shutdown::{ShutdownBegun, ShutdownRequest};
-use crate::standpoint::{Asked, Origins, PLACE_METHOD, Place, Placed};
 use crate::tools::{Call, ErrorKind, Progress, Registry, ToolError};
 use crate::web::{HttpFlags, TokenError, TokenRequest};
 use patterm_panes::process::Cause;
@@ -59,7 +59,7 @@ pub(crate) struct Dispatch {
     tools: Arc<Registry>,
     caller: Caller,
     /// Where who connected speaks from.
-    place: Place,
+    origin: CallerOrigin,
     service: Arc<McpService>,
     /// The shared servers, for this caller.
     shared_tools: Arc<SharedToolsClient>,
@@ -77,7 +77,7 @@ impl Dispatch {
         host: Arc<Host>,
         tools: Arc<Registry>,
         caller: Caller,
-        place: Place,
+        origin: CallerOrigin,
         notices: mpsc::Sender<Vec<u8>>,
     ) -> Self {
         let shared_tools =
@@ -99,7 +99,7 @@ impl Dispatch {
         let peer =
             serve_directly(service.clone(), Notices(notices.clone()), Some(before_handshake));
         let (ending, large) = (CancellationToken::new(), Arc::new(Semaphore::new(1)));
-        Self { host, tools, caller, place, service, shared_tools, peer, notices, ending, large }
+        Self { host, tools, caller, origin, service, shared_tools, peer, notices, ending, large }
     }
 
     /// Whether a method is the name of a tool that this caller may find.
@@ -316,7 +316,7 @@ impl Dispatch {
             return Ok(self.hook(params));
         }
         if method == PLACE_METHOD {
-            return Ok(self.tell_place(params));
+            return Ok(self.tell_origin(params));
         }
         if method == START_METHOD {
             return Ok(self.start(params));
@@ -445,12 +445,12 @@ impl Dispatch {
     }
 
     /// Tells another project's server whether a process runs in a person's pane here.
-    fn tell_place(&self, params: Option<&RawValue>) -> Answer {
-        let asked = Asked::read(params.map_or("{}", |params| params.get()));
+    fn tell_origin(&self, params: Option<&RawValue>) -> Answer {
+        let asked = PlaceParams::read(params.map_or("{}", |params| params.get()));
         let origins = Origins::new(self.host.panes.clone(), &self.host.project);
         Box::pin(async move {
             let person = origins.is_in_a_persons_pane(&asked?.line).await;
-            to_json(&Placed { person })
+            to_json(&PlaceResult { person })
         })
     }
 
@@ -587,7 +587,7 @@ impl Dispatch {
 
     /// Whether what is asked for here can be a person's wish.
     fn is_person(&self) -> bool {
-        self.caller.process().is_none() && self.place.may_be_a_persons()
+        self.caller.process().is_none() && self.origin.is_human_origin()
     }
 
     /// Does what only people may have done.

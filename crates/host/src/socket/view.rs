@@ -15,8 +15,8 @@ use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep_until};
 
 use super::upgrade::Upgrade;
+use crate::caller_origin::CallerOrigin;
 use crate::host::Host;
-use crate::standpoint::Place;
 use crate::tools::{ErrorKind, ToolError, is_owner, no_output, not_owner};
 use patterm_panes::data_plane::{ProcessRun, Typed, Typist};
 use patterm_panes::process::ProcessId;
@@ -77,9 +77,9 @@ impl Upgrade<Params> {
         stream: UnixStream,
         rest: Vec<u8>,
         host: Arc<Host>,
-        place: &Place,
+        origin: &CallerOrigin,
     ) -> io::Result<()> {
-        match self.check(&host, place) {
+        match self.check(&host, origin) {
             Ok((run, size)) => {
                 let mut line = Vec::new();
                 let result = json!({"version": view::VERSION, "process_id": run.id}).to_string();
@@ -102,7 +102,7 @@ impl Upgrade<Params> {
     fn check(
         &self,
         host: &Host,
-        place: &Place,
+        origin: &CallerOrigin,
     ) -> Result<(Arc<ProcessRun>, Option<Size>), ErrorObject> {
         let params = self.params.as_ref().map_err(|why| {
             ErrorObject::invalid_params(format!("`params` take version and process_id: {why}"))
@@ -121,7 +121,7 @@ impl Upgrade<Params> {
         let process = process
             .ok_or_else(|| ToolError::from(host.panes.no_such_process(id.as_str())).into_rpc())?;
         // Who has a view types.
-        if let Place::Agents(me) = place
+        if let CallerOrigin::Agents(me) = origin
             && !is_owner(&host.panes, me, &process)
         {
             return Err(not_owner(host, Some(me), &process).into_rpc());

@@ -88,7 +88,7 @@ impl Tool for SpawnProcess {
         let working_dir = folder(&call, args.working_dir.as_deref());
         let parent_id = call.caller.process().cloned();
         let recipe = Recipe { argv, env, working_dir, size: SIZE };
-        let not_a_persons = !call.caller.may_be_a_person();
+        let not_a_persons = !call.caller.is_human_origin();
         let new = NewProcess { name, kind, parent_id, not_a_persons, recipe };
         call.detached(|host| async move { Ok(host.panes.spawn(new).await?) }).await.map(Into::into)
     }

@@ -57,21 +57,21 @@ pub(crate) struct Web {
     tokens: Arc<Tokens>,
     audit: Arc<Audit>,
     file: PathBuf,
-    door: Mutex<Door>,
+    endpoint: Mutex<Endpoint>,
     address: watch::Sender<Option<SocketAddr>>,
 }
 
 #[derive(Debug, Default)]
-struct Door {
+struct Endpoint {
     flags: Option<HttpFlags>,
     settings: HttpSettings,
-    open: Option<Opened>,
-    hall: Option<Hall>,
+    open: Option<Listener>,
+    context: Option<HttpContext>,
 }
 
 /// A door that is open.
 #[derive(Debug)]
-struct Opened {
+struct Listener {
     settings: HttpSettings,
     listener: TcpListener,
     address: SocketAddr,
@@ -80,7 +80,7 @@ struct Opened {
 
 /// What is behind it.
 #[derive(Clone)]
-pub(crate) struct Hall {
+pub(crate) struct HttpContext {
     /// Patterm's own tools.
     pub(crate) own: Arc<dyn Own>,
     /// Has bots' containers.
@@ -90,7 +90,7 @@ pub(crate) struct Hall {
     pub(crate) gateway: Gateway,
 }
 
-impl std::fmt::Debug for Hall {
+impl std::fmt::Debug for HttpContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Hall")
     }
@@ -103,7 +103,7 @@ impl Web {
             tokens: Arc::new(Tokens::load(state)?),
             audit: Arc::new(Audit::new(state)),
             file: state.file(FILE),
-            door: Mutex::default(),
+            endpoint: Mutex::default(),
             address: watch::Sender::new(None),
         })
     }
@@ -150,22 +150,22 @@ impl Web {
 
     /// Opens the door as flags ask; the address it has then.
     pub(crate) fn set_flags(&self, flags: HttpFlags) -> Result<SocketAddr, WebError> {
-        let mut door = self.door();
-        let before = door.flags.replace(flags.clone());
-        match self.apply(&mut door) {
+        let mut endpoint = self.endpoint();
+        let before = endpoint.flags.replace(flags.clone());
+        match self.apply(&mut endpoint) {
             Ok(Some(address)) => {
                 // With the port that it got, where it asked for any.
                 let flags = HttpFlags { listen: address, ..flags };
                 state::write(&self.file, VERSION, &flags)?;
-                if let (Some(open), listen) = (&mut door.open, flags.listen) {
+                if let (Some(open), listen) = (&mut endpoint.open, flags.listen) {
                     open.settings.listen = Some(listen);
                 }
-                door.flags = Some(flags);
+                endpoint.flags = Some(flags);
                 Ok(address)
             }
             Ok(None) => Ok(SocketAddr::from(([127, 0, 0, 1], 0))),
             Err(error) => {
-                door.flags = before;
+                endpoint.flags = before;
                 Err(error)
             }
         }
@@ -174,29 +174,29 @@ impl Web {
     /// Opens, moves or closes the door as settings say now, unless flags say where it is. What cannot
     /// be is logged: the server serves all the same.
     pub(crate) fn configure(&self, settings: HttpSettings) {
-        let mut door = self.door();
-        door.settings = settings;
-        if let Err(error) = self.apply(&mut door) {
+        let mut endpoint = self.endpoint();
+        endpoint.settings = settings;
+        if let Err(error) = self.apply(&mut endpoint) {
             tracing::error!(%error, "the HTTP door is not as its settings say");
         }
     }
 
     /// Begins to serve behind the door, now and whenever it is opened.
-    pub(crate) fn begin(&self, hall: Hall) {
-        let mut door = self.door();
-        door.hall = Some(hall.clone());
-        if let Some(open) = &door.open {
-            self.serve(open, &hall);
+    pub(crate) fn begin(&self, context: HttpContext) {
+        let mut endpoint = self.endpoint();
+        endpoint.context = Some(context.clone());
+        if let Some(open) = &endpoint.open {
+            self.serve(open, &context);
         }
     }
 
     /// Closes the door. Where the server ends for good, so does what its flags asked for.
     pub(crate) fn end(&self, for_good: bool) {
-        let mut door = self.door();
-        if let Some(open) = door.open.take() {
+        let mut endpoint = self.endpoint();
+        if let Some(open) = endpoint.open.take() {
             open.end.cancel();
         }
-        door.hall = None;
+        endpoint.context = None;
         if for_good {
             let _ = std::fs::remove_file(&self.file);
         }
@@ -207,24 +207,24 @@ impl Web {
         self.audit.finish();
     }
 
-    fn apply(&self, door: &mut Door) -> Result<Option<SocketAddr>, WebError> {
-        let settings = door.settings.with(door.flags.as_ref());
+    fn apply(&self, endpoint: &mut Endpoint) -> Result<Option<SocketAddr>, WebError> {
+        let settings = endpoint.settings.with(endpoint.flags.as_ref());
         self.audit.keep_arguments(settings.audit_arguments);
         let Some(listen) = settings.listen else {
-            if let Some(open) = door.open.take() {
+            if let Some(open) = endpoint.open.take() {
                 open.end.cancel();
             }
             self.address.send_replace(None);
             return Ok(None);
         };
-        if let Some(open) = door.open.as_ref().filter(|open| open.settings == settings) {
+        if let Some(open) = endpoint.open.as_ref().filter(|open| open.settings == settings) {
             return Ok(Some(open.address));
         }
         if !listen.ip().is_loopback() && !settings.allow_remote {
             return Err(WebError::Remote(listen));
         }
         let failed = |source| WebError::Listen { address: listen, source };
-        let listener = match &door.open {
+        let listener = match &endpoint.open {
             // The same address under other rules.
             Some(open) if open.address == listen => open.listener.try_clone(),
             _ => TcpListener::bind(listen),
@@ -232,11 +232,11 @@ impl Web {
         let listener = listener.map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let open = Opened { settings, listener, address, end: CancellationToken::new() };
-        if let Some(hall) = &door.hall {
-            self.serve(&open, hall);
+        let open = Listener { settings, listener, address, end: CancellationToken::new() };
+        if let Some(context) = &endpoint.context {
+            self.serve(&open, context);
         }
-        if let Some(before) = door.open.replace(open) {
+        if let Some(before) = endpoint.open.replace(open) {
             before.end.cancel();
         }
         tracing::info!(%address, "the HTTP door is open");
@@ -244,19 +244,19 @@ impl Web {
         Ok(Some(address))
     }
 
-    fn serve(&self, open: &Opened, hall: &Hall) {
+    fn serve(&self, open: &Listener, context: &HttpContext) {
         let doors = Doors {
-            gateway: hall.gateway.clone(),
-            own: hall.own.clone(),
+            gateway: context.gateway.clone(),
+            own: context.own.clone(),
             gatekeeper: self.tokens.clone(),
             audit: Some(self.audit.clone()),
             limits: open.settings.limits.in_effect(),
             hosts: open.settings.hosts_at(open.address),
             origins: open.settings.origins.clone(),
-            bots: hall.shared.upgrade().and_then(|shared| shared.bots()),
+            bots: context.shared.upgrade().and_then(|shared| shared.bots()),
         };
         let (listener, end) = (open.listener.try_clone(), open.end.clone());
-        hall.runtime.spawn(async move {
+        context.runtime.spawn(async move {
             match listener.and_then(tokio::net::TcpListener::from_std) {
                 Ok(listener) => http::serve(listener, doors, end).await,
                 Err(error) => tracing::error!(%error, "the HTTP door cannot be served"),
@@ -264,7 +264,7 @@ impl Web {
         });
     }
 
-    fn door(&self) -> MutexGuard<'_, Door> {
-        self.door.lock().unwrap_or_else(PoisonError::into_inner)
+    fn endpoint(&self) -> MutexGuard<'_, Endpoint> {
+        self.endpoint.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

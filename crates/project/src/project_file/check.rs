@@ -8,7 +8,7 @@ use toml::{Spanned, Table, Value};
 
 use super::fault::{Fault, nearest};
 use super::limits::{FAULTS, MOST_SECONDS, NAME_CHARS};
-use super::shape::{FILE, Key, Shape};
+use super::schema::{FILE, Key, Schema};
 
 /// A file that is TOML, and what is wrong with it beyond that.
 #[derive(Debug)]
@@ -50,46 +50,46 @@ impl<'t> Checked<'t> {
         self.faults.push(Fault::new(self.text, at, message).hint(hint));
     }
 
-    fn value(&mut self, shape: &Shape, value: &Value, place: &Spanned<DeValue<'_>>, path: &str) {
+    fn value(&mut self, schema: &Schema, value: &Value, place: &Spanned<DeValue<'_>>, path: &str) {
         let at = place.span();
         self.places.insert(path.to_owned(), at.clone());
-        if !shape.is_for(value) {
+        if !schema.is_for(value) {
             let found = found(value);
-            let quotes = matches!(shape, Shape::Text) && !value.is_table() && !value.is_array();
+            let quotes = matches!(schema, Schema::Text) && !value.is_table() && !value.is_array();
             let hint = quotes.then(|| format!("write \"{found}\", in quotes"));
-            let message = format!("`{path}` takes {}, not {found}", shape.words());
+            let message = format!("`{path}` takes {}, not {found}", schema.words());
             return self.wrong(&at, message, hint);
         }
         let refuse = |this: &mut Self, hint| {
-            let message = format!("`{path}` takes {}, not {}", shape.words(), found(value));
+            let message = format!("`{path}` takes {}, not {}", schema.words(), found(value));
             this.wrong(&at, message, hint);
         };
-        match (shape, value, place.get_ref()) {
-            (Shape::Whole { least, most }, Value::Integer(number), _)
+        match (schema, value, place.get_ref()) {
+            (Schema::Whole { least, most }, Value::Integer(number), _)
                 if !(least..=most).contains(&number) =>
             {
                 refuse(self, None);
             }
-            (Shape::Seconds, value, _) => {
+            (Schema::Seconds, value, _) => {
                 let whole = value.as_integer().map(|n| n as f64);
                 let seconds = whole.or_else(|| value.as_float()).unwrap_or(-1.0);
                 if !(0.0..=MOST_SECONDS).contains(&seconds) {
                     refuse(self, None);
                 }
             }
-            (Shape::Choice(choices), Value::String(word), _)
+            (Schema::Choice(choices), Value::String(word), _)
                 if !choices.contains(&word.as_str()) =>
             {
                 let meant = nearest(word, choices.iter().copied());
                 refuse(self, meant.map(|meant| format!("did you mean \"{meant}\"?")));
             }
-            (Shape::Pattern, Value::String(pattern), _) => {
+            (Schema::Pattern, Value::String(pattern), _) => {
                 if let Err(error) = regex::Regex::new(pattern) {
                     let why = last_line(&error.to_string());
                     self.wrong(&at, format!("the pattern does not compile: {why}"), None);
                 }
             }
-            (Shape::List { of, least }, Value::Array(values), DeValue::Array(places)) => {
+            (Schema::List { of, least }, Value::Array(values), DeValue::Array(places)) => {
                 if values.len() < *least {
                     refuse(self, None);
                 }
@@ -97,36 +97,36 @@ impl<'t> Checked<'t> {
                     self.value(of, value, place, &format!("{path}[{n}]"));
                 }
             }
-            (Shape::Either(one, other), value, _) => {
+            (Schema::Either(one, other), value, _) => {
                 let fitting = if one.is_for(value) { one } else { other };
                 self.value(fitting, value, place, path);
             }
             (_, Value::Table(table), DeValue::Table(places)) => {
-                self.table_of(shape, table, places, path);
+                self.table_of(schema, table, places, path);
             }
             _ => {}
         }
     }
 
     /// Looks at the keys of a table.
-    fn table_of(&mut self, shape: &Shape, table: &Table, places: &DeTable<'_>, path: &str) {
-        let counts = Shape::Whole { least: 1, most: i64::MAX };
+    fn table_of(&mut self, schema: &Schema, table: &Table, places: &DeTable<'_>, path: &str) {
+        let counts = Schema::Whole { least: 1, most: i64::MAX };
         let mut inside: Vec<_> = places.iter().collect();
         inside.sort_by_key(|(key, _)| key.span().start);
         for (key, place) in inside {
             let name: &str = key.get_ref();
             let Some(value) = table.get(name) else { continue };
             let within = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-            match shape {
-                Shape::Table(keys) => match keys.iter().find(|known| known.name == name) {
-                    Some(known) => self.value(&known.shape, value, place, &within),
+            match schema {
+                Schema::Table(keys) => match keys.iter().find(|known| known.name == name) {
+                    Some(known) => self.value(&known.schema, value, place, &within),
                     None => self.unknown(&key.span(), path, name, keys.iter().map(|key| key.name)),
                 },
-                Shape::Counts(names) => match names.contains(&name) {
+                Schema::Counts(names) => match names.contains(&name) {
                     true => self.value(&counts, value, place, &within),
                     false => self.unknown(&key.span(), path, name, names.iter().copied()),
                 },
-                Shape::Named(of) => {
+                Schema::Named(of) => {
                     if !is_name(name) {
                         let message = format!(
                             "`{name}` is no name: it takes 1 to {NAME_CHARS} letters, digits, \
@@ -139,31 +139,31 @@ impl<'t> Checked<'t> {
                     self.places.insert(within.clone(), key.span());
                     self.missing(of, value, &key.span(), &within);
                 }
-                Shape::Strings => self.value(&Shape::Text, value, place, &within),
+                Schema::Strings => self.value(&Schema::Text, value, place, &within),
                 _ => {}
             }
-            if let Shape::Table(keys) = shape
-                && let Some(Key { shape, .. }) = keys.iter().find(|known| known.name == name)
+            if let Schema::Table(keys) = schema
+                && let Some(Key { schema, .. }) = keys.iter().find(|known| known.name == name)
             {
-                let shape = match shape {
-                    Shape::Either(one, other) => {
+                let schema = match schema {
+                    Schema::Either(one, other) => {
                         if one.is_for(value) {
                             one
                         } else {
                             other
                         }
                     }
-                    shape => shape,
+                    schema => schema,
                 };
-                self.missing(shape, value, &key.span(), &within);
+                self.missing(schema, value, &key.span(), &within);
             }
         }
     }
 
-    fn missing(&mut self, shape: &Shape, value: &Value, at: &Range<usize>, path: &str) {
-        let (Shape::Table(keys), Value::Table(table)) = (shape, value) else { return };
+    fn missing(&mut self, schema: &Schema, value: &Value, at: &Range<usize>, path: &str) {
+        let (Schema::Table(keys), Value::Table(table)) = (schema, value) else { return };
         for key in keys.iter().filter(|key| key.required && !table.contains_key(key.name)) {
-            let message = format!("`{path}` has no `{}`; it takes {}", key.name, key.shape.words());
+            let message = format!("`{path}` has no `{}`; it takes {}", key.name, key.schema.words());
             self.wrong(at, message, None);
         }
     }

@@ -13,7 +13,7 @@ use super::check::{Checked, last_line};
 use super::fault::{Fault, nearest};
 use super::limits::{DELAY, LONGEST_DELAY, PROCESSES, READY, RESTARTS, WATCH_PATTERNS};
 use super::servers::{
-    self, BotsDefinition, HttpDefinition, ServerDefinition, WrittenBots, WrittenHttp, WrittenServer,
+    self, BotsDefinition, HttpDefinition, RawBots, RawHttp, RawServer, ServerDefinition,
 };
 use patterm_store::private;
 
@@ -108,29 +108,29 @@ pub enum ReadyWhen {
 #[derive(Deserialize)]
 #[serde(default)]
 #[derive(Default)]
-struct Written {
-    processes: BTreeMap<String, WrittenProcess>,
+struct RawFile {
+    processes: BTreeMap<String, RawProcess>,
     agents: BTreeMap<String, Table>,
-    servers: BTreeMap<String, WrittenServer>,
-    bots: Option<WrittenBots>,
-    http: Option<WrittenHttp>,
+    servers: BTreeMap<String, RawServer>,
+    bots: Option<RawBots>,
+    http: Option<RawHttp>,
     limits: BTreeMap<String, u64>,
 }
 
 #[derive(Deserialize)]
-struct WrittenProcess {
+struct RawProcess {
     command: Command,
     directory: Option<PathBuf>,
     #[serde(default)]
     environment: BTreeMap<String, String>,
     #[serde(default)]
     autostart: bool,
-    restart: Option<WrittenRestart>,
+    restart: Option<RawRestart>,
     #[serde(default)]
     watch: Vec<String>,
     #[serde(default)]
     depends_on: Vec<String>,
-    ready: Option<WrittenReady>,
+    ready: Option<RawReady>,
 }
 
 #[derive(Deserialize)]
@@ -142,7 +142,7 @@ enum Command {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum WrittenRestart {
+enum RawRestart {
     Plain(Policy),
     More {
         policy: Policy,
@@ -153,7 +153,7 @@ enum WrittenRestart {
 }
 
 #[derive(Deserialize)]
-struct WrittenReady {
+struct RawReady {
     pattern: Option<String>,
     port: Option<u16>,
     exits: Option<bool>,
@@ -167,7 +167,7 @@ impl ProjectFile {
         if !checked.faults.is_empty() {
             return Err(checked.faults);
         }
-        let written: Written = match std::mem::take(&mut checked.table).try_into() {
+        let written: RawFile = match std::mem::take(&mut checked.table).try_into() {
             Ok(written) => written,
             Err(error) => {
                 checked.fault("", error.message().to_owned(), None);
@@ -256,7 +256,7 @@ impl Default for Restart {
     }
 }
 
-fn definition(checked: &mut Checked<'_>, path: &str, written: WrittenProcess) -> Definition {
+fn definition(checked: &mut Checked<'_>, path: &str, written: RawProcess) -> Definition {
     let argv = match written.command {
         Command::Line(line) => vec!["sh".into(), "-c".into(), line],
         Command::Words(words) => words,
@@ -295,10 +295,10 @@ fn seconds(written: Option<f64>, otherwise: Duration) -> Duration {
     written.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(otherwise)
 }
 
-fn restart(checked: &mut Checked<'_>, path: &str, written: &WrittenRestart) -> Restart {
+fn restart(checked: &mut Checked<'_>, path: &str, written: &RawRestart) -> Restart {
     match written {
-        WrittenRestart::Plain(policy) => Restart { policy: *policy, ..Restart::default() },
-        WrittenRestart::More { policy, limit, delay_seconds, longest_delay_seconds } => {
+        RawRestart::Plain(policy) => Restart { policy: *policy, ..Restart::default() },
+        RawRestart::More { policy, limit, delay_seconds, longest_delay_seconds } => {
             let delay = seconds(*delay_seconds, DELAY);
             let longest = seconds(*longest_delay_seconds, LONGEST_DELAY.max(delay));
             if longest < delay {
@@ -310,10 +310,10 @@ fn restart(checked: &mut Checked<'_>, path: &str, written: &WrittenRestart) -> R
     }
 }
 
-fn ready(checked: &mut Checked<'_>, path: &str, written: &WrittenReady) -> Option<Ready> {
+fn ready(checked: &mut Checked<'_>, path: &str, written: &RawReady) -> Option<Ready> {
     let path = format!("{path}.ready");
     let when = match written {
-        WrittenReady { pattern: Some(text), port: None, exits: None | Some(false), .. } => {
+        RawReady { pattern: Some(text), port: None, exits: None | Some(false), .. } => {
             match RegexBuilder::new(text).size_limit(PATTERN_BYTES).build() {
                 Ok(pattern) => ReadyWhen::Pattern(pattern),
                 Err(error) => {
@@ -324,10 +324,10 @@ fn ready(checked: &mut Checked<'_>, path: &str, written: &WrittenReady) -> Optio
                 }
             }
         }
-        WrittenReady { pattern: None, port: Some(port), exits: None | Some(false), .. } => {
+        RawReady { pattern: None, port: Some(port), exits: None | Some(false), .. } => {
             ReadyWhen::Port(*port)
         }
-        WrittenReady { pattern: None, port: None, exits: Some(true), .. } => ReadyWhen::Exits,
+        RawReady { pattern: None, port: None, exits: Some(true), .. } => ReadyWhen::Exits,
         _ => {
             let message = format!("`{path}` takes one of `pattern`, `port` and `exits = true`");
             checked.fault(&path, message, None);

@@ -6,7 +6,7 @@ use patterm_wire::printable::is_active;
 use unicode_width::UnicodeWidthChar;
 
 use super::definition::{Definition, Policy, ProjectFile, ReadyWhen};
-use super::servers::{Engine, Place, ServerDefinition};
+use super::servers::{Engine, Location, ServerDefinition};
 
 /// A text in which nothing hides: what a terminal would act on, not show, or show in another order
 /// is written as an escape. Stricter than [`patterm_wire::printable`]: this is what a person trusts.
@@ -137,17 +137,17 @@ fn describe_server(text: &mut String, name: &str, server: &ServerDefinition) {
         let _ = writeln!(text, "  {what:<12} {value}");
     };
     match &server.place {
-        Place::Here { command, directory } => {
+        Location::Here { command, directory } => {
             line("runs", command_line(command));
             if let Some(folder) = directory {
                 line("in", visible(&folder.to_string_lossy()));
             }
         }
-        Place::Inside { engine: by, container, command } => {
+        Location::Inside { engine: by, container, command } => {
             line("runs", command_line(command));
             line("inside", format!("{} ({})", visible(container), engine(by)));
         }
-        Place::Image { engine: by, image, command, network, mounts, .. } => {
+        Location::Image { engine: by, image, command, network, mounts, .. } => {
             line("image", format!("{} ({})", visible(image), engine(by)));
             if !command.is_empty() {
                 line("runs", command_line(command));
@@ -159,7 +159,7 @@ fn describe_server(text: &mut String, name: &str, server: &ServerDefinition) {
                 line("sees", visible(mount));
             }
         }
-        Place::Remote { url, headers } => {
+        Location::Remote { url, headers } => {
             line("calls", visible(url));
             for (name, value) in headers {
                 line("sends", format!("{}: {}", visible(name), visible(value)));

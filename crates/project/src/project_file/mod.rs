@@ -1,19 +1,19 @@
 //! `patterm.toml`: what a project declares, read as data. Nothing of it takes effect here, and nothing
 //! of it may before the person has trusted its content.
 
-mod agent_shape;
+mod agent_schema;
 mod check;
 mod content;
 mod definition;
 mod describe;
 mod fault;
+mod json_schema;
 mod limits;
 #[cfg(test)]
 mod mistakes_tests;
 mod schema;
-mod server_shape;
+mod server_schema;
 mod servers;
-mod shape;
 #[cfg(test)]
 mod tests;
 mod trust;
@@ -22,8 +22,8 @@ pub use content::{Content, ReadError};
 pub use definition::{Definition, Policy, ProjectFile, Ready, ReadyWhen, Restart};
 pub use describe::{describe, visible};
 pub use fault::Fault;
-pub use schema::schema;
-pub use servers::{BotsDefinition, Engine, HttpDefinition, Place, ServerDefinition, ToolFilter};
+pub use json_schema::schema;
+pub use servers::{BotsDefinition, Engine, HttpDefinition, Location, ServerDefinition, ToolFilter};
 pub use trust::{Trust, TrustError};
 
 use std::path::Path;

@@ -18,7 +18,7 @@ const OTHERS: &str = "others";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerDefinition {
     /// Where it runs.
-    pub place: Place,
+    pub place: Location,
     /// Variables beyond the usual ones.
     pub env: BTreeMap<String, String>,
     /// Who shares it.
@@ -31,7 +31,7 @@ pub struct ServerDefinition {
 
 /// Where a server runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     /// On this machine.
     Here {
         /// The program and its arguments.
@@ -75,7 +75,7 @@ pub enum Place {
 }
 
 /// In a line, for lists.
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Here { command, .. } => f.write_str(&command.join(" ")),
@@ -167,7 +167,7 @@ pub struct HttpDefinition {
 /// A server as serde reads it; its shape is known to be right.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct WrittenServer {
+pub(super) struct RawServer {
     command: Vec<String>,
     env: BTreeMap<String, String>,
     directory: Option<PathBuf>,
@@ -197,7 +197,7 @@ pub(super) struct WrittenServer {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct WrittenBots {
+pub(super) struct RawBots {
     engine: Option<String>,
     socket: Option<PathBuf>,
     namespace: Option<String>,
@@ -210,7 +210,7 @@ pub(super) struct WrittenBots {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct WrittenHttp {
+pub(super) struct RawHttp {
     listen: Option<String>,
     #[serde(flatten)]
     rest: HttpRest,
@@ -236,7 +236,7 @@ const RESERVED: [&str; 2] = ["patterm", "bots"];
 pub(super) fn server(
     checked: &mut Checked<'_>,
     path: &str,
-    written: WrittenServer,
+    written: RawServer,
 ) -> Option<ServerDefinition> {
     let name = path.rsplit('.').next().unwrap_or_default();
     if RESERVED.contains(&name) {
@@ -274,7 +274,7 @@ pub(super) fn server(
     Some(ServerDefinition { place, env, share, bounds, tools })
 }
 
-fn place(checked: &mut Checked<'_>, path: &str, written: WrittenServer) -> Option<Place> {
+fn place(checked: &mut Checked<'_>, path: &str, written: RawServer) -> Option<Location> {
     let ways = [
         ("url", written.url.is_some()),
         ("image", written.image.is_some()),
@@ -336,7 +336,7 @@ fn place(checked: &mut Checked<'_>, path: &str, written: WrittenServer) -> Optio
                 let message = "it takes an address that begins with https:// or http://".into();
                 checked.fault(&format!("{path}.url"), message, None);
             }
-            Place::Remote { url, headers: written.headers }
+            Location::Remote { url, headers: written.headers }
         }
         "image" => {
             for (n, mount) in written.mounts.iter().enumerate() {
@@ -345,7 +345,7 @@ fn place(checked: &mut Checked<'_>, path: &str, written: WrittenServer) -> Optio
                     checked.fault(&format!("{path}.mounts[{n}]"), message, None);
                 }
             }
-            Place::Image {
+            Location::Image {
                 engine,
                 image: written.image.unwrap_or_default(),
                 command,
@@ -357,7 +357,7 @@ fn place(checked: &mut Checked<'_>, path: &str, written: WrittenServer) -> Optio
         }
         "container" => {
             let container = written.container.unwrap_or_default();
-            Place::Inside { engine, container, command }
+            Location::Inside { engine, container, command }
         }
         "via" => {
             let wants = written.via.iter().any(|word| word.contains("{target}"));
@@ -372,9 +372,9 @@ fn place(checked: &mut Checked<'_>, path: &str, written: WrittenServer) -> Optio
             // Whole words stay whole words: nothing of it is read by a shell of ours.
             let via = written.via.iter().map(|word| word.replace("{target}", &target));
             let command = via.chain(command).collect();
-            Place::Here { command, directory: written.directory }
+            Location::Here { command, directory: written.directory }
         }
-        _ => Place::Here { command, directory: written.directory },
+        _ => Location::Here { command, directory: written.directory },
     })
 }
 
@@ -388,7 +388,7 @@ fn is_mount(mount: &str) -> bool {
         && parts.next().is_none()
 }
 
-pub(super) fn bots(written: WrittenBots) -> BotsDefinition {
+pub(super) fn bots(written: RawBots) -> BotsDefinition {
     BotsDefinition {
         engine: Engine {
             name: written.engine.unwrap_or_else(|| "docker".into()),
@@ -402,7 +402,7 @@ pub(super) fn bots(written: WrittenBots) -> BotsDefinition {
     }
 }
 
-pub(super) fn http(checked: &mut Checked<'_>, written: WrittenHttp) -> HttpDefinition {
+pub(super) fn http(checked: &mut Checked<'_>, written: RawHttp) -> HttpDefinition {
     let listen = written.listen.and_then(|text| match text.parse::<SocketAddr>() {
         Ok(address) => Some(address),
         Err(_) => {

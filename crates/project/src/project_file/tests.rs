@@ -219,7 +219,7 @@ fn servers_run_in_one_place_each() {
     begins("[http]\nlisten='0.0.0.0:80'", "2:8: 0.0.0.0:80 can be reached from other machines");
     let text = "[servers.x]\nvia=['ssh','{target}','--']\ntarget='a b'\ncommand=['c d']";
     let file = ProjectFile::parse(text).unwrap();
-    let Place::Here { command, .. } = &file.servers["x"].place else { panic!("{file:?}") };
+    let Location::Here { command, .. } = &file.servers["x"].place else { panic!("{file:?}") };
     assert_eq!(command, &["ssh", "a b", "--", "c d"]);
 }
 

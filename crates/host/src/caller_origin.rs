@@ -48,11 +48,11 @@ const ANSWER_BYTES: usize = 4 << 10;
 
 /// What `patterm/place` takes: a process, and those above it.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Asked {
+pub(crate) struct PlaceParams {
     pub(crate) line: Vec<i32>,
 }
 
-impl Asked {
+impl PlaceParams {
     /// Reads the parameters of the request.
     pub(crate) fn read(params: &str) -> Result<Self, ErrorObject> {
         let asked: Self = serde_json::from_str(params)
@@ -68,13 +68,13 @@ impl Asked {
 
 /// What it answers.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Placed {
+pub(crate) struct PlaceResult {
     pub(crate) person: bool,
 }
 
 /// Where somebody speaks from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum CallerOrigin {
     /// In no pane: a person's shell, a script.
     Outside,
     /// In a pane that a person started.
@@ -87,9 +87,9 @@ pub(crate) enum Place {
     Nowhere,
 }
 
-impl Place {
+impl CallerOrigin {
     /// Whether what is asked for from here can be a person's wish.
-    pub(crate) fn may_be_a_persons(&self) -> bool {
+    pub(crate) fn is_human_origin(&self) -> bool {
         matches!(self, Self::Outside | Self::Person)
     }
 
@@ -130,7 +130,7 @@ impl Peer {
 
 /// A pane of this project.
 #[derive(Debug)]
-enum Around {
+enum PaneOwner {
     /// A person's.
     Person,
     /// Where agents type; the nearest agent, or else the pane itself.
@@ -140,17 +140,17 @@ enum Around {
 /// A look at where a process speaks from, begun when it connected: what happens to it and to those
 /// above it afterwards changes nothing.
 #[derive(Debug)]
-pub(crate) enum Placing {
-    Done(Place),
-    UnderWay(JoinHandle<Place>),
+pub(crate) enum OriginLookup {
+    Done(CallerOrigin),
+    UnderWay(JoinHandle<CallerOrigin>),
 }
 
-impl Placing {
+impl OriginLookup {
     /// Where it speaks from.
-    pub(crate) async fn place(self) -> Place {
+    pub(crate) async fn origin(self) -> CallerOrigin {
         match self {
-            Self::Done(place) => place,
-            Self::UnderWay(look) => look.await.unwrap_or(Place::Nowhere),
+            Self::Done(origin) => origin,
+            Self::UnderWay(look) => look.await.unwrap_or(CallerOrigin::Nowhere),
         }
     }
 }
@@ -170,39 +170,39 @@ impl Origins {
 
     /// Begins to look where a process speaks from. In an agent's pane nothing that stands nearer
     /// counts, and no command line needs to be read.
-    pub(crate) fn begin_to_place(&self, peer: Peer) -> Placing {
+    pub(crate) fn begin_lookup(&self, peer: Peer) -> OriginLookup {
         let line = match peer {
-            Peer::Hidden => return Placing::Done(Place::Elsewhere),
-            Peer::Gone => return Placing::Done(Place::Nowhere),
+            Peer::Hidden => return OriginLookup::Done(CallerOrigin::Elsewhere),
+            Peer::Gone => return OriginLookup::Done(CallerOrigin::Nowhere),
             Peer::Line(line) => line,
         };
-        if let Some(Around::Agents(id)) = self.pane_around(&line) {
-            return Placing::Done(Place::Agents(id));
+        if let Some(PaneOwner::Agents(id)) = self.pane_owner(&line) {
+            return OriginLookup::Done(CallerOrigin::Agents(id));
         }
         let origins = self.clone();
-        Placing::UnderWay(tokio::spawn(async move { origins.place(&line).await }))
+        OriginLookup::UnderWay(tokio::spawn(async move { origins.locate(&line).await }))
     }
 
-    async fn place(&self, line: &[i32]) -> Place {
+    async fn locate(&self, line: &[i32]) -> CallerOrigin {
         let above = line.to_owned();
         let keepers = within_patience(&READING, move || EnclosingKeeper::all_around(&above)).await;
-        let Some(keepers) = keepers else { return Place::Nowhere };
+        let Some(keepers) = keepers else { return CallerOrigin::Nowhere };
         let (ours, others): (Vec<_>, Vec<_>) =
             keepers.into_iter().partition(|around| around.key == self.key);
         let pane = match self.known_pane(line).await {
-            Some(Around::Agents(id)) => return Place::Agents(id),
-            None if !ours.is_empty() || self.is_kept(line) => return Place::Nowhere,
+            Some(PaneOwner::Agents(id)) => return CallerOrigin::Agents(id),
+            None if !ours.is_empty() || self.is_kept(line) => return CallerOrigin::Nowhere,
             pane => pane,
         };
         if others.is_empty() {
             return match pane {
-                Some(_) => Place::Person,
-                None if self.may_be_left_behind(line).await => Place::Elsewhere,
-                None => Place::Outside,
+                Some(_) => CallerOrigin::Person,
+                None if self.may_be_left_behind(line).await => CallerOrigin::Elsewhere,
+                None => CallerOrigin::Outside,
             };
         }
         if others.len() > MOST_KEEPERS {
-            return Place::Elsewhere;
+            return CallerOrigin::Elsewhere;
         }
         // Whichever is nearer: a person's pane in an agent's pane is an agent's.
         let above = line.to_owned();
@@ -211,8 +211,8 @@ impl Origins {
             others.iter().all(|around| is_person_in(around, &above, deadline) == Some(true))
         };
         match within_patience(&ASKING, asked).await {
-            Some(true) => Place::Person,
-            _ => Place::Elsewhere,
+            Some(true) => CallerOrigin::Person,
+            _ => CallerOrigin::Elsewhere,
         }
     }
 
@@ -238,14 +238,14 @@ impl Origins {
 
     /// Whether a process runs in a pane here that a person started.
     pub(crate) async fn is_in_a_persons_pane(&self, line: &[i32]) -> bool {
-        matches!(self.known_pane(line).await, Some(Around::Person))
+        matches!(self.known_pane(line).await, Some(PaneOwner::Person))
     }
 
     /// The pane around a process. Below our keeper there is one, but it may not be in the books yet.
-    async fn known_pane(&self, line: &[i32]) -> Option<Around> {
+    async fn known_pane(&self, line: &[i32]) -> Option<PaneOwner> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let pane = self.pane_around(line);
+            let pane = self.pane_owner(line);
             if pane.is_some() || !self.is_kept(line) || Instant::now() >= deadline {
                 return pane;
             }
@@ -259,7 +259,7 @@ impl Origins {
     }
 
     /// The pane in which the first of these runs. Where one is within another, an agent's counts.
-    fn pane_around(&self, line: &[i32]) -> Option<Around> {
+    fn pane_owner(&self, line: &[i32]) -> Option<PaneOwner> {
         let panes: Vec<_> = self
             .panes
             .panes_with_inits(line)
@@ -268,13 +268,13 @@ impl Origins {
             .collect();
         match panes.iter().find(|process| is_of_agents(process)) {
             Some(process) if process.kind == Kind::Agent => {
-                Some(Around::Agents(process.id.clone()))
+                Some(PaneOwner::Agents(process.id.clone()))
             }
             Some(process) => {
                 let above = self.panes.processes.agent_above(process);
-                Some(Around::Agents(above.map_or_else(|| process.id.clone(), |above| above.id)))
+                Some(PaneOwner::Agents(above.map_or_else(|| process.id.clone(), |above| above.id)))
             }
-            None => panes.first().map(|_| Around::Person),
+            None => panes.first().map(|_| PaneOwner::Person),
         }
     }
 }
@@ -304,7 +304,7 @@ fn is_person_in(around: &EnclosingKeeper, line: &[i32], deadline: Instant) -> Op
 
 /// The same over a connection to that server, which may say anything, or nothing.
 fn ask(mut stream: UnixStream, line: &[i32], deadline: Instant) -> io::Result<bool> {
-    let params = serde_json::to_string(&Asked { line: line.to_owned() })?;
+    let params = serde_json::to_string(&PlaceParams { line: line.to_owned() })?;
     let request = reply::request(&Id::from_number(1), PLACE_METHOD, Some(&params));
     let mut asked = Vec::new();
     Framing::Newline.encode(&request, &mut asked);
@@ -326,7 +326,7 @@ fn ask(mut stream: UnixStream, line: &[i32], deadline: Instant) -> io::Result<bo
         }
     };
     let mut said: serde_json::Value = serde_json::from_slice(&said[..end])?;
-    Ok(serde_json::from_value::<Placed>(said["result"].take())?.person)
+    Ok(serde_json::from_value::<PlaceResult>(said["result"].take())?.person)
 }
 
 fn left_until(deadline: Instant) -> io::Result<Duration> {
@@ -376,8 +376,8 @@ mod tests {
     #[test]
     fn a_line_of_more_processes_than_can_be_is_refused() {
         let line = |ids: usize| serde_json::json!({ "line": vec![1; ids] }).to_string();
-        assert!(Asked::read(&line(LONGEST_LINE)).is_ok());
-        let error = Asked::read(&line(LONGEST_LINE + 1)).unwrap_err();
+        assert!(PlaceParams::read(&line(LONGEST_LINE)).is_ok());
+        let error = PlaceParams::read(&line(LONGEST_LINE + 1)).unwrap_err();
         assert!(error.message.contains("1001 ids"), "{}", error.message);
     }
 }

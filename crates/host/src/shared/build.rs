@@ -15,7 +15,9 @@ use patterm_keeper::{Program, Size};
 
 use super::Shared;
 use super::spawner::KeeperSpawner;
-use patterm_project::project_file::{BotsDefinition, Engine, Place, ProjectFile, ServerDefinition};
+use patterm_project::project_file::{
+    BotsDefinition, Engine, Location, ProjectFile, ServerDefinition,
+};
 
 /// The folder for what is known of our containers.
 const CONTAINERS: &str = "containers";
@@ -107,7 +109,7 @@ pub(super) fn wanted(
         env.insert(variable.clone(), expanded(value, known)?);
     }
     let backend: Arc<dyn Backend> = match &server.place {
-        Place::Here { command, directory } => {
+        Location::Here { command, directory } => {
             let mut whole = known.clone();
             whole.extend(env.clone());
             let argv =
@@ -118,19 +120,19 @@ pub(super) fn wanted(
             let spawner = Arc::new(KeeperSpawner::new(Arc::downgrade(&shared.parts.panes), name));
             Arc::new(Local { program, spawner })
         }
-        Place::Remote { url, headers } => {
+        Location::Remote { url, headers } => {
             let mut sent = BTreeMap::new();
             for (header, value) in headers {
                 sent.insert(header.clone(), expanded(value, known)?);
             }
             Arc::new(Remote { url: expanded(url, known)?, headers: sent })
         }
-        Place::Inside { engine, container, command } => {
+        Location::Inside { engine, container, command } => {
             let place = place_of(engine);
             let (container, command) = (container.clone(), command.clone());
             shared.containers()?.exec(Exec { place, container, command, env: env.clone() })
         }
-        Place::Image { engine, image, command, network, memory_mb, processes, mounts } => {
+        Location::Image { engine, image, command, network, memory_mb, processes, mounts } => {
             let mut own = Own::usual(place_of(engine), image);
             own.command = command.clone();
             own.env = env.clone();
