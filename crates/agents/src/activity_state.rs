@@ -46,7 +46,7 @@ impl Activity {
 /// What stands of a process's activity at a moment, for whoever follows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActivityStatus {
-    /// The newest verdict.
+    /// The newest activity.
     pub activity: Activity,
     /// It is idle, and has been long enough to be told to others.
     pub settled: bool,

@@ -66,7 +66,7 @@ struct Observer {
     seen: Option<(ActivityState, Instant)>,
     /// Since when rules hold that must hold for some time.
     held: BTreeMap<String, Instant>,
-    /// When a turn was last handed in, and how many reports there had been.
+    /// When a turn was last submitted, and how many reports there had been.
     submitted: Option<(Instant, u64)>,
     reports: u64,
     /// When its conversation was last looked for, and in which state it was then.

@@ -88,7 +88,7 @@ pub(crate) enum CallerOrigin {
 }
 
 impl CallerOrigin {
-    /// Whether what is asked for from here can be a person's wish.
+    /// Whether what is asked for from here can come from a person.
     pub(crate) fn is_human_origin(&self) -> bool {
         matches!(self, Self::Outside | Self::Person)
     }

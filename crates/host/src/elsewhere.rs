@@ -18,7 +18,7 @@ use patterm_store::project::Project;
 /// The request with which somebody in a pane has another project's server started.
 pub const START_METHOD: &str = "patterm/start";
 
-/// What it takes. It names no program and no HTTP door: those are a person's to choose.
+/// What it takes. It names no program and no HTTP endpoint: those are a person's to choose.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct StartRequest {
     /// The other project's folder.

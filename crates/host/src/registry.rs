@@ -41,7 +41,7 @@ pub struct Entry {
     pub patterm: String,
     /// When it started, in seconds since 1970.
     pub started_at: u64,
-    /// Where its HTTP door is, if it is open.
+    /// Where its HTTP endpoint is, if it is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<std::net::SocketAddr>,
 }

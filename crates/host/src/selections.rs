@@ -42,7 +42,7 @@ pub(crate) struct Selections {
     inner: Mutex<Inner>,
     /// The number of the last call.
     asked: watch::Sender<u64>,
-    /// Rung when a view has answered, or left.
+    /// Notified when a view has answered, or left.
     answered: watch::Sender<()>,
 }
 

@@ -45,7 +45,7 @@ pub struct Settings {
     pub program: PathBuf,
     /// The user's settings file, which need not be there.
     pub settings: Option<PathBuf>,
-    /// Where its HTTP door is to be, if a person asks for one.
+    /// Where its HTTP endpoint is to be, if a person asks for one.
     pub http: Option<HttpFlags>,
 }
 
@@ -89,7 +89,7 @@ pub enum StartError {
     /// The keeper lives, but does not answer: what runs would be lost without it.
     #[error("{0}; what it keeps can only be reached through it")]
     Keeper(std::io::Error),
-    /// The HTTP door could not be opened.
+    /// The HTTP endpoint could not be opened.
     #[error(transparent)]
     Web(#[from] WebError),
 }
@@ -301,12 +301,12 @@ pub fn settings_file(name: &str) -> Option<PathBuf> {
     home.map(|home| home.join("patterm").join(name))
 }
 
-/// Says where the server is found whenever its HTTP door moves.
+/// Says where the server is found whenever its HTTP endpoint moves.
 async fn announce(host: Arc<Host>, server_lock: Arc<ServerLock>) {
     let mut address = host.web.address();
     while address.changed().await.is_ok() {
         if let Err(error) = server_lock.update(&entry(&host)) {
-            tracing::error!(%error, "where the HTTP door is cannot be told");
+            tracing::error!(%error, "where the HTTP endpoint is cannot be told");
         }
     }
 }

@@ -113,7 +113,7 @@ impl Shutdown {
         }
     }
 
-    /// Takes a person's wish for the end of this server.
+    /// Takes a person's request to end this server.
     pub(crate) fn request(&self, request: ShutdownRequest) -> ShutdownBegun {
         let asked = request.grace_ms.map(|grace| Duration::from_millis(grace).min(LONGEST_GRACE));
         let grace = asked.unwrap_or_else(|| self.grace_set());

@@ -99,12 +99,12 @@ impl World {
         self.host.agents.activities.set(&ProcessId::new(process), activity, settled);
     }
 
-    /// What was handed in.
+    /// What was queued.
     fn texts(&self) -> Vec<String> {
         self.host.agents.deliveries.all().into_iter().map(|delivery| delivery.text).collect()
     }
 
-    /// Waits until so many texts are handed in, and nothing more is to be done.
+    /// Waits until so many texts are queued, and nothing more is to be done.
     async fn handed_in(&self, texts: usize) -> Vec<String> {
         let mut changes = self.host.agents.deliveries.changes();
         changes.wait_for(|_| self.texts().len() >= texts).await.unwrap();

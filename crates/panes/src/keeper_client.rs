@@ -52,7 +52,7 @@ struct Inner {
     life: Mutex<Option<Arc<Life>>>,
     /// The panes that are known here and wanted, by name.
     panes: Mutex<HashMap<String, Weak<Pane>>>,
-    /// Rung when a connection to a keeper is closed.
+    /// Notified when a connection to a keeper is closed.
     closed: Notify,
 }
 

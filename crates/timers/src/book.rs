@@ -69,7 +69,7 @@ pub(crate) struct Book {
 }
 
 impl Book {
-    /// Goes on where an earlier server stopped. `fired` are known to have been handed in, whatever
+    /// Goes on where an earlier server stopped. `fired` are known to have been queued, whatever
     /// that server managed to write down here; owners that are gone take their timers along.
     pub(crate) fn recover(
         &mut self,
@@ -77,7 +77,7 @@ impl Book {
         fired: &[TimerId],
         has_owner: impl Fn(&ProcessId) -> bool,
     ) {
-        // A book that was damaged and set aside knew more ids: what is handed in under them must
+        // A book that was damaged and set aside knew more ids: what is queued under them must
         // not be taken for what a new timer hands in.
         let handed_in = fired.iter().filter_map(TimerId::number).max().unwrap_or(0);
         self.last = self.last.max(handed_in);

@@ -27,6 +27,6 @@ pub(crate) const REMEMBERED: usize = 200;
 /// Processes that a line about a firing names; the rest is a number.
 pub(crate) const NAMED: usize = 20;
 
-/// When a text that could not be handed in (a full disk, a full line) is tried again, should nothing
-/// ring before.
+/// When a text that could not be queued (a full disk, a full line) is tried again, should nothing
+/// change before.
 pub(crate) const RETRY: Duration = Duration::from_secs(5);

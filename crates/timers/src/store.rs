@@ -27,9 +27,9 @@ pub struct Timers {
     pub(crate) deliver: Arc<dyn Deliver>,
     pub(crate) clock: Clock,
     inner: Mutex<Inner>,
-    /// Rung when the driver should look again.
+    /// Notified when the driver should look again.
     pub(crate) wakeup: Notify,
-    /// Rung at every change.
+    /// Counts the changes.
     changes: watch::Sender<u64>,
 }
 
@@ -131,7 +131,7 @@ impl Timers {
         self.wakeup.notify_one();
     }
 
-    /// Rung at every change.
+    /// Counts the changes.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -151,9 +151,9 @@ impl Timers {
     }
 
     /// Fires the next timer that is to fire, those put back aside: `None` if there is none. An error
-    /// says whose text could not be handed in now.
+    /// says whose text could not be queued now.
     ///
-    /// Its text is handed in under its own key before the timer goes: whoever dies in between, the
+    /// Its text is queued under its own key before the timer goes: whoever dies in between, the
     /// next server finds out. Nobody can cancel or pause it meanwhile.
     pub(crate) fn fire_next(&self, put_back: &HashSet<TimerId>) -> Option<Result<(), TimerId>> {
         let mut inner = self.lock();

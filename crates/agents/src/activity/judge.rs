@@ -1,4 +1,4 @@
-//! From evidence to a verdict, in this order: the process ended, a hook tells of a limit, a limit or a
+//! From evidence to an activity, in this order: the process ended, a hook tells of a limit, a limit or a
 //! blocker is seen, a hook's word, the program's own report, title or progress, footer, quiet output.
 //! What says nothing is unknown, which is never idle.
 //!
@@ -128,7 +128,7 @@ pub(crate) fn seen(preset: &Preset, evidence: Evidence<'_>) -> Option<Activity> 
     asked.or_else(reported).or_else(shown)
 }
 
-/// Whether a screen shows a dialog or a menu: a text that is put in would answer it, whatever else is
+/// Whether a screen shows a dialog or a menu: a text that is typed in would answer it, whatever else is
 /// said of the agent.
 pub fn asks_now(preset: &Preset, snapshot: &ScreenSnapshot) -> Option<Activity> {
     let evidence = Evidence::of(snapshot);

@@ -44,7 +44,7 @@ pub struct Follower {
 #[derive(Debug, Default)]
 pub struct Activities {
     entries: Mutex<HashMap<ProcessId, Entry>>,
-    /// Rung at every change.
+    /// Counts the changes.
     changes: watch::Sender<u64>,
     /// Calls that look at every change.
     waiters: AtomicUsize,
@@ -127,7 +127,7 @@ impl Activities {
         (self.waiters.fetch_add(1, Ordering::AcqRel) < most).then_some(place)
     }
 
-    /// Rung when any of them changes.
+    /// Notified when any of them changes.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }

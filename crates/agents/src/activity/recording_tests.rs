@@ -1,5 +1,5 @@
 //! Real CLIs' screens, recorded in every state they were brought into, against what is concluded
-//! from them: the verdict, and what is read out of the prompt box.
+//! from them: the activity, and what is read out of the prompt box.
 
 use std::path::{Path, PathBuf};
 

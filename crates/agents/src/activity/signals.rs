@@ -1,4 +1,4 @@
-//! What others know of an agent and its observer must hear: hooks' words, and turns handed in.
+//! What others know of an agent and its observer must hear: hooks' words, and turns submitted.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,7 +41,7 @@ pub struct Said {
     pub turn: Option<String>,
 }
 
-/// A turn that was handed in.
+/// A turn that was submitted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Submitted {
     what: &'static str,
@@ -78,9 +78,9 @@ struct Inner {
 #[derive(Debug, Default)]
 pub struct AgentSignals {
     inner: Mutex<Inner>,
-    /// Rung when there is something new.
+    /// Notified when there is something new.
     pub(crate) wakeup: Notify,
-    /// Rung when its CLI asks for patterm's tools.
+    /// Notified when its CLI asks for patterm's tools.
     tools: Notify,
 }
 
@@ -157,7 +157,7 @@ impl AgentSignals {
         self.lock().taken.iter().map(|(_, text)| text.clone()).collect()
     }
 
-    /// A turn was handed in: until something shows of it, or so much time is over, it counts as work.
+    /// A turn was submitted: until something shows of it, or so much time is over, it counts as work.
     pub fn submitted(&self, what: &'static str, hold: Duration) {
         self.lock().submitted = Some(Submitted { what, hold, at: Instant::now() });
         self.wakeup.notify_one();

@@ -1,4 +1,4 @@
-//! Verdicts over time: a turn that was just handed in counts as work, and rest is confirmed before
+//! Activities over time: a turn that was just submitted counts as work, and rest is confirmed before
 //! anybody is told.
 
 use std::time::Duration;
@@ -11,7 +11,7 @@ pub(crate) const CONFIRM: Duration = Duration::from_secs(1);
 /// A time since an arbitrary beginning.
 pub(crate) type Moment = Duration;
 
-/// Something that was handed in and of which nothing is seen yet.
+/// Something that was submitted and of which nothing is seen yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pending {
     /// What.
@@ -36,18 +36,18 @@ pub(crate) struct Told {
 }
 
 impl Tracker {
-    /// Something was handed in: until it shows, or the time is over, the process is not idle.
+    /// Something was submitted: until it shows, or the time is over, the process is not idle.
     pub(crate) fn submitted(&mut self, pending: Pending) {
         self.pending = Some(pending);
         self.idle_since = None;
     }
 
-    /// What was handed in is known to be over, though nothing showed of it.
+    /// What was submitted is known to be over, though nothing showed of it.
     pub(crate) fn is_over(&mut self) {
         self.pending = None;
     }
 
-    /// Takes the newest verdict. `over` says that it ended: nothing has to be confirmed then.
+    /// Takes the newest activity. `over` says that it ended: nothing has to be confirmed then.
     pub(crate) fn take(&mut self, now: Moment, activity: Activity, over: bool) -> Told {
         if matches!(
             activity.state,

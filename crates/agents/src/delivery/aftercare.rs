@@ -15,7 +15,7 @@ use patterm_store::clock::now_ms;
 /// Lines of a conversation in which a text is looked for: several screens.
 const LINES: usize = 200;
 
-/// The same before a text is put in, so that a wider terminal later shows no older ones.
+/// The same before a text is typed in, so that a wider terminal later shows no older ones.
 const LINES_BEFORE: usize = 4 * LINES;
 
 impl Deliverer {
@@ -124,12 +124,12 @@ impl Target {
         seen_late(stalled, &turns, is_said)
     }
 
-    /// Whether the conversation has a text already, before it is put in.
+    /// Whether the conversation has a text already, before it is typed in.
     pub(super) fn says_already(&self, text: &str) -> bool {
         self.says(text, LINES_BEFORE)
     }
 
-    /// Whether its screen shows that a text was taken which was put in under these circumstances.
+    /// Whether its screen shows that a text was taken which was typed in under these circumstances.
     pub(super) fn says_now(&self, begun: &Delivery) -> Option<String> {
         seen_late(begun, &[], || self.says(&begun.text, LINES))
     }

@@ -1,5 +1,5 @@
 //! Who puts texts in: one worker for each process with something waiting, one text at a time, in
-//! the order they were handed in.
+//! the order they were queued.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,11 +31,11 @@ const GATE_PAUSE: Duration = Duration::from_millis(100);
 /// second; where a CLI does not show what is expected of it, the receipt comes later and can be asked for.
 const SENDER_PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long the end of a server waits for texts that are being put in: longer than it takes to paste one,
+/// How long the end of a server waits for texts that are being typed in: longer than it takes to paste one,
 /// to enter it, and to see that nothing came of it. Erasing it may take some seconds more.
 const FINISH_PATIENCE: Duration = Duration::from_secs(15);
 
-/// How often a text is put in anew of which nothing came to its process.
+/// How often a text is typed in anew of which nothing came to its process.
 const TRIES: usize = 3;
 
 /// How long after a server's start the prompt of an agent may take to be seen.
@@ -93,7 +93,7 @@ impl Deliverer {
     }
 
     /// The receipt of a text: at once where it waits at the gate, behind another or for a person, or is
-    /// done; else when it was put in.
+    /// done; else when it was typed in.
     pub async fn receipt(&self, id: u64) -> Receipt {
         let mut changes = self.deliveries.changes();
         let gone = || Receipt::new(ReceiptState::Stalled, "nothing is known of it any more");
@@ -115,7 +115,7 @@ impl Deliverer {
         }
     }
 
-    /// Waits, for a bounded time, until nothing is half put in: the next server could not tell what
+    /// Waits, for a bounded time, until nothing is half typed in: the next server could not tell what
     /// became of it.
     pub async fn finish(&self) {
         let mut changes = self.deliveries.changes();
@@ -283,13 +283,13 @@ impl Target {
         snapshot
     }
 
-    /// Notes that a text is about to be put in.
+    /// Notes that a text is about to be typed in.
     fn begin(&self, delivery: &Delivery) -> Result<Option<Delivery>, StateError> {
         let is_said = self.says_already(&delivery.text);
         self.deliverer.deliveries.begin(delivery.id, is_said)
     }
 
-    /// The keyboard, if a text may be put in. What is typed after the second look waits until it is
+    /// The keyboard, if a text may be typed in. What is typed after the second look waits until it is
     /// given back.
     fn open(&self) -> Result<Keyboard, Shut> {
         self.gate()?;
@@ -328,7 +328,7 @@ impl Target {
         };
         match &self.preset {
             // A CLI that is about to take its first turn may change all it shows, and lose what is
-            // put in meanwhile.
+            // typed in meanwhile.
             Some(_) if self.deliverer.deliveries.first_prompt_is_given(&self.run.id) => {
                 Err(Shut::new("its first instructions are not taken yet"))
             }

@@ -1,4 +1,4 @@
-//! Whether a text that a CLI tells of or shows is the one that was put in.
+//! Whether a text that a CLI tells of or shows is the one that was typed in.
 
 use crate::presets::Composer;
 
@@ -8,7 +8,7 @@ const SHOWN_CHARS: usize = 20;
 /// A shorter text may stand in a conversation by chance.
 const CONVERSATION_CHARS: usize = 8;
 
-/// So many letters in common at the beginning, and a text in a prompt is one that was put in and
+/// So many letters in common at the beginning, and a text in a prompt is one that was typed in and
 /// changed there: tags make the first ones alike.
 const BEGINNING_CHARS: usize = 12;
 
@@ -89,7 +89,7 @@ pub(super) fn is_said<'a>(
     (0..lines.len()).any(begins_at)
 }
 
-/// Whether what stands in a prompt is a text that was put in there, though something may have
+/// Whether what stands in a prompt is a text that was typed in there, though something may have
 /// changed it since. A person's draft may begin with a short text by chance: that must be the same.
 pub(super) fn is_left_of(text: &str, stands: &str) -> bool {
     let same = letters(stands).zip(letters(text)).take_while(|(a, b)| a == b).count();
@@ -106,7 +106,7 @@ pub(super) fn has_words_of(stands: &str, text: &str) -> bool {
     !text.is_empty() && (is_among || stands == text)
 }
 
-/// What stands in a prompt before a text that was put in there, and is no part of it.
+/// What stands in a prompt before a text that was typed in there, and is no part of it.
 pub(super) fn stands_before<'a>(text: &str, held: &'a str) -> Option<&'a str> {
     let begin: String = text.trim_start().chars().take(BEGINNING_CHARS).collect();
     let begin = begin.lines().next().unwrap_or_default().trim_end();

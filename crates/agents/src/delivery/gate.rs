@@ -1,4 +1,4 @@
-//! The gate before an agent's prompt: nothing is put in while a person is asked something, while
+//! The gate before an agent's prompt: nothing is typed in while a person is asked something, while
 //! the CLI starts, into a draft, or between a person's keys.
 
 use std::time::Duration;
@@ -15,7 +15,7 @@ const WRITE_PAUSE: Duration = Duration::from_secs(1);
 /// Characters of a draft that a receipt shows.
 const DRAFT_CHARS: usize = 40;
 
-/// Why nothing is put in where the prompt itself cannot be read.
+/// Why nothing is typed in where the prompt itself cannot be read.
 const DRAFT: &str = "something was typed into it and not entered yet";
 
 /// What the gate looks at.
@@ -39,7 +39,7 @@ pub(super) struct Before<'a> {
     pub(super) in_turn: bool,
 }
 
-/// Why nothing is put in now, and when that may change by itself.
+/// Why nothing is typed in now, and when that may change by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Shut {
     pub(super) why: String,
@@ -106,7 +106,7 @@ pub(super) fn agent(preset: &Preset, before: Before<'_>) -> Result<(), Shut> {
     }
 }
 
-/// What is said of a text that was put in and not entered.
+/// What is said of a text that was typed in and not entered.
 pub(super) fn left_standing(number: u64, stands: &str) -> String {
     format!(
         "{} stands in its prompt: `{}`; press Enter there to send it, or empty the prompt",

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub enum ReceiptState {
     /// It was seen to be taken.
     Delivered,
-    /// It waits, and will be put in.
+    /// It waits, and will be typed in.
     Queued,
     /// It was begun or given up, and nobody will try again.
     Stalled,

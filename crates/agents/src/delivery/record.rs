@@ -9,7 +9,7 @@ use patterm_panes::process::ProcessId;
 /// Characters of a text that lists show.
 const EXCERPT_CHARS: usize = 80;
 
-/// What is said of a text while it is put in.
+/// What is said of a text while it is typed in.
 pub(super) const SUBMITTING: &str = "it is being put in";
 
 /// Whose words they are.
@@ -115,7 +115,7 @@ pub struct Delivery {
     pub excerpt: String,
     /// How long it is.
     pub bytes: usize,
-    /// When it was handed in, in milliseconds since 1970.
+    /// When it was queued, in milliseconds since 1970.
     pub at: u64,
     /// How far it is.
     pub stage: Stage,
@@ -124,7 +124,7 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// It is being put in, and does not wait for a person on the way.
+    /// It is being typed in, and does not wait for a person on the way.
     pub fn is_submitted(&self) -> bool {
         self.stage == Stage::Begun && self.receipt.evidence == SUBMITTING
     }

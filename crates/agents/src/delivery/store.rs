@@ -73,7 +73,7 @@ impl Queue<'_> {
 pub struct Deliveries {
     file: PathBuf,
     table: Mutex<Table>,
-    /// Rung at every change.
+    /// Counts the changes.
     changes: watch::Sender<u64>,
 }
 
@@ -228,7 +228,7 @@ impl Deliveries {
         self.first_prompts_given().iter().any(|given| given.to == *id)
     }
 
-    /// Whether a text is half put in; one that waits for a person may wait for the next server as well.
+    /// Whether a text is half typed in; one that waits for a person may wait for the next server as well.
     pub fn is_submitting(&self) -> bool {
         self.begun().iter().any(Delivery::is_submitted)
     }
@@ -239,12 +239,12 @@ impl Deliveries {
         self.table().deliveries.iter().any(open)
     }
 
-    /// Whether a text for a process waits or is being put in.
+    /// Whether a text for a process waits or is being typed in.
     pub fn has_open(&self, id: &ProcessId) -> bool {
         self.table().deliveries.iter().any(|d| d.to == *id && d.stage != Stage::Done)
     }
 
-    /// How many texts wait for a process or are being put in, and why the first is not delivered yet.
+    /// How many texts wait for a process or are being typed in, and why the first is not delivered yet.
     pub fn queue_of(&self, id: &ProcessId) -> Option<(usize, String)> {
         let table = self.table();
         let mut open = table.deliveries.iter().filter(|d| d.to == *id && d.stage != Stage::Done);
@@ -426,7 +426,7 @@ impl Deliveries {
         self.unwatch(process);
     }
 
-    /// Rung at every change.
+    /// Counts the changes.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -490,7 +490,7 @@ fn end(delivery: &mut Delivery, receipt: Receipt) {
 }
 
 /// Forgets the texts of all that stalled but the last ones, and of those that a text was delivered
-/// after: what was put in before it would have been seen by then.
+/// after: what was typed in before it would have been seen by then.
 fn forget_texts(table: &mut Table) {
     let mut followed: HashSet<ProcessId> = HashSet::new();
     let mut watched = 0;

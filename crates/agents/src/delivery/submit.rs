@@ -430,7 +430,7 @@ impl Target {
         self.write(keyboard, submit.key.encode(&modes))
     }
 
-    /// Whether it is at rest, and no turn was just handed in.
+    /// Whether it is at rest, and no turn was just submitted.
     fn rests(&self) -> bool {
         let activity = self.deliverer.activities.get(&self.run.id).activity;
         let works = activity.state == ActivityState::Working && !awaits_instructions(&activity);

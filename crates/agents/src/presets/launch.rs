@@ -1,4 +1,4 @@
-//! From a preset to what is started: arguments, variables and files with their values put in.
+//! From a preset to what is started: arguments, variables and files with their values filled in.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;

@@ -35,7 +35,7 @@ pub struct Preset {
     pub prompt: Option<PromptArguments>,
     /// How a conversation is taken up again. Without it, it cannot be.
     pub resume: Option<Resume>,
-    /// How turns are put in.
+    /// How turns are typed in.
     #[serde(default)]
     pub input: Input,
     /// How to read what stands in its prompt box.
@@ -49,7 +49,7 @@ pub struct Preset {
 }
 
 /// What makes the CLI use patterm's tools, for one launch and without a file of the user's. Values
-/// are put in.
+/// are typed in.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Inject {
@@ -167,7 +167,7 @@ pub struct ToldByFiles {
     pub unless: Vec<String>,
 }
 
-/// How turns are put in.
+/// How turns are typed in.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Input {

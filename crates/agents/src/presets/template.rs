@@ -16,7 +16,7 @@ pub struct UnknownValue {
 /// The values a preset may use.
 pub(super) type Values = BTreeMap<&'static str, String>;
 
-/// The text with its values put in.
+/// The text with its values filled in.
 pub(super) fn render(text: &str, values: &Values) -> Result<String, UnknownValue> {
     let mut out = String::new();
     let mut rest = text;

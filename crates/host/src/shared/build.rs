@@ -54,13 +54,13 @@ impl Shared {
         }
     }
 
-    /// The door to bots' containers, as it is configured.
+    /// The endpoint for bots' containers, as it is configured.
     pub(crate) fn bots(&self) -> Option<Bots> {
         let written = self.bots_written()?;
         let containers = match self.containers() {
             Ok(containers) => containers.clone(),
             Err(error) => {
-                tracing::error!(error, "there is no door to bots' containers");
+                tracing::error!(error, "there is no endpoint for bots' containers");
                 return None;
             }
         };

@@ -38,7 +38,7 @@ pub(crate) struct Shared {
     named: Mutex<Named>,
     /// Containers of ours, once there may be any.
     containers: OnceLock<Containers>,
-    /// The servers in bots' containers, which run behind the HTTP door.
+    /// The servers in bots' containers, which run behind the HTTP endpoint.
     bot_sessions: BotSessions,
 }
 

@@ -509,7 +509,7 @@ impl Dispatch {
                 .map_err(|e| ToolError::new(ErrorKind::Unavailable, e.to_string()).into_rpc())?;
             to_json(&serde_json::json!({"http": address}))
         };
-        self.for_a_person("opens the HTTP door", work)
+        self.for_a_person("opens the HTTP endpoint", work)
     }
 
     /// Ends the server; only people may.
@@ -585,7 +585,7 @@ impl Dispatch {
         self.for_a_person("brings back what ran", detached)
     }
 
-    /// Whether what is asked for here can be a person's wish.
+    /// Whether what is asked for here can come from a person.
     fn is_person(&self) -> bool {
         self.caller.process().is_none() && self.origin.is_human_origin()
     }

@@ -46,7 +46,7 @@ pub(super) struct Params {
 }
 
 impl Upgrade<Params> {
-    /// Whether a message is such a wish.
+    /// Whether a message asks for it.
     pub(super) fn read(body: &[u8]) -> Option<Self> {
         Self::by(follow::METHOD, body)
     }

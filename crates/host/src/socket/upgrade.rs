@@ -1,4 +1,4 @@
-//! The wish of a connection to be something else than a caller: its first message says so.
+//! A connection that asks with its first message to be something else than a caller.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use patterm_wire::{ErrorObject, Framing, Id, Incoming, Message, reply};
 use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
 
-/// A wish, with what it takes; or why that does not fit.
+/// Such a request with its parameters, or why they do not fit.
 #[derive(Debug)]
 pub(super) struct Upgrade<P> {
     pub(super) id: Id,
@@ -14,7 +14,7 @@ pub(super) struct Upgrade<P> {
 }
 
 impl<P: DeserializeOwned> Upgrade<P> {
-    /// Whether a message is a wish by this method.
+    /// Whether a message is a request of this method.
     pub(super) fn by(wanted: &str, body: &[u8]) -> Option<Self> {
         match Incoming::parse(body) {
             Ok(Incoming::One(Message::Request { id, method, params })) if method == wanted => {

@@ -66,7 +66,7 @@ enum Sizes {
 }
 
 impl Upgrade<Params> {
-    /// Whether a message is such a wish.
+    /// Whether a message asks for it.
     pub(super) fn read(body: &[u8]) -> Option<Self> {
         Self::by(view::METHOD, body)
     }

@@ -35,7 +35,7 @@ const ARGUMENT_BYTES: usize = 16 << 10;
 /// Lines a second of those who were not let in: nobody pushes the others' lines out of the file.
 const STRANGERS: u32 = 20;
 
-/// After a write, more is gathered for so long: a line each would cost a busy door its time.
+/// After a write, more is gathered for so long: a line each would cost a busy endpoint its time.
 const GATHER: Duration = Duration::from_millis(50);
 
 /// The log, and the thread that writes it once there is something to write.
@@ -262,7 +262,7 @@ impl Inner {
             if over && held.lines.is_empty() {
                 return;
             }
-            // Who ends it rings; whoever adds a line need not.
+            // Ending it notifies; adding a line need not.
             let gathered = self.wakeup.wait_timeout_while(held, GATHER, |held| !held.over);
             drop(gathered.unwrap_or_else(PoisonError::into_inner));
         }
@@ -274,7 +274,7 @@ impl Inner {
 }
 
 thread_local! {
-    /// The second that was written last, and its text: a busy door notes thousands in one.
+    /// The second that was written last, and its text: a busy endpoint notes thousands in one.
     static SECOND: RefCell<(u64, String)> = const { RefCell::new((u64::MAX, String::new())) };
 }
 

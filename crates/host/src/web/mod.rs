@@ -1,4 +1,4 @@
-//! The HTTP door of a project: whether it is open and where, who may come in, and what is noted of
+//! The HTTP endpoint of a project: whether it is open and where, who may come in, and what is noted of
 //! their calls.
 
 mod audit;
@@ -29,7 +29,7 @@ pub use tokens::{Grant, Listed, TokenError, TokenRequest};
 const FILE: &str = "http.json";
 const VERSION: u32 = 1;
 
-/// Why the door is not open.
+/// Why the endpoint is not open.
 #[derive(Debug, Error)]
 pub enum WebError {
     /// Others than this machine could reach it.
@@ -51,7 +51,7 @@ pub enum WebError {
     State(#[from] StateError),
 }
 
-/// The door.
+/// The endpoint.
 #[derive(Debug)]
 pub(crate) struct Web {
     tokens: Arc<Tokens>,
@@ -69,7 +69,7 @@ struct Endpoint {
     context: Option<HttpContext>,
 }
 
-/// A door that is open.
+/// The open endpoint.
 #[derive(Debug)]
 struct Listener {
     settings: HttpSettings,
@@ -85,7 +85,7 @@ pub(crate) struct HttpContext {
     pub(crate) own: Arc<dyn Own>,
     /// Has bots' containers.
     pub(crate) shared: Weak<Shared>,
-    /// Where the door and the shared servers run.
+    /// Where the endpoint and the shared servers run.
     pub(crate) runtime: Handle,
     pub(crate) gateway: Gateway,
 }
@@ -130,12 +130,12 @@ impl Web {
         Noting::begin(&self.audit, who, server, tool, params)
     }
 
-    /// Where the door is, and changes of it.
+    /// Where the endpoint is, and changes of it.
     pub(crate) fn address(&self) -> watch::Receiver<Option<SocketAddr>> {
         self.address.subscribe()
     }
 
-    /// Opens the door as flags ask, or, without any, as those of a server that died did. What a person
+    /// Opens the endpoint as flags ask, or, without any, as those of a server that died did. What a person
     /// asks for now must be had; what was asked for then is tried.
     pub(crate) fn open_as_asked(&self, flags: Option<HttpFlags>) -> Result<(), WebError> {
         if let Some(flags) = flags {
@@ -143,12 +143,12 @@ impl Web {
         }
         let Some(kept) = state::read::<HttpFlags>(&self.file, VERSION)? else { return Ok(()) };
         if let Err(error) = self.set_flags(kept) {
-            tracing::error!(%error, "the HTTP door stays closed");
+            tracing::error!(%error, "the HTTP endpoint stays closed");
         }
         Ok(())
     }
 
-    /// Opens the door as flags ask; the address it has then.
+    /// Opens the endpoint as flags ask; the address it has then.
     pub(crate) fn set_flags(&self, flags: HttpFlags) -> Result<SocketAddr, WebError> {
         let mut endpoint = self.endpoint();
         let before = endpoint.flags.replace(flags.clone());
@@ -171,17 +171,17 @@ impl Web {
         }
     }
 
-    /// Opens, moves or closes the door as settings say now, unless flags say where it is. What cannot
+    /// Opens, moves or closes the endpoint as settings say now, unless flags say where it is. What cannot
     /// be is logged: the server serves all the same.
     pub(crate) fn configure(&self, settings: HttpSettings) {
         let mut endpoint = self.endpoint();
         endpoint.settings = settings;
         if let Err(error) = self.apply(&mut endpoint) {
-            tracing::error!(%error, "the HTTP door is not as its settings say");
+            tracing::error!(%error, "the HTTP endpoint is not as its settings say");
         }
     }
 
-    /// Begins to serve behind the door, now and whenever it is opened.
+    /// Begins to serve behind the endpoint, now and whenever it is opened.
     pub(crate) fn begin(&self, context: HttpContext) {
         let mut endpoint = self.endpoint();
         endpoint.context = Some(context.clone());
@@ -190,7 +190,7 @@ impl Web {
         }
     }
 
-    /// Closes the door. Where the server ends for good, so does what its flags asked for.
+    /// Closes the endpoint. Where the server ends for good, so does what its flags asked for.
     pub(crate) fn end(&self, for_good: bool) {
         let mut endpoint = self.endpoint();
         if let Some(open) = endpoint.open.take() {
@@ -239,7 +239,7 @@ impl Web {
         if let Some(before) = endpoint.open.replace(open) {
             before.end.cancel();
         }
-        tracing::info!(%address, "the HTTP door is open");
+        tracing::info!(%address, "the HTTP endpoint is open");
         self.address.send_replace(Some(address));
         Ok(Some(address))
     }
@@ -259,7 +259,7 @@ impl Web {
         context.runtime.spawn(async move {
             match listener.and_then(tokio::net::TcpListener::from_std) {
                 Ok(listener) => http::serve(listener, doors, end).await,
-                Err(error) => tracing::error!(%error, "the HTTP door cannot be served"),
+                Err(error) => tracing::error!(%error, "the HTTP endpoint cannot be served"),
             }
         });
     }

@@ -206,7 +206,7 @@ impl Tokens {
         }
         state::write_reserved(&self.file, VERSION, &next)?;
         *record = next;
-        // Nobody listens while no door is open.
+        // Nobody listens while no endpoint is open.
         let _ = self.revoked.send(name.to_owned());
         Ok(())
     }

@@ -35,7 +35,7 @@ const STALLED_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 /// How often it is seen whether there is room on the disk again.
 const TROUBLE_AGAIN: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// The event of our own bell.
+/// The event of our own wakeup.
 const BELL: u64 = u64::MAX;
 
 #[derive(Debug)]
@@ -90,7 +90,7 @@ impl Reader {
 
     /// Wakes this thread.
     pub(super) fn notify(&self) {
-        // A bell that rings already is as good.
+        // A wakeup that is pending is as good.
         let _ = rustix::io::write(&self.wakeup, &1u64.to_ne_bytes());
     }
 
@@ -285,7 +285,7 @@ impl Reader {
 
     /// Leaves a pane alone for a moment; what it prints waits in the kernel.
     fn stall(&self, reading: &mut Reading) {
-        // Out of the kernel's sight: a terminal that hung up would ring without end.
+        // Out of the kernel's sight: a terminal that hung up would wake us without end.
         let _ = epoll::delete(&self.epoll, reading.pane.master());
         reading.stalled = true;
     }

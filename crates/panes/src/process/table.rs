@@ -36,7 +36,7 @@ pub struct Processes {
     table: Mutex<Table>,
     /// The machine was started again since the last server wrote.
     rebooted: bool,
-    /// Rung at every change.
+    /// Counts the changes.
     changes: watch::Sender<u64>,
 }
 
@@ -166,7 +166,7 @@ impl Processes {
         self.table().version_base
     }
 
-    /// Rung at every change.
+    /// Counts the changes.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }

@@ -73,7 +73,7 @@ pub struct Declared {
     state: Mutex<State>,
     /// One reads the file at a time.
     reading: Mutex<()>,
-    /// Rung when there may be something to do.
+    /// Notified when there may be something to do.
     pub(super) wakeup: Notify,
     /// Counts how often the file came to stand another way, for those who show it.
     changes: watch::Sender<u64>,

@@ -163,7 +163,8 @@ impl<'t> Checked<'t> {
     fn missing(&mut self, schema: &Schema, value: &Value, at: &Range<usize>, path: &str) {
         let (Schema::Table(keys), Value::Table(table)) = (schema, value) else { return };
         for key in keys.iter().filter(|key| key.required && !table.contains_key(key.name)) {
-            let message = format!("`{path}` has no `{}`; it takes {}", key.name, key.schema.words());
+            let message =
+                format!("`{path}` has no `{}`; it takes {}", key.name, key.schema.words());
             self.wrong(at, message, None);
         }
     }

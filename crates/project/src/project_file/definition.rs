@@ -31,7 +31,7 @@ pub struct ProjectFile {
     pub servers: BTreeMap<String, ServerDefinition>,
     /// The containers of bots.
     pub bots: Option<BotsDefinition>,
-    /// The door over HTTP.
+    /// The HTTP endpoint.
     pub http: Option<HttpDefinition>,
     /// Limits by their names.
     pub limits: BTreeMap<String, u64>,
@@ -207,7 +207,7 @@ impl ProjectFile {
         Err(checked.faults)
     }
 
-    /// The shared servers and doors in the user's own settings: the same tables, which need no trust;
+    /// The shared servers and endpoint in the user's own settings: the same tables, which need no trust;
     /// a file that is not there has none. Other tables of it are others' to read.
     pub fn of_the_user(path: &Path) -> Result<Self, Vec<String>> {
         let text = match private::read_settings(path) {

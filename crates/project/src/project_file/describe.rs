@@ -84,7 +84,7 @@ pub fn describe(file: &ProjectFile) -> String {
         let _ = writeln!(text, "  runs         {}", command_line(&bots.command));
     }
     if let Some(address) = file.http.as_ref().and_then(|http| http.listen) {
-        let _ = writeln!(text, "door over HTTP\n  listens on   {address}");
+        let _ = writeln!(text, "HTTP endpoint\n  listens on   {address}");
     }
     for (name, number) in &file.limits {
         let _ = writeln!(text, "limit {name} = {number}");

@@ -67,7 +67,7 @@ pub(super) static FILE: Schema = Schema::Table(&[
         "Shared MCP servers, by name: each runs once for all agents.",
     ),
     key("bots", BOTS, "The servers inside containers that belong to bots, reached over HTTP."),
-    key("http", HTTP, "The door over HTTP; closed unless it says where to listen."),
+    key("http", HTTP, "The HTTP endpoint; closed unless it says where to listen."),
     key(
         "limits",
         Schema::Counts(&Limits::NAMES),

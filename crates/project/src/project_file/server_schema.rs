@@ -1,4 +1,4 @@
-//! What a project file may say of shared MCP servers and of the door over HTTP.
+//! What a project file may say of shared MCP servers and of the HTTP endpoint.
 
 use super::schema::{Key, Schema, key};
 
@@ -71,7 +71,7 @@ pub(super) static SERVER: Schema = Schema::Table(&[
     key("message_bytes", COUNT, "Bytes of one message, at the most; 64 MiB by default."),
 ]);
 
-/// The door to containers of bots.
+/// The endpoint for the containers of bots.
 pub(super) const BOTS: Schema = Schema::Table(&[
     key("engine", Schema::Choice(ENGINES), "What runs the containers; `docker` by default."),
     key("socket", Schema::Text, "The engine's socket, where it is not the usual one."),
@@ -95,7 +95,7 @@ pub(super) const BOTS: Schema = Schema::Table(&[
     key("fifo_dir", Schema::Text, "Where containerd's pipes lie; a private folder by default."),
 ]);
 
-/// The door over HTTP.
+/// The HTTP endpoint.
 pub(super) const HTTP: Schema = Schema::Table(&[
     key("listen", Schema::Text, "The address and port, as in `127.0.0.1:7711`."),
     key("allow_remote", Schema::Flag, "Whether it may be another machine's; false by default."),

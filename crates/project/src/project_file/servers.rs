@@ -1,4 +1,4 @@
-//! Shared MCP servers and the door over HTTP, as a file declares them.
+//! Shared MCP servers and the HTTP endpoint, as a file declares them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -137,7 +137,7 @@ pub struct BotsDefinition {
     pub fifo_dir: Option<PathBuf>,
 }
 
-/// The door over HTTP.
+/// The HTTP endpoint.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HttpDefinition {
     /// Where it listens.
