@@ -97,7 +97,7 @@ pub struct NewAgent {
 
 /// How an agent that ended is started again.
 #[derive(Debug, Default)]
-pub struct Restart {
+pub struct Relaunch {
     /// Why it begins a new conversation, if it does.
     pub anew: Option<String>,
     /// Arguments for this one time: what it is told first.
@@ -267,8 +267,8 @@ impl Agents {
 
     /// Makes an agent that ended ready to be started: where it was if that can be, else with a new
     /// conversation. Returns why it is a new one.
-    pub fn prepare_again(&self, process: &Process) -> Result<Restart, AgentError> {
-        let Some(agent) = &process.agent else { return Ok(Restart::default()) };
+    pub fn prepare_again(&self, process: &Process) -> Result<Relaunch, AgentError> {
+        let Some(agent) = &process.agent else { return Ok(Relaunch::default()) };
         let (preset, program) = self.usable_preset(&agent.preset)?;
         let going_on = going_on(agent, &preset);
         let instructions = match going_on {
@@ -278,7 +278,7 @@ impl Agents {
             }
             _ => self.prepare_anew(process, &preset, &program)?,
         };
-        Ok(Restart { anew: going_on.why_anew(), instructions })
+        Ok(Relaunch { anew: going_on.why_anew(), instructions })
     }
 
     /// Whether an agent that ended would go on where it was; if not, why. An error says why it could

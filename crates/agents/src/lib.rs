@@ -12,6 +12,6 @@ pub mod identity;
 mod observer;
 pub mod presets;
 
-pub use agents::{AgentParts, Agents, NewAgent, Restart};
+pub use agents::{AgentParts, Agents, NewAgent, Relaunch};
 pub use conversations::Conversations;
 pub use error::AgentError;

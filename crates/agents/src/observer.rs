@@ -14,13 +14,13 @@ use crate::activity::judge::{self, Evidence};
 use crate::activity::limit_end::limit_end;
 use crate::activity::program::{self, Foreground, ProgramEvidence};
 use crate::activity::signals::AgentSignals;
-use crate::activity::tracker::{Told, Tracker};
+use crate::activity::tracker::{Observation, Tracker};
 use crate::activity::{Activities, Activity, ActivityState, NOT_INSTRUCTED, ScreenSnapshot, ended};
 use crate::conversations::Conversations;
 use crate::delivery::Deliveries;
 use crate::presets::{Preset, Presets};
 use patterm_panes::Panes;
-use patterm_panes::data_plane::{ProcessRun, Progress};
+use patterm_panes::data_plane::{ProcessRun, RunProgress};
 use patterm_panes::process::{Attention, Kind};
 use patterm_store::clock::now_ms;
 
@@ -192,7 +192,7 @@ impl Observer {
             // By an ear of its own, so that what is printed in the pause still counts as new below.
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                over = end.wait_for(Progress::is_over) => if over.is_ok() { continue } else { return },
+                over = end.wait_for(RunProgress::is_over) => if over.is_ok() { continue } else { return },
             }
             tokio::select! {
                 changed = progress.changed() => if changed.is_err() { return },
@@ -206,11 +206,11 @@ impl Observer {
         {
             // One that may be restored has not come to rest.
             let settled = !process.awaits_decision();
-            self.tell(Told { activity: ended(&process), settled, again: None });
+            self.tell(Observation { activity: ended(&process), settled, again: None });
         }
     }
 
-    fn tell(&self, told: Told) {
+    fn tell(&self, told: Observation) {
         // A run that was followed by another has no say any more.
         if self.context.panes.run_of(&self.run.id).is_some_and(|run| run.number == self.run.number)
         {
@@ -218,7 +218,7 @@ impl Observer {
         }
     }
 
-    fn look_at_agent(&mut self, preset: &Preset) -> Told {
+    fn look_at_agent(&mut self, preset: &Preset) -> Observation {
         let snapshot = ScreenSnapshot::of(&self.run.screen(), Some(preset));
         let now = Instant::now();
         let heard = self.signals.heard();
@@ -402,7 +402,7 @@ impl Observer {
         (held, again)
     }
 
-    async fn look_at_program(&mut self, kind: Kind) -> Told {
+    async fn look_at_program(&mut self, kind: Kind) -> Observation {
         let reported = judge::reported(self.run.screen().report());
         let (shell, foreground) = (kind == Kind::Terminal, self.foreground());
         let quiet = self.printed.map(|printed| printed.elapsed());
@@ -429,7 +429,7 @@ impl Observer {
         }
     }
 
-    fn conclude(&mut self, activity: Activity, again: Option<Duration>) -> Told {
+    fn conclude(&mut self, activity: Activity, again: Option<Duration>) -> Observation {
         let now = self.began.elapsed();
         if let Some(submitted) = self.signals.take_submitted() {
             self.tracker.submitted(submitted.pending(now));
@@ -439,7 +439,7 @@ impl Observer {
         let again = [told.again, again].into_iter().flatten().min();
         // A rest with a message on its way is not one that others wait for.
         let settled = told.settled && !self.context.deliveries.has_open(&self.run.id);
-        Told { again, settled, ..told }
+        Observation { again, settled, ..told }
     }
 
     /// Who has the terminal.

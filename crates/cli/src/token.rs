@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use patterm_host::TOKEN_METHOD;
-use patterm_host::web::{Grant, Listed, TokenRequest};
+use patterm_host::web::{Grant, TokenInfo, TokenRequest};
 use patterm_wire::servers::{METHOD, ServersRequest, ServersResult};
 use serde_json::Value;
 
@@ -94,7 +94,7 @@ fn list(json: bool) -> anyhow::Result<()> {
     if json {
         return say_json(&listed);
     }
-    let tokens: Vec<Listed> = serde_json::from_value(listed)?;
+    let tokens: Vec<TokenInfo> = serde_json::from_value(listed)?;
     if tokens.is_empty() {
         say("no tokens; `patterm token new NAME` makes one");
         return Ok(());
@@ -108,7 +108,7 @@ fn list(json: bool) -> anyhow::Result<()> {
 }
 
 /// What a token is good for, in words.
-fn good_for(token: &Listed) -> anyhow::Result<String> {
+fn good_for(token: &TokenInfo) -> anyhow::Result<String> {
     let Grant { servers, tools, read_only, expires_at, .. } = &token.grant;
     let names = |what: &str, names: &Option<Vec<String>>| match names {
         Some(names) => format!("{what}: {}", names.join(", ")),

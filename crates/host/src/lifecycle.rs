@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use patterm_agents::{AgentError, Agents, Restart};
+use patterm_agents::{AgentError, Agents, Relaunch};
 use patterm_panes::process::{Process, ProcessId};
 use patterm_panes::{PaneError, Panes};
 use patterm_project::declared::{Declared, DeclaredError};
@@ -49,7 +49,7 @@ impl Lifecycle {
         if process.status.is_alive() {
             return Err(PaneError::AlreadyRunning(process.id.clone()).into());
         }
-        let Restart { anew, instructions } = self.agents.prepare_again(process)?;
+        let Relaunch { anew, instructions } = self.agents.prepare_again(process)?;
         if let Some(waiting) = self.declared.prepare(process)? {
             return Ok((waiting, anew));
         }

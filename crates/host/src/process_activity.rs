@@ -8,7 +8,7 @@ use patterm_agents::activity::{Activity, ActivityState, ActivityStatus, FAILED};
 use patterm_panes::Panes;
 use patterm_panes::process::{Kind, Process, ProcessId, Status};
 use patterm_project::declared::Declared;
-use patterm_timers::{BusyAgent, Following, Look, Observe, Seen, Sight, name_busy};
+use patterm_timers::{BusyAgent, Following, Look, Observe, ObservedActivity, Sight, name_busy};
 
 /// The activity of all processes.
 #[derive(Debug)]
@@ -106,7 +106,7 @@ impl Observe for ProcessActivity {
     }
 }
 
-fn seen(status: &ActivityStatus) -> Seen {
+fn seen(status: &ActivityStatus) -> ObservedActivity {
     let look = match status.activity.state {
         ActivityState::Idle => Look::Idle,
         ActivityState::Working => Look::Working,
@@ -114,5 +114,5 @@ fn seen(status: &ActivityStatus) -> Seen {
         ActivityState::Limited => Look::Limited,
         ActivityState::Unknown => Look::Unknown,
     };
-    Seen { look, settled: status.settled, rests: status.rests }
+    ObservedActivity { look, settled: status.settled, rests: status.rests }
 }

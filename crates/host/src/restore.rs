@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use patterm_wire::restore::{EndCause, RestoreMode, RestoreOffer, RestoredProcess};
 
 use crate::lifecycle::{Lifecycle, LifecycleError};
-use patterm_agents::Restart;
+use patterm_agents::Relaunch;
 use patterm_agents::activity;
 use patterm_agents::presets::Catalogue;
 use patterm_panes::process::{Cause, Exit, Interruption, Kind, Process, ProcessId, Status};
@@ -104,7 +104,7 @@ impl Lifecycle {
         if process.kind == Kind::Agent {
             self.agents.check_room()?;
         }
-        let Restart { anew, instructions } = self.agents.prepare_again(&process)?;
+        let Relaunch { anew, instructions } = self.agents.prepare_again(&process)?;
         if self.declared.prepare(&process)?.is_some() {
             let waits = self.declared.status(&process).map(|seen| seen.waits_for.join(", "));
             return Ok((

@@ -27,7 +27,7 @@ pub(crate) fn add_open(open: &mut Vec<Selection>, new: Vec<Selection>) {
 
 /// What became of a call, in how many views.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Outcome {
+pub(crate) struct SelectionOutcome {
     /// They show the process.
     pub(crate) shown: usize,
     /// They marked it: a person types there, or the caller is not its owner.
@@ -60,7 +60,7 @@ struct Inner {
 #[derive(Debug)]
 struct Open {
     left: BTreeSet<u64>,
-    outcome: Outcome,
+    outcome: SelectionOutcome,
 }
 
 impl Default for Selections {
@@ -130,12 +130,12 @@ impl Selections {
         id: &ProcessId,
         mark_only: bool,
         drafts: Vec<String>,
-    ) -> Outcome {
+    ) -> SelectionOutcome {
         let call = self.open(id, mark_only, drafts);
         self.outcome(call, ANSWER_PATIENCE).await
     }
 
-    async fn outcome(&self, call: Call<'_>, patience: Duration) -> Outcome {
+    async fn outcome(&self, call: Call<'_>, patience: Duration) -> SelectionOutcome {
         let mut answered = self.answered.subscribe();
         let until = Instant::now() + patience;
         while call.is_waiting() {
@@ -154,7 +154,7 @@ impl Selections {
         let answering = inner.followers.iter().filter(|(_, answers)| **answers);
         let left: BTreeSet<u64> = answering.map(|(follower, _)| *follower).collect();
         let unconfirmed = inner.followers.len() - left.len();
-        let outcome = Outcome { unconfirmed, ..Outcome::default() };
+        let outcome = SelectionOutcome { unconfirmed, ..SelectionOutcome::default() };
         inner.open.insert(number, Open { left, outcome });
         inner.kept.push_back(Selection { number, process: id.to_string(), mark_only, drafts });
         if inner.kept.len() > KEPT {
@@ -178,9 +178,9 @@ impl Call<'_> {
         inner.open.get(&self.number).is_some_and(|open| !open.left.is_empty())
     }
 
-    fn outcome(&self) -> Outcome {
+    fn outcome(&self) -> SelectionOutcome {
         let inner = self.selections.lock();
-        let outcome = inner.open.get(&self.number).map(|open| Outcome {
+        let outcome = inner.open.get(&self.number).map(|open| SelectionOutcome {
             unconfirmed: open.outcome.unconfirmed + open.left.len(),
             ..open.outcome
         });
@@ -205,7 +205,7 @@ mod tests {
     #[tokio::test]
     async fn a_caller_hears_what_each_view_did_and_of_those_that_say_nothing() {
         let selections = Selections::default();
-        assert_eq!(selections.ask(&id(), false, Vec::new()).await, Outcome::default());
+        assert_eq!(selections.ask(&id(), false, Vec::new()).await, SelectionOutcome::default());
         let [(one, _), (two, _), (gone, _)] = [(); 3].map(|()| selections.enter(true));
         let (_old, _) = selections.enter(false);
         let answers = async {
@@ -218,11 +218,11 @@ mod tests {
         };
         let p1 = id();
         let (outcome, ()) = tokio::join!(selections.ask(&p1, false, Vec::new()), answers);
-        assert_eq!(outcome, Outcome { shown: 1, marked: 1, unconfirmed: 1 });
+        assert_eq!(outcome, SelectionOutcome { shown: 1, marked: 1, unconfirmed: 1 });
         // Both say nothing any more: the caller does not wait for ever.
         let call = selections.open(&id(), false, Vec::new());
         let outcome = selections.outcome(call, Duration::ZERO).await;
-        assert_eq!(outcome, Outcome { unconfirmed: 3, ..Outcome::default() });
+        assert_eq!(outcome, SelectionOutcome { unconfirmed: 3, ..SelectionOutcome::default() });
         assert!(selections.lock().open.is_empty());
     }
 

@@ -52,7 +52,7 @@ pub(crate) struct Index {
 }
 
 /// A file as it was found.
-pub(crate) struct Found<'a> {
+pub(crate) struct FileState<'a> {
     pub(crate) digest: &'a Digest,
     pub(crate) bytes: u64,
     pub(crate) stamp: &'a Stamp,
@@ -66,7 +66,7 @@ const COARSE_CLOCK_MS: u64 = 3_000;
 
 impl Index {
     /// What a pad is, now that its file was read, and whether that is news.
-    pub(crate) fn observe(&mut self, name: &PadName, found: &Found<'_>) -> (Change, bool) {
+    pub(crate) fn observe(&mut self, name: &PadName, found: &FileState<'_>) -> (Change, bool) {
         let number = self.last + 1;
         let entry = self.pads.entry(name.as_str().to_owned()).or_default();
         let is_old = found.stamp.changed_ms().saturating_add(COARSE_CLOCK_MS) < found.at;

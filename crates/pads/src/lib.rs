@@ -22,7 +22,7 @@ use patterm_store::state::{StateDir, StateError};
 pub use error::PadError;
 pub use index::Revision;
 pub use name::{NameError, PadName};
-pub use store::{Listed, Pad, Pads};
+pub use store::{PadContent, PadList, Pads};
 
 /// The folder of the pads in the state folder.
 const FOLDER: &str = "scratchpads";

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::FOLDER;
 use crate::error::PadError;
 use crate::folder::{Content, Folder, Placed, is_no_plain_file};
-use crate::index::{Change, Found, Index, Revision};
+use crate::index::{Change, FileState, Index, Revision};
 use crate::name::PadName;
 use patterm_store::clock::now_ms;
 use patterm_store::limits::Limits;
@@ -30,7 +30,7 @@ pub struct Pads {
 
 /// A pad that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pad {
+pub struct PadContent {
     /// What it says.
     pub content: String,
     /// Which revision that is.
@@ -39,7 +39,7 @@ pub struct Pad {
 
 /// A list of pads.
 #[derive(Debug, Default)]
-pub struct Listed {
+pub struct PadList {
     /// By name.
     pub pads: Vec<(PadName, Revision)>,
     /// How many there are beyond what is listed.
@@ -87,7 +87,7 @@ impl Pads {
     }
 
     /// What a pad says, and which revision that is.
-    pub fn read(&mut self, name: &PadName) -> Result<Pad, PadError> {
+    pub fn read(&mut self, name: &PadName) -> Result<PadContent, PadError> {
         let Some((content, change)) = self.look(name)? else {
             let others = self.folder.names()?.0;
             return Err(PadError::NotFound { name: name.clone(), others });
@@ -95,7 +95,7 @@ impl Pads {
         let content = String::from_utf8(self.whole(name, content)?.bytes).map_err(|e| {
             PadError::NoText { name: name.clone(), at: e.utf8_error().valid_up_to() }
         })?;
-        Ok(Pad { content, revision: change.into() })
+        Ok(PadContent { content, revision: change.into() })
     }
 
     /// Replaces a pad that is at a revision; without one, makes a new pad.
@@ -189,10 +189,10 @@ impl Pads {
     }
 
     /// All pads. Those that look as they did when they were last read are not read again.
-    pub fn list(&mut self) -> Result<Listed, PadError> {
+    pub fn list(&mut self) -> Result<PadList, PadError> {
         let (names, _) = self.folder.names()?;
         self.index.keep_only(&names);
-        let mut listed = Listed::default();
+        let mut listed = PadList::default();
         let mut any_news = false;
         for name in names.iter().take(self.most_pads) {
             let stamp = self.folder.stamp(name).unwrap_or_default();
@@ -232,7 +232,7 @@ impl Pads {
             return Ok(None);
         };
         let Content { size: bytes, digest, stamp, .. } = &content;
-        let found = Found { digest, bytes: *bytes, stamp, at: now_ms() };
+        let found = FileState { digest, bytes: *bytes, stamp, at: now_ms() };
         let (change, news) = self.index.observe(name, &found);
         self.index.keep_youngest(self.most_pads, name);
         Ok(Some((content, change, news)))

@@ -47,7 +47,7 @@ impl Desk {
         std::fs::write(self.path(&format!("{pad}.md")), content).unwrap();
     }
 
-    fn read(&mut self, pad: &str) -> Pad {
+    fn read(&mut self, pad: &str) -> PadContent {
         self.pads.read(&name(pad)).unwrap()
     }
 
@@ -85,7 +85,7 @@ fn what_is_written_is_read_by_people_and_agents() {
     let second = desk.append("plan", "- one\n").unwrap();
     assert_ne!(first, second);
     assert_eq!(std::fs::read_to_string(desk.path("plan.md")).unwrap(), "# Plan\n- one\n");
-    let Pad { content, revision } = desk.read("plan");
+    let PadContent { content, revision } = desk.read("plan");
     assert_eq!((&*content, &*revision.revision), ("# Plan\n- one\n", &*second));
     assert_eq!((revision.bytes, &*revision.changed_by), (13, "p2 (sub)"));
     let third = desk.write("plan", "", Some(&second)).unwrap();

@@ -12,7 +12,7 @@ use patterm_screen::{Screen, Size};
 use patterm_store::clock::now_ms;
 use tokio::sync::mpsc;
 
-use crate::data_plane::{DraftMark, Event, MARK_BYTES, ProcessRun, Progress};
+use crate::data_plane::{DraftMark, Event, MARK_BYTES, ProcessRun, RunProgress};
 use crate::environment::PANE_VARIABLE;
 use crate::error::PaneError;
 use crate::panes::{Panes, pane_name};
@@ -311,8 +311,8 @@ impl Panes {
         &self,
         run: &Arc<ProcessRun>,
         patience: Duration,
-        wanted: impl Fn(&Progress) -> bool,
-    ) -> Result<Progress, PaneError> {
+        wanted: impl Fn(&RunProgress) -> bool,
+    ) -> Result<RunProgress, PaneError> {
         let mut watch = run.watch();
         let over =
             watch.wait_for(|progress| progress.is_over() && progress.settled && wanted(progress));

@@ -27,7 +27,7 @@ const ESCAPE: u8 = 0x1b;
 
 /// An address that was printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct PrintedAddress {
     /// The address as it was printed.
     pub url: String,
     /// Its port.
@@ -41,7 +41,7 @@ pub struct Seen {
 #[derive(Debug, Default)]
 pub struct Ports {
     scan: Mutex<Scan>,
-    found: Mutex<Vec<Seen>>,
+    found: Mutex<Vec<PrintedAddress>>,
     /// A caller has asked for the addresses.
     asked: AtomicBool,
     /// The offset up to which the output was looked at.
@@ -57,7 +57,7 @@ struct Scan {
     line: String,
     begin: u64,
     /// The addresses in lines that are ended.
-    seen: Vec<Seen>,
+    seen: Vec<PrintedAddress>,
 }
 
 static ADDRESS: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -71,7 +71,7 @@ static ADDRESS: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 impl Ports {
     /// The addresses found so far, in the order in which they were printed.
-    pub fn seen(&self) -> Vec<Seen> {
+    pub fn seen(&self) -> Vec<PrintedAddress> {
         lock(&self.found).clone()
     }
 
@@ -141,14 +141,14 @@ impl Scan {
 }
 
 /// Adds the addresses of a line that are new.
-fn add(seen: &mut Vec<Seen>, line: &str, offset: u64) {
+fn add(seen: &mut Vec<PrintedAddress>, line: &str, offset: u64) {
     let Some(address) = &*ADDRESS else { return };
     for found in address.captures_iter(line) {
         let port = found.get(1).or_else(|| found.get(2)).and_then(|p| p.as_str().parse().ok());
         let Some(port) = port.filter(|port| *port > 0) else { continue };
         let url = found.get(0).map_or("", |url| url.as_str()).trim_end_matches(['.', ',', ';']);
         if seen.len() < MOST_SEEN && !seen.iter().any(|seen| seen.url == url) {
-            seen.push(Seen { url: url.to_owned(), port, offset });
+            seen.push(PrintedAddress { url: url.to_owned(), port, offset });
         }
     }
 }

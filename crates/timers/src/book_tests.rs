@@ -8,7 +8,7 @@ use crate::clock::Moment;
 use crate::error::TimerError;
 use crate::limits::{ALL_BODY_BYTES, BODY_BYTES, OF_ONE_OWNER, OF_THE_PROJECT, REMEMBERED};
 use crate::record::{End, Mode, Timer, TimerId};
-use crate::sight::{BusyAgent, Look, Seen, Sight};
+use crate::sight::{BusyAgent, Look, ObservedActivity, Sight};
 use crate::words;
 use crate::world::{Following, Observe};
 use patterm_panes::process::{Process, ProcessId, Status};
@@ -29,10 +29,10 @@ struct World {
     seen: RefCell<SeenProcesses>,
 }
 
-type SeenProcesses = HashMap<ProcessId, (Option<Status>, Seen)>;
+type SeenProcesses = HashMap<ProcessId, (Option<Status>, ObservedActivity)>;
 
 fn see(seen: &SeenProcesses, id: &ProcessId) -> Sight {
-    let unknown = (Some(Status::Running), Seen::default());
+    let unknown = (Some(Status::Running), ObservedActivity::default());
     let (status, standing) = seen.get(id).unwrap_or(&unknown);
     Sight::new(*status, *standing)
 }
@@ -51,7 +51,7 @@ impl World {
         let mut seen = self.seen.borrow_mut();
         let (status, standing) = seen
             .entry(ProcessId::new(process))
-            .or_insert_with(|| (Some(Status::Running), Seen::default()));
+            .or_insert_with(|| (Some(Status::Running), ObservedActivity::default()));
         let (state, settled) = match what {
             "works" => (Look::Working, false),
             "blocks" => (Look::Blocked, false),
@@ -67,7 +67,7 @@ impl World {
             _ => *status = Some(Status::Running),
         }
         if what == "closes" {
-            *standing = Seen::default();
+            *standing = ObservedActivity::default();
             return;
         }
         standing.rests += u64::from(settled && !standing.settled);
@@ -90,7 +90,7 @@ impl World {
         self.book = serde_json::from_str(&written).unwrap();
         self.book.recover(now, &[], |_| true);
         for (_, standing) in self.seen.borrow_mut().values_mut() {
-            *standing = Seen::default();
+            *standing = ObservedActivity::default();
         }
     }
 
@@ -522,7 +522,7 @@ fn there_is_room_for_so_many() {
 
 #[test]
 fn a_look_is_idle_only_where_it_is_sure() {
-    let standing = |look, settled| Seen { look, settled, rests: 0 };
+    let standing = |look, settled| ObservedActivity { look, settled, rests: 0 };
     for (status, state, settled, look) in [
         (Some(Status::Running), Look::Idle, true, Look::Idle),
         (Some(Status::Running), Look::Idle, false, Look::Pausing),

@@ -22,7 +22,7 @@ pub use driver::Driver;
 pub use error::TimerError;
 pub use limits::{BODY_BYTES, MOST_SECONDS, WATCHED};
 pub use record::{Mode, Timer, TimerId, Wake};
-pub use sight::{BusyAgent, Look, Seen, Sight};
+pub use sight::{BusyAgent, Look, ObservedActivity, Sight};
 pub use store::Timers;
 pub use words::{limited, name_busy};
 pub use world::{Deliver, Following, Observe};

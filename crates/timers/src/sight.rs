@@ -45,7 +45,7 @@ impl Look {
 
 /// What is seen of a process that runs.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Seen {
+pub struct ObservedActivity {
     /// How it looks.
     pub look: Look,
     /// It is idle, and has been for long enough to be sure.
@@ -73,7 +73,7 @@ impl Sight {
 
     /// What a process's status in the table and its activity make together; `None` is a process that
     /// is closed.
-    pub fn new(status: Option<Status>, seen: Seen) -> Self {
+    pub fn new(status: Option<Status>, seen: ObservedActivity) -> Self {
         let look = match (status, seen.settled, seen.look) {
             (None, ..) => Look::Closed,
             (Some(status), ..) if !status.is_alive() => Look::Exited,

@@ -52,11 +52,11 @@ pub struct Activities {
 
 /// The place of a call that waits for a change; given up when this is dropped.
 #[derive(Debug)]
-pub struct Place<'a> {
+pub struct WaiterPermit<'a> {
     waiters: &'a AtomicUsize,
 }
 
-impl Drop for Place<'_> {
+impl Drop for WaiterPermit<'_> {
     fn drop(&mut self) {
         self.waiters.fetch_sub(1, Ordering::AcqRel);
     }
@@ -121,8 +121,8 @@ impl Activities {
     }
 
     /// A place for a call that looks at every change, unless so many do already.
-    pub fn wait_in_line(&self, most: usize) -> Option<Place<'_>> {
-        let place = Place { waiters: &self.waiters };
+    pub fn wait_in_line(&self, most: usize) -> Option<WaiterPermit<'_>> {
+        let place = WaiterPermit { waiters: &self.waiters };
         // A place that is one too many gives itself up again.
         (self.waiters.fetch_add(1, Ordering::AcqRel) < most).then_some(place)
     }

@@ -25,7 +25,7 @@ const TOOLS_SETTLE: Duration = Duration::from_millis(300);
 
 /// A hook's word, when it came, and what it was given.
 #[derive(Debug, Clone)]
-pub struct Heard {
+pub struct HookReport {
     pub word: HookWord,
     pub at: Instant,
 }
@@ -59,7 +59,7 @@ impl Submitted {
 #[derive(Debug, Default)]
 struct Inner {
     preset: Option<Arc<Preset>>,
-    heard: Option<Heard>,
+    heard: Option<HookReport>,
     /// Texts of turns that hooks said were taken.
     taken: VecDeque<(Instant, String)>,
     submitted: Option<Submitted>,
@@ -133,7 +133,7 @@ impl AgentSignals {
             };
             let word =
                 HookWord { event, state, background: goes_on, limit: limit.filter(|_| !goes_on) };
-            inner.heard = Some(Heard { word, at });
+            inner.heard = Some(HookReport { word, at });
         }
         drop(inner);
         self.wakeup.notify_one();
@@ -141,7 +141,7 @@ impl AgentSignals {
     }
 
     /// The last word of a hook.
-    pub fn heard(&self) -> Option<Heard> {
+    pub fn heard(&self) -> Option<HookReport> {
         self.lock().heard.clone()
     }
 

@@ -29,7 +29,7 @@ pub(crate) struct Tracker {
 
 /// What others may be told, and when to look again at the latest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct Observation {
     pub activity: Activity,
     pub settled: bool,
     pub again: Option<Duration>,
@@ -48,7 +48,7 @@ impl Tracker {
     }
 
     /// Takes the newest activity. `over` says that it ended: nothing has to be confirmed then.
-    pub(crate) fn take(&mut self, now: Moment, activity: Activity, over: bool) -> Told {
+    pub(crate) fn take(&mut self, now: Moment, activity: Activity, over: bool) -> Observation {
         if matches!(
             activity.state,
             ActivityState::Working | ActivityState::Blocked | ActivityState::Limited
@@ -70,11 +70,11 @@ impl Tracker {
         let hold = pending.as_ref().map(|pending| pending.until - now);
         self.pending = pending;
         let Some(idle_since) = idle_since.filter(|_| activity.state == ActivityState::Idle) else {
-            return Told { activity, settled: false, again: hold };
+            return Observation { activity, settled: false, again: hold };
         };
         let rested = now - idle_since;
         let settled = over || rested >= CONFIRM;
-        Told { activity, settled, again: (!settled).then(|| CONFIRM - rested) }
+        Observation { activity, settled, again: (!settled).then(|| CONFIRM - rested) }
     }
 }
 

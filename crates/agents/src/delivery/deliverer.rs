@@ -10,9 +10,9 @@ use tokio::time::{Instant, timeout};
 use super::evidence::is_left_of;
 use super::gate::{self, Before, Shut};
 use super::receipt::{Receipt, ReceiptState};
-use super::record::{Delivery, Stage};
+use super::record::{Delivery, DeliveryStage};
 use super::store::Deliveries;
-use super::submit::Outcome;
+use super::submit::SubmitOutcome;
 use crate::activity::{
     Activities, Activity, ActivityState, AgentSignals, ScreenSnapshot, asks_now,
     awaits_instructions, works_now,
@@ -187,7 +187,11 @@ impl Deliverer {
         let mut tries = 0;
         loop {
             // The process was closed, or the sender withdrew it.
-            if self.deliveries.get(delivery.id).is_none_or(|known| known.stage != Stage::Waiting) {
+            if self
+                .deliveries
+                .get(delivery.id)
+                .is_none_or(|known| known.stage != DeliveryStage::Waiting)
+            {
                 return;
             }
             self.look_after(&delivery.to);
@@ -218,17 +222,17 @@ impl Deliverer {
     }
 
     /// Notes how putting in ended; `false` if it is to be tried again.
-    fn conclude(&self, begun: &Delivery, outcome: Outcome, tries: usize) -> bool {
+    fn conclude(&self, begun: &Delivery, outcome: SubmitOutcome, tries: usize) -> bool {
         match outcome {
-            Outcome::Over(ending) => {
+            SubmitOutcome::Over(ending) => {
                 self.deliveries.finish(begun.id, ending);
                 true
             }
-            Outcome::Again(why) if tries < TRIES => {
+            SubmitOutcome::Again(why) if tries < TRIES => {
                 self.deliveries.put_back(begun.id, &why);
                 false
             }
-            Outcome::Again(why) => {
+            SubmitOutcome::Again(why) => {
                 let why = format!("tried {tries} times; the last time: {why}");
                 self.deliveries.finish(begun.id, Receipt::new(ReceiptState::Stalled, why));
                 true

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::deliverer::Deliverer;
 use super::evidence::told;
 use super::receipt::{Receipt, ReceiptState};
-use super::record::{Delivery, Stage};
+use super::record::{Delivery, DeliveryStage};
 use crate::activity::ActivityState;
 use patterm_panes::process::ProcessId;
 
@@ -43,7 +43,7 @@ async fn watch(deliverer: &Arc<Deliverer>, delivery: &Delivery) -> Option<Receip
     loop {
         tokio::time::sleep(LOOK_PAUSE).await;
         let known = deliverer.deliveries.get(delivery.id)?;
-        if known.stage == Stage::Done {
+        if known.stage == DeliveryStage::Done {
             return None;
         }
         if let Some(evidence) = signals.taken().iter().find_map(|turn| told(turn, &delivery.text)) {

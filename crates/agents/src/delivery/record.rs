@@ -38,7 +38,7 @@ pub enum Source {
 /// How far a delivery is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stage {
+pub enum DeliveryStage {
     /// Nothing of it was written yet.
     Waiting,
     /// Writing has begun. It is written again only where the server that began it saw that nothing of
@@ -118,7 +118,7 @@ pub struct Delivery {
     /// When it was queued, in milliseconds since 1970.
     pub at: u64,
     /// How far it is.
-    pub stage: Stage,
+    pub stage: DeliveryStage,
     /// What its sender is told.
     pub receipt: Receipt,
 }
@@ -126,13 +126,13 @@ pub struct Delivery {
 impl Delivery {
     /// It is being typed in, and does not wait for a person on the way.
     pub fn is_submitted(&self) -> bool {
-        self.stage == Stage::Begun && self.receipt.evidence == SUBMITTING
+        self.stage == DeliveryStage::Begun && self.receipt.evidence == SUBMITTING
     }
 
     /// It stalled, and may yet be seen to have been taken.
     pub fn is_watched(&self) -> bool {
         let is_stalled = self.receipt.state == ReceiptState::Stalled;
-        self.stage == Stage::Done && is_stalled && !self.text.is_empty()
+        self.stage == DeliveryStage::Done && is_stalled && !self.text.is_empty()
     }
 
     /// What is known of its text: all of it, or its beginning.

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::error::DeliveryError;
 use super::evidence::has_words_of;
 use super::receipt::{Receipt, ReceiptState};
-use super::record::{Delivery, Ending, NewDelivery, SUBMITTING, Source, Stage, excerpt};
+use super::record::{Delivery, DeliveryStage, Ending, NewDelivery, SUBMITTING, Source, excerpt};
 use patterm_panes::process::ProcessId;
 use patterm_store::clock::now_ms;
 use patterm_store::state::{self, StateDir, StateError};
@@ -83,7 +83,7 @@ impl Deliveries {
     pub fn load(state: &StateDir) -> Result<Self, StateError> {
         let file = state.file(FILE);
         let mut table: Table = state::read(&file, VERSION)?.unwrap_or_default();
-        let given = |d: &&mut Delivery| d.stage == Stage::Begun && is_first(d);
+        let given = |d: &&mut Delivery| d.stage == DeliveryStage::Begun && is_first(d);
         for delivery in table.deliveries.iter_mut().filter(given) {
             end(delivery, Receipt::new(ReceiptState::Stalled, HALF_WRITTEN));
         }
@@ -97,7 +97,7 @@ impl Deliveries {
         if let Some(known) = table.deliveries.iter().find(same) {
             return Ok(known.id);
         }
-        let open = |known: &&Delivery| known.to == new.to && known.stage != Stage::Done;
+        let open = |known: &&Delivery| known.to == new.to && known.stage != DeliveryStage::Done;
         if table.deliveries.iter().filter(open).count() >= WAITING {
             return Err(DeliveryError::Full { waiting: WAITING, to: new.to });
         }
@@ -118,7 +118,7 @@ impl Deliveries {
             unread: false,
             called: false,
             at: now_ms(),
-            stage: Stage::Waiting,
+            stage: DeliveryStage::Waiting,
             receipt: Receipt::new(ReceiptState::Queued, ENQUEUED),
         });
         state::write(&self.file, VERSION, &next)?;
@@ -130,15 +130,16 @@ impl Deliveries {
 
     /// The oldest that waits for a process.
     pub fn next_for(&self, id: &ProcessId) -> Option<Delivery> {
-        let waits = |known: &&Delivery| known.to == *id && known.stage == Stage::Waiting;
+        let waits = |known: &&Delivery| known.to == *id && known.stage == DeliveryStage::Waiting;
         self.table().deliveries.iter().find(waits).cloned()
     }
 
     /// The processes for which something waits, is watched or may be unread.
     pub fn waiting(&self) -> Vec<ProcessId> {
         let table = self.table();
-        let is_open =
-            |known: &&Delivery| known.stage == Stage::Waiting || known.is_watched() || known.unread;
+        let is_open = |known: &&Delivery| {
+            known.stage == DeliveryStage::Waiting || known.is_watched() || known.unread
+        };
         table.deliveries.iter().filter(is_open).map(|known| known.to.clone()).collect()
     }
 
@@ -193,9 +194,9 @@ impl Deliveries {
     /// Puts a text back that was begun and of which nothing is in its process.
     pub fn put_back(&self, id: u64, why: &str) {
         let mut table = self.table();
-        let begun = |known: &&mut Delivery| known.id == id && known.stage == Stage::Begun;
+        let begun = |known: &&mut Delivery| known.id == id && known.stage == DeliveryStage::Begun;
         let Some(delivery) = table.deliveries.iter_mut().find(begun) else { return };
-        delivery.stage = Stage::Waiting;
+        delivery.stage = DeliveryStage::Waiting;
         delivery.receipt = Receipt::new(ReceiptState::Queued, why);
         self.note(&table);
         drop(table);
@@ -204,13 +205,13 @@ impl Deliveries {
 
     /// Texts that were begun and are not done; right after the start, an earlier server began them.
     pub fn begun(&self) -> Vec<Delivery> {
-        let begun = |known: &&Delivery| !is_first(known) && known.stage == Stage::Begun;
+        let begun = |known: &&Delivery| !is_first(known) && known.stage == DeliveryStage::Begun;
         self.table().deliveries.iter().filter(begun).cloned().collect()
     }
 
     /// First prompts that were given as arguments and are not seen to be taken yet.
     pub fn first_prompts_given(&self) -> Vec<Delivery> {
-        let given = |known: &&Delivery| is_first(known) && known.stage == Stage::Begun;
+        let given = |known: &&Delivery| is_first(known) && known.stage == DeliveryStage::Begun;
         self.table().deliveries.iter().filter(given).cloned().collect()
     }
 
@@ -219,7 +220,7 @@ impl Deliveries {
         let table = self.table();
         let mut all = table.deliveries.iter().rev();
         let last = all.find(|known| known.to == *id && is_first(known))?;
-        let is_open = last.stage == Stage::Begun || last.is_watched();
+        let is_open = last.stage == DeliveryStage::Begun || last.is_watched();
         is_open.then(|| last.clone())
     }
 
@@ -235,19 +236,20 @@ impl Deliveries {
 
     /// Whether a process has instructions to begin with that it has not taken.
     pub fn first_prompt_is_open(&self, id: &ProcessId) -> bool {
-        let open = |d: &Delivery| d.to == *id && is_first(d) && d.stage != Stage::Done;
+        let open = |d: &Delivery| d.to == *id && is_first(d) && d.stage != DeliveryStage::Done;
         self.table().deliveries.iter().any(open)
     }
 
     /// Whether a text for a process waits or is being typed in.
     pub fn has_open(&self, id: &ProcessId) -> bool {
-        self.table().deliveries.iter().any(|d| d.to == *id && d.stage != Stage::Done)
+        self.table().deliveries.iter().any(|d| d.to == *id && d.stage != DeliveryStage::Done)
     }
 
     /// How many texts wait for a process or are being typed in, and why the first is not delivered yet.
     pub fn queue_of(&self, id: &ProcessId) -> Option<(usize, String)> {
         let table = self.table();
-        let mut open = table.deliveries.iter().filter(|d| d.to == *id && d.stage != Stage::Done);
+        let mut open =
+            table.deliveries.iter().filter(|d| d.to == *id && d.stage != DeliveryStage::Done);
         let first = open.next()?;
         Some((1 + open.count(), first.receipt.evidence.clone()))
     }
@@ -256,8 +258,9 @@ impl Deliveries {
     pub fn get(&self, id: u64) -> Option<Delivery> {
         let table = self.table();
         let mut delivery = table.deliveries.iter().find(|known| known.id == id)?.clone();
-        if delivery.stage != Stage::Done {
-            let open = |known: &&Delivery| known.to == delivery.to && known.stage != Stage::Done;
+        if delivery.stage != DeliveryStage::Done {
+            let open =
+                |known: &&Delivery| known.to == delivery.to && known.stage != DeliveryStage::Done;
             let mut before =
                 table.deliveries.iter().filter(open).take_while(|known| known.id != id);
             if let Some(first) = before.next() {
@@ -275,7 +278,7 @@ impl Deliveries {
         let mut all = table.deliveries.clone();
         let mut queues: HashMap<&ProcessId, Queue<'_>> = HashMap::new();
         for (known, delivery) in table.deliveries.iter().zip(&mut all) {
-            if known.stage == Stage::Done {
+            if known.stage == DeliveryStage::Done {
                 continue;
             }
             match queues.get_mut(&known.to) {
@@ -294,7 +297,7 @@ impl Deliveries {
     /// Says why one waits; not worth a write to the disk.
     pub fn explain(&self, id: u64, evidence: &str) {
         let mut table = self.table();
-        let open = |d: &&mut Delivery| d.id == id && d.stage != Stage::Done;
+        let open = |d: &&mut Delivery| d.id == id && d.stage != DeliveryStage::Done;
         let Some(delivery) = table.deliveries.iter_mut().find(open) else { return };
         if delivery.receipt.evidence != evidence {
             delivery.receipt = Receipt::new(ReceiptState::Queued, evidence);
@@ -308,7 +311,7 @@ impl Deliveries {
     /// written. Of a text that was put back, the first beginning counts.
     pub fn begin(&self, id: u64, is_said: bool) -> Result<Option<Delivery>, StateError> {
         self.change_waiting(id, state::write_reserved, |delivery| {
-            delivery.stage = Stage::Begun;
+            delivery.stage = DeliveryStage::Begun;
             delivery.begun_at.get_or_insert_with(Instant::now);
             delivery.said_before.get_or_insert(is_said);
             delivery.receipt.evidence = SUBMITTING.into();
@@ -341,7 +344,7 @@ impl Deliveries {
     ) -> Result<Option<Delivery>, StateError> {
         let mut table = self.table();
         let mut next = table.clone();
-        let waits = |d: &&mut Delivery| d.id == id && d.stage == Stage::Waiting;
+        let waits = |d: &&mut Delivery| d.id == id && d.stage == DeliveryStage::Waiting;
         let Some(delivery) = next.deliveries.iter_mut().find(waits) else { return Ok(None) };
         change(delivery);
         let changed = delivery.clone();
@@ -355,7 +358,7 @@ impl Deliveries {
     /// Notes how one ended.
     pub fn finish(&self, id: u64, ending: impl Into<Ending>) {
         let Ending { receipt, left, unread } = ending.into();
-        let is_it = |known: &&mut Delivery| known.id == id && known.stage != Stage::Done;
+        let is_it = |known: &&mut Delivery| known.id == id && known.stage != DeliveryStage::Done;
         if let Some(delivery) = self.table().deliveries.iter_mut().find(is_it) {
             delivery.left = left;
             delivery.unread = unread;
@@ -435,7 +438,7 @@ impl Deliveries {
         let mut table = self.table();
         let mut ended = false;
         for delivery in table.deliveries.iter_mut() {
-            if delivery.stage != Stage::Done && which(delivery) {
+            if delivery.stage != DeliveryStage::Done && which(delivery) {
                 end(delivery, receipt.clone());
                 ended = true;
             }
@@ -444,10 +447,10 @@ impl Deliveries {
             return;
         }
         forget_texts(&mut table);
-        let done = table.deliveries.iter().filter(|d| d.stage == Stage::Done).count();
+        let done = table.deliveries.iter().filter(|d| d.stage == DeliveryStage::Done).count();
         let mut surplus = done.saturating_sub(KEPT);
         table.deliveries.retain(|delivery| {
-            let goes = surplus > 0 && delivery.stage == Stage::Done;
+            let goes = surplus > 0 && delivery.stage == DeliveryStage::Done;
             surplus -= usize::from(goes);
             !goes
         });
@@ -480,12 +483,13 @@ fn is_first(delivery: &Delivery) -> bool {
 /// What was begun and stalled keeps its text: it may yet be seen that it was taken. So does what may be
 /// unread: it may be given back.
 fn end(delivery: &mut Delivery, receipt: Receipt) {
-    let is_watched = delivery.stage == Stage::Begun && receipt.state == ReceiptState::Stalled;
+    let is_watched =
+        delivery.stage == DeliveryStage::Begun && receipt.state == ReceiptState::Stalled;
     if !is_watched && !delivery.unread {
         delivery.text.clear();
         delivery.left = None;
     }
-    delivery.stage = Stage::Done;
+    delivery.stage = DeliveryStage::Done;
     delivery.receipt = receipt;
 }
 
@@ -495,7 +499,7 @@ fn forget_texts(table: &mut Table) {
     let mut followed: HashSet<ProcessId> = HashSet::new();
     let mut watched = 0;
     for known in table.deliveries.iter_mut().rev() {
-        if known.stage == Stage::Done && known.receipt.state == ReceiptState::Delivered {
+        if known.stage == DeliveryStage::Done && known.receipt.state == ReceiptState::Delivered {
             followed.insert(known.to.clone());
         }
         if known.is_watched() || known.unread {

@@ -46,7 +46,7 @@ const ERASE_PATIENCE: Duration = Duration::from_secs(5);
 const IN_A_TURN: &str = "; it was in a turn, so its CLI may keep the text until that is over";
 
 /// How putting in ended.
-pub(super) enum Outcome {
+pub(super) enum SubmitOutcome {
     /// It was taken, or it is not known whether.
     Over(Ending),
     /// Nothing of it is in its process: it is tried again.
@@ -61,7 +61,7 @@ struct Afterwards {
     untouched: bool,
 }
 
-impl Outcome {
+impl SubmitOutcome {
     fn stalled(why: impl Into<String>, left: Option<String>) -> Self {
         let receipt = Receipt::new(ReceiptState::Stalled, why);
         Self::Over(Ending { left, ..receipt.into() })
@@ -170,10 +170,10 @@ impl Job<'_> {
 
 impl Target {
     /// Puts a text in and says what became of it.
-    pub(super) async fn submit(&self, delivery: &Delivery, keyboard: Keyboard) -> Outcome {
+    pub(super) async fn submit(&self, delivery: &Delivery, keyboard: Keyboard) -> SubmitOutcome {
         let Some(preset) = &self.preset else {
             let receipt = receipt(self.type_into_program(&delivery.text, &keyboard).await);
-            return Outcome::Over(receipt.into());
+            return SubmitOutcome::Over(receipt.into());
         };
         let mut job = Job {
             preset,
@@ -186,8 +186,8 @@ impl Target {
         };
         match self.put_into_agent(&mut job, delivery).await {
             Err(Failure::Stalled(why)) => self.clear_up(job, why).await,
-            Err(Failure::Lost(why)) => Outcome::Again(why),
-            done => Outcome::Over(job.ending(receipt(done))),
+            Err(Failure::Lost(why)) => SubmitOutcome::Again(why),
+            done => SubmitOutcome::Over(job.ending(receipt(done))),
         }
     }
 
@@ -554,22 +554,22 @@ impl Target {
 
     /// Takes a text that could not be entered out of the prompt again, where nothing else stands
     /// there: others would wait behind it.
-    async fn clear_up(&self, mut job: Job<'_>, why: String) -> Outcome {
+    async fn clear_up(&self, mut job: Job<'_>, why: String) -> SubmitOutcome {
         let snapshot = self.snapshot();
         let stands = match &snapshot.composer {
             Some(stands) if !stands.is_empty() && self.alive().is_ok() => stands.clone(),
-            _ => return Outcome::stalled(why, None),
+            _ => return SubmitOutcome::stalled(why, None),
         };
         let keyboard = match &job.keyboard {
             Some(keyboard) if job.is_all_of(&stands) => keyboard,
-            _ => return Outcome::stalled(why, Some(stands)),
+            _ => return SubmitOutcome::stalled(why, Some(stands)),
         };
         if !self.take_out(keyboard).await {
             let left = self.snapshot().composer.filter(|left| !left.is_empty());
-            return Outcome::stalled(why, left);
+            return SubmitOutcome::stalled(why, left);
         }
         if !job.entered {
-            return Outcome::Again(format!("{why}; it was taken out of the prompt again"));
+            return SubmitOutcome::Again(format!("{why}; it was taken out of the prompt again"));
         }
         // Its CLI may have been slow, and have taken it before it was erased.
         let emptied = Instant::now();
@@ -584,10 +584,13 @@ impl Target {
             let works = worked.map(|(_, why)| format!("it went to work ({why})"));
             if let Some(evidence) = told.or(works) {
                 let receipt = Receipt::new(ReceiptState::Delivered, evidence);
-                return Outcome::Over(job.ending(receipt));
+                return SubmitOutcome::Over(job.ending(receipt));
             }
         }
-        Outcome::stalled(format!("{why}; it was taken out of the prompt again, send it anew"), None)
+        SubmitOutcome::stalled(
+            format!("{why}; it was taken out of the prompt again, send it anew"),
+            None,
+        )
     }
 
     /// Erases what stands in the prompt; `false` if that does not help. At an empty prompt this key

@@ -16,7 +16,7 @@ use patterm_keeper::{Program, Size};
 use super::Shared;
 use super::spawner::KeeperSpawner;
 use patterm_project::project_file::{
-    BotsDefinition, Engine, Location, ProjectFile, ServerDefinition,
+    BotsDefinition, EngineDefinition, Location, ProjectFile, ServerDefinition,
 };
 
 /// The folder for what is known of our containers.
@@ -157,7 +157,7 @@ pub(super) fn wanted(
 }
 
 /// Where containers of an engine are.
-fn place_of(engine: &Engine) -> container::Place {
+fn place_of(engine: &EngineDefinition) -> container::Place {
     let kind = match engine.name.as_str() {
         "podman" => container::Engine::Podman,
         "containerd" => container::Engine::Containerd,

@@ -55,14 +55,14 @@ pub(super) struct Connection {
 
 /// Something else than a caller.
 enum Upgrade {
-    View(UpgradeRequest<view::Params>),
-    Follow(UpgradeRequest<follow::Params>),
+    View(UpgradeRequest<view::ViewParams>),
+    Follow(UpgradeRequest<follow::FollowParams>),
 }
 
 impl Upgrade {
     fn read(body: &[u8]) -> Option<Self> {
-        let view = UpgradeRequest::<view::Params>::read(body).map(Self::View);
-        view.or_else(|| UpgradeRequest::<follow::Params>::read(body).map(Self::Follow))
+        let view = UpgradeRequest::<view::ViewParams>::read(body).map(Self::View);
+        view.or_else(|| UpgradeRequest::<follow::FollowParams>::read(body).map(Self::Follow))
     }
 }
 

@@ -27,7 +27,7 @@ use crate::caller_origin::{CallerOrigin, Origins, PLACE_METHOD, PlaceParams, Pla
 use crate::elsewhere::{Elsewhere, START_METHOD, StartRequest};
 use crate::greeting::GREETING_REFUSED;
 use crate::host::Host;
-use crate::mcp::{self, McpService, Notices, Params};
+use crate::mcp::{self, McpService, Notices, RequestParams};
 use crate::shared_tools::SharedToolsClient;
 use crate::shutdown::{ShutdownBegun, ShutdownRequest};
 use crate::tools::{Call, ErrorKind, Progress, Registry, ToolError};
@@ -326,7 +326,7 @@ impl Dispatch {
         {
             self.host.agents.activities.signals(id).note_tools();
         }
-        let mut params = Params::read(params)?;
+        let mut params = RequestParams::read(params)?;
         if let Some(id) = self.caller.agent() {
             self.host.agents.hear_call(id, |name| params.meta_text(name).map(str::to_owned));
         }
@@ -368,7 +368,7 @@ impl Dispatch {
     }
 
     /// A tool called by its name answers its bare result.
-    fn tool(&self, name: &str, params: Params, call: Call) -> Answer {
+    fn tool(&self, name: &str, params: RequestParams, call: Call) -> Answer {
         let name = name.to_owned();
         let tools = self.tools.clone();
         Box::pin(async move {
@@ -379,7 +379,7 @@ impl Dispatch {
         })
     }
 
-    fn call(&self, params: &mut Params) -> Call {
+    fn call(&self, params: &mut RequestParams) -> Call {
         let progress = params.take_progress_token().map(|t| Progress::new(t, self.notices.clone()));
         Call {
             host: self.host.clone(),

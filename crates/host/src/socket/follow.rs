@@ -38,14 +38,14 @@ const READ_BYTES: usize = 1 << 10;
 
 /// What a follower says of itself.
 #[derive(Debug, Deserialize)]
-pub(super) struct Params {
+pub(super) struct FollowParams {
     version: u32,
     /// It says what it did about each call of `select_process`.
     #[serde(default)]
     answers: bool,
 }
 
-impl Upgrade<Params> {
+impl Upgrade<FollowParams> {
     /// Whether a message asks for it.
     pub(super) fn read(body: &[u8]) -> Option<Self> {
         Self::by(follow::METHOD, body)

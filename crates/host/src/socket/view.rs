@@ -41,7 +41,7 @@ const ESCAPE_PAUSE: Duration = Duration::from_millis(30);
 
 /// What a view says of itself.
 #[derive(Debug, Deserialize)]
-pub(super) struct Params {
+pub(super) struct ViewParams {
     version: u32,
     process_id: String,
     rows: Option<u16>,
@@ -65,7 +65,7 @@ enum Sizes {
     Last,
 }
 
-impl Upgrade<Params> {
+impl Upgrade<ViewParams> {
     /// Whether a message asks for it.
     pub(super) fn read(body: &[u8]) -> Option<Self> {
         Self::by(view::METHOD, body)

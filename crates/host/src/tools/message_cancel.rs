@@ -9,7 +9,7 @@ use super::messages::{MessageAnswer, MessageId, message};
 use super::send_message::outside_tag;
 use super::tool::{Call, Effect, Loading, Tool};
 use crate::caller::Caller;
-use patterm_agents::delivery::{Delivery, Source, Stage};
+use patterm_agents::delivery::{Delivery, DeliveryStage, Source};
 
 pub(super) struct MessageCancel;
 
@@ -43,7 +43,7 @@ impl Tool for MessageCancel {
             return Err(ToolError::new(ErrorKind::NotOwner, message));
         }
         let changed = match &args.replacement {
-            _ if known.stage != Stage::Waiting => None,
+            _ if known.stage != DeliveryStage::Waiting => None,
             None => deliveries.withdraw(known.id)?,
             Some(text) => {
                 let text = text_argument("replacement", text)?;

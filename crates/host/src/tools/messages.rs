@@ -82,7 +82,8 @@ pub(super) fn last(deliveries: &Deliveries) -> Vec<MessageAnswer> {
 pub(crate) fn last_messages(deliveries: &Deliveries) -> Vec<Delivery> {
     let mut all: Vec<_> = deliveries.all();
     let surplus = all.len().saturating_sub(SHOWN);
-    let open = |delivery: &Delivery| delivery.stage != patterm_agents::delivery::Stage::Done;
+    let open =
+        |delivery: &Delivery| delivery.stage != patterm_agents::delivery::DeliveryStage::Done;
     let mut number = 0;
     all.retain(|delivery| {
         number += 1;

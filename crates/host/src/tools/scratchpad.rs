@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::error::{ErrorKind, ToolError};
 use super::tool::Call;
 use crate::caller::Caller;
-use patterm_pads::{Listed, PadError, PadName, Pads, Revision};
+use patterm_pads::{PadError, PadList, PadName, Pads, Revision};
 
 /// The pad that a caller names.
 pub(super) fn name(given: &str) -> Result<PadName, ToolError> {
@@ -54,7 +54,7 @@ pub(super) struct PadSummary {
 }
 
 impl PadSummary {
-    pub(super) fn all(listed: Listed) -> Vec<Self> {
+    pub(super) fn all(listed: PadList) -> Vec<Self> {
         listed.pads.into_iter().map(|(name, revision)| Self::of(&name, revision)).collect()
     }
 

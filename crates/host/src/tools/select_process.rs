@@ -21,7 +21,7 @@ pub(super) struct Answer {
     /// `shown`: a person sees it now. `marked`: it is only marked, because a person is typing or
     /// because it is not yours. `nobody_watching`: no view is attached. `unconfirmed`: a view is
     /// attached and has not said what it did.
-    outcome: Outcome,
+    outcome: SelectionOutcome,
     /// How many views show it.
     #[serde(skip_serializing_if = "is_zero")]
     shown_in: usize,
@@ -32,7 +32,7 @@ pub(super) struct Answer {
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Outcome {
+enum SelectionOutcome {
     Shown,
     Marked,
     NobodyWatching,
@@ -64,10 +64,10 @@ impl Tool for SelectProcess {
         let drafts = drafts(&call.host.panes, &call.host.agents.activities);
         let became = call.host.selections.ask(&process.id, mark_only, drafts).await;
         let outcome = match became {
-            _ if became.shown > 0 => Outcome::Shown,
-            _ if became.marked > 0 => Outcome::Marked,
-            _ if became.unconfirmed > 0 => Outcome::Unconfirmed,
-            _ => Outcome::NobodyWatching,
+            _ if became.shown > 0 => SelectionOutcome::Shown,
+            _ if became.marked > 0 => SelectionOutcome::Marked,
+            _ if became.unconfirmed > 0 => SelectionOutcome::Unconfirmed,
+            _ => SelectionOutcome::NobodyWatching,
         };
         Ok(Answer { outcome, shown_in: became.shown, marked_in: became.marked })
     }

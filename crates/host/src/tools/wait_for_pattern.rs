@@ -10,7 +10,7 @@ use super::error::{ErrorKind, ToolError};
 use super::pattern;
 use super::process::find_run;
 use super::tool::{Call, Effect, Loading, Tool};
-use patterm_panes::data_plane::{Found, ProcessRun, visible_lines};
+use patterm_panes::data_plane::{MatchOutcome, ProcessRun, visible_lines};
 use patterm_panes::process::Exit;
 
 pub(super) struct WaitForPattern;
@@ -115,7 +115,7 @@ impl Tool for WaitForPattern {
             tokio::select! {
                 biased;
                 found = &mut waiting.found => {
-                    if let Ok(Found::Line(line)) = found {
+                    if let Ok(MatchOutcome::Line(line)) = found {
                         return Ok(matched(line));
                     }
                     run.noted().await;

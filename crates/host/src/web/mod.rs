@@ -23,7 +23,7 @@ use audit::{Audit, Noting};
 use patterm_store::state::{self, StateDir, StateError};
 pub use settings::{HttpFlags, HttpLimits, HttpSettings};
 use tokens::Tokens;
-pub use tokens::{Grant, Listed, TokenError, TokenRequest};
+pub use tokens::{Grant, TokenError, TokenInfo, TokenRequest};
 
 /// What the flags asked for: kept for the server that follows one that died or was replaced.
 const FILE: &str = "http.json";

@@ -90,7 +90,7 @@ pub enum TokenRequest {
 
 /// A token as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Listed {
+pub struct TokenInfo {
     /// What it is good for.
     #[serde(flatten)]
     pub grant: Grant,
@@ -212,8 +212,8 @@ impl Tokens {
     }
 
     /// All of them, by name.
-    pub(crate) fn list(&self) -> Vec<Listed> {
-        let listed = |kept: &Kept| Listed {
+    pub(crate) fn list(&self) -> Vec<TokenInfo> {
+        let listed = |kept: &Kept| TokenInfo {
             grant: kept.grant.clone(),
             made_at: kept.made_at,
             expired: kept.grant.is_over(),

@@ -27,7 +27,7 @@ const SET_BYTES: usize = 32 << 20;
 
 /// What a waiter hears.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum MatchOutcome {
     /// The line that matched.
     Line(String),
     /// The process ended without it.
@@ -42,19 +42,19 @@ struct Waiter {
     anchored: bool,
     /// Where in the output it began to wait; what was printed before does not count.
     from: u64,
-    answer: Option<oneshot::Sender<Found>>,
+    answer: Option<oneshot::Sender<MatchOutcome>>,
 }
 
 /// Where a line was seen.
 #[derive(Debug, Clone, Copy)]
-enum Seen {
+enum PrintedAddress {
     /// In the output, whose last byte stands before this offset.
     Printed { before: u64 },
     /// On the screen, when these had come: waiters are numbered as they come.
     Shown { known: u64 },
 }
 
-impl Seen {
+impl PrintedAddress {
     fn counts_for(self, waiter: &Waiter) -> bool {
         match self {
             Self::Printed { before } => waiter.from < before,
@@ -90,7 +90,12 @@ impl Waiters {
         (!self.waiters.is_empty()).then_some(self.looked)
     }
 
-    fn add(&mut self, log: &Reader, pattern: Regex, from: u64) -> (u64, oneshot::Receiver<Found>) {
+    fn add(
+        &mut self,
+        log: &Reader,
+        pattern: Regex,
+        from: u64,
+    ) -> (u64, oneshot::Receiver<MatchOutcome>) {
         if self.waiters.is_empty() {
             // Nobody looked for a while: begin where the newest waiter does, with the line that
             // is begun there.
@@ -129,7 +134,7 @@ impl Waiters {
     }
 
     /// Answers every waiter whose pattern is in the line, if it began to wait before that was seen.
-    fn look_at(&mut self, line: &str, seen: Seen) {
+    fn look_at(&mut self, line: &str, seen: PrintedAddress) {
         self.set();
         let (waiters, set) = (&mut self.waiters, &self.set);
         let mut answered = false;
@@ -137,7 +142,7 @@ impl Waiters {
             if seen.counts_for(waiter)
                 && let Some(answer) = waiter.answer.take()
             {
-                let _ = answer.send(Found::Line(line.trim_end().to_owned()));
+                let _ = answer.send(MatchOutcome::Line(line.trim_end().to_owned()));
                 answered = true;
             }
         };
@@ -185,14 +190,14 @@ impl Waiters {
     fn look_at_line(&mut self, line: &str, printed: u64) {
         let line = line.trim_end();
         if !self.waiters.is_empty() && !line.is_empty() {
-            self.look_at(line, Seen::Printed { before: printed });
+            self.look_at(line, PrintedAddress::Printed { before: printed });
         }
     }
 
     fn over(&mut self) {
         for waiter in self.waiters.drain(..) {
             if let Some(answer) = waiter.answer {
-                let _ = answer.send(Found::Over);
+                let _ = answer.send(MatchOutcome::Over);
             }
         }
     }
@@ -210,7 +215,7 @@ pub struct Waiting {
     run: Arc<ProcessRun>,
     number: u64,
     /// Resolves when the pattern was found or cannot come any more.
-    pub found: oneshot::Receiver<Found>,
+    pub found: oneshot::Receiver<MatchOutcome>,
 }
 
 impl Drop for Waiting {
@@ -247,7 +252,7 @@ impl Matcher {
 
     /// The addresses found so far in what a process printed. The rest of its output, and all it prints
     /// from now on, is looked at by this thread: never by the one that asks.
-    pub(super) fn ports(&self, run: &Arc<ProcessRun>) -> Vec<ports::Seen> {
+    pub(super) fn ports(&self, run: &Arc<ProcessRun>) -> Vec<ports::PrintedAddress> {
         run.ports.ask();
         self.push(run);
         run.ports.seen()
@@ -323,7 +328,7 @@ fn turn(run: &Arc<ProcessRun>) -> bool {
             return false;
         }
         if !line.is_empty() {
-            waiters.look_at(line, Seen::Shown { known });
+            waiters.look_at(line, PrintedAddress::Shown { known });
         }
     }
     let upto = progress.parsed;
@@ -343,7 +348,7 @@ fn turn(run: &Arc<ProcessRun>) -> bool {
     waiters.take_text(&text, printed);
     let unended = waiters.line.clone();
     if !waiters.is_empty() && !unended.trim_end().is_empty() {
-        waiters.look_at(&unended, Seen::Printed { before: printed });
+        waiters.look_at(&unended, PrintedAddress::Printed { before: printed });
     }
     let more = waiters.looked < upto;
     if progress.is_over() && !more {
@@ -450,8 +455,8 @@ mod tests {
             .collect();
         waiters.take_text(first, 1);
         waiters.take_text(second, 1);
-        let line = |mut found: oneshot::Receiver<Found>| match found.try_recv() {
-            Ok(Found::Line(line)) => Some(line),
+        let line = |mut found: oneshot::Receiver<MatchOutcome>| match found.try_recv() {
+            Ok(MatchOutcome::Line(line)) => Some(line),
             _ => None,
         };
         found.into_iter().map(line).collect()

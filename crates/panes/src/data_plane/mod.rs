@@ -27,14 +27,14 @@ use tokio::sync::mpsc;
 pub use draft_mark::DraftMark;
 pub use input::{INPUT_BYTES, InputFull};
 use matcher::Matcher;
-pub use matcher::{Found, Waiting, visible_lines};
-use parser::Parser;
+pub use matcher::{MatchOutcome, Waiting, visible_lines};
+use parser::OutputParser;
 use reader::Reader;
-pub use run::{MARK_BYTES, ProcessRun, Progress};
+pub use run::{MARK_BYTES, ProcessRun, RunProgress};
 pub use trouble::Trouble;
 pub use typing_state::{Typed, Typist};
 
-use crate::ports::Seen;
+use crate::ports::PrintedAddress;
 use crate::process::{Exit, ProcessId};
 
 /// Events on their way to the control plane: one or two for each run of a process.
@@ -80,7 +80,7 @@ pub enum Event {
 #[derive(Debug, Clone)]
 pub struct DataPlane {
     reader: Arc<Reader>,
-    parser: Arc<Parser>,
+    parser: Arc<OutputParser>,
     matcher: Arc<Matcher>,
 }
 
@@ -90,7 +90,8 @@ impl DataPlane {
         let (events, receiver) = mpsc::channel(EVENTS);
         let reader = Arc::new(Reader::new()?);
         let matcher = Arc::new(Matcher::default());
-        let parser = Parser::new(reader.clone(), matcher.clone(), events.clone(), history_bytes);
+        let parser =
+            OutputParser::new(reader.clone(), matcher.clone(), events.clone(), history_bytes);
         let parser = Arc::new(parser);
         let (for_reader, to_parse) = (reader.clone(), parser.clone());
         thread("patterm-read", move || for_reader.run(&to_parse, &events))?;
@@ -127,7 +128,7 @@ impl DataPlane {
 
     /// The addresses found so far in what a process printed; those in output that was not looked at yet
     /// are in a later answer.
-    pub fn ports(&self, run: &Arc<ProcessRun>) -> Vec<Seen> {
+    pub fn ports(&self, run: &Arc<ProcessRun>) -> Vec<PrintedAddress> {
         self.matcher.ports(run)
     }
 

@@ -32,7 +32,7 @@ const LAG_MOST_BYTES: u64 = 1 << 20;
 const LAG_LEAST_BYTES: u64 = 32 << 10;
 
 #[derive(Debug)]
-pub(super) struct Parser {
+pub(super) struct OutputParser {
     turns: Turns,
     /// Bytes of all panes that are read but not parsed; for a moment below zero where the parser
     /// is quicker to count than the reader.
@@ -43,7 +43,7 @@ pub(super) struct Parser {
     events: mpsc::Sender<Event>,
 }
 
-impl Parser {
+impl OutputParser {
     pub(super) fn new(
         reader: Arc<Reader>,
         matcher: Arc<Matcher>,

@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 
 use super::Event;
 use super::echoes::Echoes;
-use super::parser::Parser;
+use super::parser::OutputParser;
 use super::reading::{Reading, Room};
 use super::run::ProcessRun;
 use patterm_store::sync::lock;
@@ -94,7 +94,7 @@ impl Reader {
         let _ = rustix::io::write(&self.wakeup, &1u64.to_ne_bytes());
     }
 
-    pub(super) fn run(&self, parser: &Parser, events: &mpsc::Sender<Event>) {
+    pub(super) fn run(&self, parser: &OutputParser, events: &mpsc::Sender<Event>) {
         let mut panes = Panes::new();
         let (mut last, mut echoes) = (0, Echoes::default());
         let mut ready = Vec::with_capacity(256);
@@ -156,7 +156,7 @@ impl Reader {
     }
 
     /// Looks whether those that were typed into have printed something.
-    fn look(&self, echoes: &mut Echoes, panes: &mut Panes, parser: &Parser) {
+    fn look(&self, echoes: &mut Echoes, panes: &mut Panes, parser: &OutputParser) {
         echoes.look(|token| {
             let reading = panes.get(&token)?;
             let (before, held, run) = (reading.log.end(), reading.is_held(), reading.run.clone());
@@ -170,7 +170,7 @@ impl Reader {
         });
     }
 
-    fn obey(&self, panes: &mut Panes, last: &mut u64, echoes: &mut Echoes, parser: &Parser) {
+    fn obey(&self, panes: &mut Panes, last: &mut u64, echoes: &mut Echoes, parser: &OutputParser) {
         let mut count = [0; 8];
         let _ = rustix::io::read(&self.wakeup, &mut count);
         for command in std::mem::take(&mut *lock(&self.commands)) {
@@ -224,7 +224,7 @@ impl Reader {
         Ok(())
     }
 
-    fn serve(&self, event: u64, flags: EventFlags, panes: &mut Panes, parser: &Parser) {
+    fn serve(&self, event: u64, flags: EventFlags, panes: &mut Panes, parser: &OutputParser) {
         let Some(reading) = panes.get_mut(&(event / 2)) else { return };
         if event % 2 == 1 {
             self.hear_init(reading, parser);
@@ -249,7 +249,7 @@ impl Reader {
     }
 
     /// Reads what there is. Returns whether there may be more.
-    fn read(&self, token: u64, reading: &mut Reading, parser: &Parser) -> bool {
+    fn read(&self, token: u64, reading: &mut Reading, parser: &OutputParser) -> bool {
         if !reading.log.has_room() && reading.make_room(Instant::now(), parser) == Room::Soon {
             self.stall(reading);
             return false;
@@ -298,7 +298,7 @@ impl Reader {
     }
 
     /// An init says that its program ended: what that printed is read first, then told.
-    fn hear_init(&self, reading: &mut Reading, parser: &Parser) {
+    fn hear_init(&self, reading: &mut Reading, parser: &OutputParser) {
         let event = reading.pane.next_event();
         if event == PaneEvent::Gone {
             let _ = epoll::delete(&self.epoll, reading.pane.events());
@@ -317,7 +317,7 @@ impl Reader {
     }
 
     /// Reads what a program that ended has printed, and then tells its end.
-    fn read_rest(&self, reading: &mut Reading, parser: &Parser) {
+    fn read_rest(&self, reading: &mut Reading, parser: &OutputParser) {
         while !reading.over && !reading.stalled && self.read(0, reading, parser) {}
         if reading.stalled {
             // The rest of it comes first.
@@ -354,7 +354,7 @@ impl Reader {
         let _ = epoll::modify(&self.epoll, reading.pane.master().as_fd(), data, flags);
     }
 
-    fn retry(&self, panes: &mut Panes, parser: &Parser) {
+    fn retry(&self, panes: &mut Panes, parser: &OutputParser) {
         for (token, reading) in panes.iter_mut().filter(|(_, reading)| reading.stalled) {
             reading.stalled = false;
             let data = EventData::new_u64(*token * 2);
@@ -368,7 +368,7 @@ impl Reader {
 }
 
 /// Sees whether what keeps output from being kept is over; where nothing is printed, nobody else would.
-fn look_for_room(panes: &mut Panes, parser: &Parser) {
+fn look_for_room(panes: &mut Panes, parser: &OutputParser) {
     let now = Instant::now();
     let mut full = false;
     for reading in panes.values_mut().filter(|reading| reading.troubled) {

@@ -9,7 +9,7 @@ use patterm_keeper::Pane;
 use patterm_keeper::log::{Log, Reuse};
 
 use super::Event;
-use super::parser::Parser;
+use super::parser::OutputParser;
 use super::run::{MARK_BYTES, ProcessRun};
 use super::trouble::Trouble;
 use crate::process::Exit;
@@ -72,7 +72,7 @@ impl Reading {
 
     /// Finds room for what is read next: a new file, or where that cannot be had the oldest of its
     /// own. So a pane on a full disk goes on, and nothing is shown that was not in the log.
-    pub(super) fn make_room(&mut self, now: Instant, parser: &Parser) -> Room {
+    pub(super) fn make_room(&mut self, now: Instant, parser: &OutputParser) -> Room {
         if self.again.is_none_or(|again| again <= now) && self.begin_file(now, parser).is_ok() {
             return Room::Kept;
         }
@@ -92,7 +92,7 @@ impl Reading {
     }
 
     /// Has a later offset noted where the one that is noted comes near.
-    pub(super) fn keep_mark(&self, parser: &Parser) {
+    pub(super) fn keep_mark(&self, parser: &OutputParser) {
         let (end, mark) = (self.log.end(), self.run.mark.load(Ordering::Relaxed));
         if end + MARK_BYTES / 2 > mark {
             let (id, run, offset) = (self.run.id.clone(), self.run.number, end + MARK_BYTES);
@@ -103,7 +103,12 @@ impl Reading {
     }
 
     /// Sees whether there is room again; `full` if the disk was found full just now.
-    pub(super) fn look_for_room(&mut self, now: Instant, full: bool, parser: &Parser) -> bool {
+    pub(super) fn look_for_room(
+        &mut self,
+        now: Instant,
+        full: bool,
+        parser: &OutputParser,
+    ) -> bool {
         if full || self.again.is_some_and(|again| again > now) {
             return full;
         }
@@ -119,13 +124,13 @@ impl Reading {
         found.is_err_and(|error| Trouble::of(&error) == Trouble::DiskFull)
     }
 
-    fn begin_file(&mut self, now: Instant, parser: &Parser) -> io::Result<()> {
+    fn begin_file(&mut self, now: Instant, parser: &OutputParser) -> io::Result<()> {
         let begun = self.log.make_room();
         self.note(now, &begun, parser);
         begun
     }
 
-    fn note(&mut self, now: Instant, found: &io::Result<()>, parser: &Parser) {
+    fn note(&mut self, now: Instant, found: &io::Result<()>, parser: &OutputParser) {
         let trouble = found.as_ref().err().map(Trouble::of);
         self.troubled = trouble.is_some();
         self.again = trouble.is_some().then(|| now + AGAIN);

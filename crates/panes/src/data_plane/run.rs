@@ -40,7 +40,7 @@ const LINE_BYTES_AT_ONCE: usize = 1 << 20;
 
 /// How far a process has come; watched by whoever waits for it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct RunProgress {
     /// The offset up to which its output is on its screen.
     pub parsed: u64,
     /// How it ended, once it has and all its output is parsed.
@@ -53,7 +53,7 @@ pub struct Progress {
     pub empty: bool,
 }
 
-impl Progress {
+impl RunProgress {
     /// Whether nothing more will come.
     pub fn is_over(&self) -> bool {
         self.exit.is_some() || self.lost
@@ -90,7 +90,7 @@ pub struct ProcessRun {
     usage: Mutex<Option<(Instant, Usage)>>,
     /// In the matcher's line already.
     pub(super) matching: AtomicBool,
-    pub(super) progress: watch::Sender<Progress>,
+    pub(super) progress: watch::Sender<RunProgress>,
     /// The offset up to which output is parsed; only the parser moves it.
     pub(super) parsed: AtomicU64,
     /// The offset up to which memory of the log was given back.
@@ -139,7 +139,7 @@ impl ProcessRun {
             trouble: Mutex::default(),
             usage: Mutex::default(),
             matching: AtomicBool::new(false),
-            progress: watch::Sender::new(Progress { parsed, ..Progress::default() }),
+            progress: watch::Sender::new(RunProgress { parsed, ..RunProgress::default() }),
             parsed: AtomicU64::new(parsed),
             released: AtomicU64::new(parsed),
             mark: AtomicU64::new(0),
@@ -264,7 +264,7 @@ impl ProcessRun {
     }
 
     /// Follows the process.
-    pub fn watch(&self) -> watch::Receiver<Progress> {
+    pub fn watch(&self) -> watch::Receiver<RunProgress> {
         self.progress.subscribe()
     }
 

@@ -7,7 +7,7 @@ use tokio::time::{sleep, timeout};
 
 use super::file_status::Declared;
 use crate::project_file::{Ready, ReadyWhen};
-use patterm_panes::data_plane::{Found, ProcessRun};
+use patterm_panes::data_plane::{MatchOutcome, ProcessRun};
 use patterm_panes::process::Process;
 use patterm_panes::tree;
 
@@ -34,7 +34,7 @@ pub(super) async fn watch(declared: Arc<Declared>, name: String, process: Proces
                 true => Ok(true),
                 false => timeout(ready.timeout, &mut waiting.found)
                     .await
-                    .map(|found| matches!(found, Ok(Found::Line(_)))),
+                    .map(|found| matches!(found, Ok(MatchOutcome::Line(_)))),
             }
         }
         ReadyWhen::Port(port) => timeout(ready.timeout, listens(&run, *port)).await,

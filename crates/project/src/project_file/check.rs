@@ -8,7 +8,7 @@ use toml::{Spanned, Table, Value};
 
 use super::fault::{Fault, nearest};
 use super::limits::{FAULTS, MOST_SECONDS, NAME_CHARS};
-use super::schema::{FILE, Key, Schema};
+use super::schema::{FILE, Schema, SchemaKey};
 
 /// A file that is TOML, and what is wrong with it beyond that.
 #[derive(Debug)]
@@ -143,7 +143,7 @@ impl<'t> Checked<'t> {
                 _ => {}
             }
             if let Schema::Table(keys) = schema
-                && let Some(Key { schema, .. }) = keys.iter().find(|known| known.name == name)
+                && let Some(SchemaKey { schema, .. }) = keys.iter().find(|known| known.name == name)
             {
                 let schema = match schema {
                     Schema::Either(one, other) => {

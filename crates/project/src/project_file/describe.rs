@@ -6,7 +6,7 @@ use patterm_wire::printable::is_active;
 use unicode_width::UnicodeWidthChar;
 
 use super::definition::{Definition, Policy, ProjectFile, ReadyWhen};
-use super::servers::{Engine, Location, ServerDefinition};
+use super::servers::{EngineDefinition, Location, ServerDefinition};
 
 /// A text in which nothing hides: what a terminal would act on, not show, or show in another order
 /// is written as an escape. Stricter than [`patterm_wire::printable`]: this is what a person trusts.
@@ -171,7 +171,7 @@ fn describe_server(text: &mut String, name: &str, server: &ServerDefinition) {
     }
 }
 
-fn engine(engine: &Engine) -> String {
+fn engine(engine: &EngineDefinition) -> String {
     match &engine.socket {
         Some(socket) => format!("{} at {}", engine.name, visible(&socket.to_string_lossy())),
         None => engine.name.clone(),

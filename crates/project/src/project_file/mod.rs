@@ -23,7 +23,9 @@ pub use definition::{Definition, Policy, ProjectFile, Ready, ReadyWhen, Restart}
 pub use describe::{describe, visible};
 pub use fault::Fault;
 pub use json_schema::schema;
-pub use servers::{BotsDefinition, Engine, HttpDefinition, Location, ServerDefinition, ToolFilter};
+pub use servers::{
+    BotsDefinition, EngineDefinition, HttpDefinition, Location, ServerDefinition, ToolFilter,
+};
 pub use trust::{Trust, TrustError};
 
 use std::path::Path;

@@ -25,7 +25,7 @@ pub(super) enum Schema {
     /// A table of strings whose keys may be anything.
     Strings,
     /// A table with these keys.
-    Table(&'static [Key]),
+    Table(&'static [SchemaKey]),
     /// A table of numbers above 0 with these keys.
     Counts(&'static [&'static str]),
     /// One of the two.
@@ -38,7 +38,7 @@ pub(super) enum Schema {
 
 /// One key of a table.
 #[derive(Debug)]
-pub(super) struct Key {
+pub(super) struct SchemaKey {
     pub(super) name: &'static str,
     pub(super) schema: Schema,
     pub(super) required: bool,
@@ -46,8 +46,8 @@ pub(super) struct Key {
     pub(super) words: &'static str,
 }
 
-pub(super) const fn key(name: &'static str, schema: Schema, words: &'static str) -> Key {
-    Key { name, schema, required: false, words }
+pub(super) const fn key(name: &'static str, schema: Schema, words: &'static str) -> SchemaKey {
+    SchemaKey { name, schema, required: false, words }
 }
 
 /// The words for restart policies.
@@ -76,7 +76,7 @@ pub(super) static FILE: Schema = Schema::Table(&[
 ]);
 
 static PROCESS: Schema = Schema::Table(&[
-    Key {
+    SchemaKey {
         name: "command",
         schema: Schema::Either(&Schema::Text, &Schema::List { of: &Schema::Text, least: 1 }),
         required: true,
@@ -108,7 +108,7 @@ static PROCESS: Schema = Schema::Table(&[
 ]);
 
 static RESTART: Schema = Schema::Table(&[
-    Key {
+    SchemaKey {
         name: "policy",
         schema: Schema::Choice(POLICIES),
         required: true,

@@ -1,6 +1,6 @@
 //! What a project file may say of shared MCP servers and of the HTTP endpoint.
 
-use super::schema::{Key, Schema, key};
+use super::schema::{Schema, SchemaKey, key};
 
 /// Engines that run containers.
 pub(super) const ENGINES: &[&str] = &["docker", "podman", "containerd"];
@@ -76,7 +76,7 @@ pub(super) const BOTS: Schema = Schema::Table(&[
     key("engine", Schema::Choice(ENGINES), "What runs the containers; `docker` by default."),
     key("socket", Schema::Text, "The engine's socket, where it is not the usual one."),
     key("namespace", Schema::Text, "The namespace of containerd, where it is not `default`."),
-    Key {
+    SchemaKey {
         name: "command",
         schema: COMMAND,
         required: true,

@@ -42,7 +42,7 @@ pub enum Location {
     /// Inside a container that runs.
     Inside {
         /// Which engine.
-        engine: Engine,
+        engine: EngineDefinition,
         /// Which container.
         container: String,
         /// The program and its arguments.
@@ -51,7 +51,7 @@ pub enum Location {
     /// In a container of its own.
     Image {
         /// Which engine.
-        engine: Engine,
+        engine: EngineDefinition,
         /// Which image.
         image: String,
         /// The program and its arguments; the image's own where there are none.
@@ -90,7 +90,7 @@ impl fmt::Display for Location {
 
 /// What runs containers, and where it listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Engine {
+pub struct EngineDefinition {
     /// `docker`, `podman` or `containerd`.
     pub name: String,
     /// Its socket, where it is not the usual one.
@@ -126,7 +126,7 @@ impl ToolFilter {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BotsDefinition {
     /// What runs them.
-    pub engine: Engine,
+    pub engine: EngineDefinition,
     /// The server inside them.
     pub command: Vec<String>,
     /// The label that names a container's bot.
@@ -323,7 +323,7 @@ fn place(checked: &mut Checked<'_>, path: &str, written: RawServer) -> Option<Lo
         checked.fault(path, format!("`{path}` names no program"), Some(hint));
         return None;
     }
-    let engine = Engine {
+    let engine = EngineDefinition {
         name: written.engine.unwrap_or_else(|| "docker".into()),
         socket: written.socket,
         namespace: written.namespace,
@@ -390,7 +390,7 @@ fn is_mount(mount: &str) -> bool {
 
 pub(super) fn bots(written: RawBots) -> BotsDefinition {
     BotsDefinition {
-        engine: Engine {
+        engine: EngineDefinition {
             name: written.engine.unwrap_or_else(|| "docker".into()),
             socket: written.socket,
             namespace: written.namespace,
