@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::ToolError;
-use super::process::life;
+use super::process::find_run;
 use super::tool::{Call, Effect, Loading, Tool};
 
 pub(super) struct CountLines;
@@ -32,10 +32,10 @@ impl Tool for CountLines {
     type Answer = Answer;
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
-        let (_, live) = life(&call, &args.process_id)?;
+        let (_, run) = find_run(&call, &args.process_id)?;
         let count = move || {
             let mut lines = 0;
-            live.visit_lines(0, |_| {
+            run.visit_lines(0, |_| {
                 lines += 1;
                 true
             });

@@ -2,7 +2,7 @@
 //! and neither can be shown so that something is hidden. The fuzz target and the test that replays the
 //! corpus share it.
 
-use patterm_host::project_file::{ProjectFile, describe};
+use patterm_project::project_file::{ProjectFile, describe};
 
 pub(crate) fn project(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use patterm_agents::identity::{self, Token};
 use patterm_host::Greeting;
-use patterm_host::identity::{self, Token};
 
 /// How the caller says who it is.
 #[derive(Debug)]

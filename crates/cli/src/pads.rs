@@ -6,8 +6,8 @@ use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use patterm_host::pads::{self, PadName};
-use patterm_host::state::StateDir;
+use patterm_pads::PadName;
+use patterm_store::state::StateDir;
 use serde_json::{Value, json};
 
 use crate::args::{Pad, Pads};
@@ -97,7 +97,7 @@ pub(crate) fn edit_named(name: &str) -> anyhow::Result<()> {
 fn edit(name: &PadName) -> anyhow::Result<()> {
     let project = start::project_here()?;
     let state = StateDir::from_env(project.key())?;
-    let file = pads::file_for_editing(&state, name)?;
+    let file = patterm_pads::file_for_editing(&state, name)?;
     let set = |variable| std::env::var(variable).ok().filter(|editor| !editor.trim().is_empty());
     let editor = set("VISUAL").or_else(|| set("EDITOR")).with_context(|| {
         format!("neither VISUAL nor EDITOR is set; any editor may open {}", file.display())

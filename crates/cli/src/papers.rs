@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use clap::CommandFactory;
-use patterm_host::project_file;
+use patterm_project::project_file;
 
 use crate::args::{Arguments, Completions, Man};
 use crate::said::{say, say_bytes, say_json_text, shown_path};

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use patterm_host::enclosing_keeper::EnclosingKeeper;
 use patterm_host::registry::Entry;
-use patterm_host::surroundings::Surroundings;
 use patterm_host::web::HttpFlags;
 use patterm_host::{HTTP_METHOD, Server, Settings, StartError, log};
 use tokio::signal::unix::{SignalKind, signal};
@@ -38,7 +38,7 @@ pub(crate) fn run(options: &Serve) -> anyhow::Result<()> {
     }
     if options.foreground {
         anyhow::ensure!(
-            Surroundings::of_this_process().is_none(),
+            EnclosingKeeper::of_this_process().is_none(),
             "a server in the foreground of a pane would end with that pane, and its programs would \
              inherit the pane's environment; `patterm serve` starts one outside of panes"
         );

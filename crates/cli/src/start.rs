@@ -12,11 +12,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::Context;
+use patterm_host::enclosing_keeper::EnclosingKeeper;
 use patterm_host::registry::{self, Entry};
 use patterm_host::runtime::{self, RuntimeDir};
-use patterm_host::state::StateDir;
-use patterm_host::surroundings::Surroundings;
-use patterm_host::{Project, START_METHOD, Settings, StartWish, log, minimal_environment};
+use patterm_host::{Project, START_METHOD, Settings, StartRequest, log, minimal_environment};
+use patterm_store::state::StateDir;
 use serde::{Deserialize, Serialize};
 
 use crate::client::{Client, Unknown};
@@ -106,7 +106,7 @@ pub(crate) fn start_detached(settings: &Settings, options: &[String]) -> anyhow:
     if let Some(entry) = kept {
         return Ok(Report::Serving(entry));
     }
-    match Surroundings::of_this_process() {
+    match EnclosingKeeper::of_this_process() {
         None => start_here(settings, options, None),
         Some(around) => match start_by(&around, settings)? {
             Some(entry) => Ok(Report::Serving(entry)),
@@ -118,7 +118,7 @@ pub(crate) fn start_detached(settings: &Settings, options: &[String]) -> anyhow:
 
 /// Starts the server that follows one that handed over: this binary's, but in a pane the keeper does.
 pub(crate) fn start_next(settings: &Settings) -> anyhow::Result<Report> {
-    match Surroundings::of_this_process() {
+    match EnclosingKeeper::of_this_process() {
         None => start_here(settings, &[], None),
         Some(_) => start_detached(settings, &[]),
     }
@@ -165,7 +165,7 @@ pub(crate) fn start_again(settings: &Settings, previous: &PreviousServer) -> any
 
 /// Has the server of the project in whose pane we run start another project's. `None` where it
 /// cannot.
-fn start_by(around: &Surroundings, settings: &Settings) -> anyhow::Result<Option<Entry>> {
+fn start_by(around: &EnclosingKeeper, settings: &Settings) -> anyhow::Result<Option<Entry>> {
     let folders = RuntimeDir::candidates(Some(&around.keeper_socket));
     let state = StateDir::from_env(&around.key).ok();
     let entries = registry::find(&around.key, &folders, state.as_ref());
@@ -175,7 +175,7 @@ fn start_by(around: &Surroundings, settings: &Settings) -> anyhow::Result<Option
         stream = server.and_then(|entry| connect(&entry.socket).ok().flatten());
     }
     let Some(stream) = stream else { return Ok(None) };
-    let wish = StartWish {
+    let wish = StartRequest {
         folder: settings.project.root().to_owned(),
         message_bytes: Some(settings.limits.message_bytes),
         log_bytes: Some(settings.limits.log_bytes),

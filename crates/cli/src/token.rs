@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use patterm_host::TOKEN_METHOD;
-use patterm_host::web::{Grant, Listed, TokenWish};
+use patterm_host::web::{Grant, TokenInfo, TokenRequest};
 use patterm_wire::servers::{METHOD, ServersRequest, ServersResult};
 use serde_json::Value;
 
@@ -25,14 +25,14 @@ pub(crate) fn run(deed: &Token) -> anyhow::Result<()> {
         Token::New(options) => new(options),
         Token::Ls(options) => list(options.json),
         Token::Revoke(options) => {
-            ask(&TokenWish::Revoke(options.name.clone()))?;
+            ask(&TokenRequest::Revoke(options.name.clone()))?;
             say(&format!("{} is revoked; whoever used it is not served any more", options.name));
             Ok(())
         }
     }
 }
 
-fn ask(wish: &TokenWish) -> anyhow::Result<Value> {
+fn ask(wish: &TokenRequest) -> anyhow::Result<Value> {
     Client::connect()?.call(TOKEN_METHOD, &serde_json::to_value(wish)?)
 }
 
@@ -46,7 +46,7 @@ fn new(options: &NewToken) -> anyhow::Result<()> {
         expires_at: options.expires_days.map(|days| now + days * DAY),
     };
     let unknown = unknown_servers(options.servers.as_deref().unwrap_or_default())?;
-    let made = ask(&TokenWish::New(grant))?;
+    let made = ask(&TokenRequest::New(grant))?;
     say(made["token"].as_str().unwrap_or_default());
     // Beside the token, for whoever reads along; a script takes standard output alone.
     let advice = "It is shown this once. Clients send it as `Authorization: Bearer TOKEN`.";
@@ -89,12 +89,12 @@ fn unknown_servers(named: &[String]) -> anyhow::Result<Option<String>> {
 }
 
 fn list(json: bool) -> anyhow::Result<()> {
-    let mut listed = ask(&TokenWish::List)?;
+    let mut listed = ask(&TokenRequest::List)?;
     let listed = listed["tokens"].take();
     if json {
         return say_json(&listed);
     }
-    let tokens: Vec<Listed> = serde_json::from_value(listed)?;
+    let tokens: Vec<TokenInfo> = serde_json::from_value(listed)?;
     if tokens.is_empty() {
         say("no tokens; `patterm token new NAME` makes one");
         return Ok(());
@@ -108,7 +108,7 @@ fn list(json: bool) -> anyhow::Result<()> {
 }
 
 /// What a token is good for, in words.
-fn good_for(token: &Listed) -> anyhow::Result<String> {
+fn good_for(token: &TokenInfo) -> anyhow::Result<String> {
     let Grant { servers, tools, read_only, expires_at, .. } = &token.grant;
     let names = |what: &str, names: &Option<Vec<String>>| match names {
         Some(names) => format!("{what}: {}", names.join(", ")),

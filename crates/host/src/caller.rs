@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::host::Host;
-use crate::process::ProcessId;
+use patterm_panes::process::ProcessId;
 
 /// Who is at the other end of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,25 +55,25 @@ impl Caller {
     }
 
     /// Whether what it starts at the top of the project counts as a person's.
-    pub(crate) fn may_be_a_person(&self) -> bool {
+    pub(crate) fn is_human_origin(&self) -> bool {
         matches!(self, Self::External | Self::Person)
     }
 
     /// Whether the identity this caller came with is still good.
     pub fn is_known(&self, host: &Host) -> bool {
-        let known = |id| host.identities.has(id) && host.processes.get(id).is_some();
+        let known = |id| host.identities.has(id) && host.panes.processes.get(id).is_some();
         match self {
             Self::Token(name) => host.web.knows(name),
-            Self::Inside(id) => host.processes.get(id).is_some(),
+            Self::Inside(id) => host.panes.processes.get(id).is_some(),
             _ => self.process().is_none_or(known),
         }
     }
 
     /// The caller's place among the agents.
     pub fn role(&self, host: &Host) -> Role {
-        match self.process().and_then(|id| host.processes.get(id)) {
+        match self.process().and_then(|id| host.panes.processes.get(id)) {
             None => Role::External,
-            Some(process) if host.processes.agent_above(&process).is_some() => Role::SubAgent,
+            Some(process) if host.panes.processes.agent_above(&process).is_some() => Role::SubAgent,
             Some(_) => Role::Orchestrator,
         }
     }

@@ -9,18 +9,18 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
-use crate::environment::minimal_environment;
-use crate::host::Host;
-use crate::project::Project;
 use crate::registry::Entry;
-use crate::tree;
+use patterm_panes::Panes;
+use patterm_panes::environment::minimal_environment;
+use patterm_panes::tree;
+use patterm_store::project::Project;
 
 /// The request with which somebody in a pane has another project's server started.
 pub const START_METHOD: &str = "patterm/start";
 
-/// What it takes. It names no program and no HTTP door: those are a person's to choose.
+/// What it takes. It names no program and no HTTP endpoint: those are a person's to choose.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct StartWish {
+pub struct StartRequest {
     /// The other project's folder.
     pub folder: PathBuf,
     /// The longest message that its server is to take.
@@ -31,7 +31,7 @@ pub struct StartWish {
     pub log_bytes: Option<u64>,
 }
 
-impl StartWish {
+impl StartRequest {
     /// An agent has servers started as the person set them up.
     pub(crate) fn leave_limits_as_they_are(&mut self) {
         self.message_bytes = None;
@@ -47,24 +47,30 @@ const START_PATIENCE: Duration = Duration::from_secs(45);
 /// process holds can keep it waiting: other work must have threads left.
 static STARTING: Semaphore = Semaphore::const_new(2);
 
-impl Host {
+/// Starts the servers of other projects.
+#[derive(Debug, Clone)]
+pub(crate) struct Elsewhere {
+    pub(crate) panes: Arc<Panes>,
+    /// This project.
+    pub(crate) project: Project,
+    /// The patterm binary.
+    pub(crate) program: PathBuf,
+}
+
+impl Elsewhere {
     /// Starts the server of another project, or finds it; an error in words. `None` where this server
     /// starts none.
-    pub(crate) async fn start_elsewhere(
-        self: &Arc<Self>,
-        wish: StartWish,
-    ) -> Result<Option<Entry>, String> {
+    pub(crate) async fn start(self, wish: StartRequest) -> Result<Option<Entry>, String> {
         let turn = STARTING.acquire().await.map_err(|e| e.to_string())?;
-        let host = self.clone();
         let work = move || {
             // Held until it is done, though the caller may be gone by then.
             let _turn = turn;
-            host.start_elsewhere_now(&wish)
+            self.start_now(&wish)
         };
         tokio::task::spawn_blocking(work).await.map_err(|e| e.to_string())?
     }
 
-    fn start_elsewhere_now(&self, wish: &StartWish) -> Result<Option<Entry>, String> {
+    fn start_now(&self, wish: &StartRequest) -> Result<Option<Entry>, String> {
         let shown = wish.folder.display();
         let project = Project::of(&wish.folder).map_err(|e| format!("{shown}: {e}"))?;
         if project.key() == self.project.key() {
@@ -73,7 +79,7 @@ impl Host {
         // A keeper of 0.1.0 starts servers as its children, and would end what they start.
         let own =
             i32::try_from(std::process::id()).ok().and_then(tree::line_of).unwrap_or_default();
-        if self.keeping.pid().is_some_and(|keeper| own.contains(&keeper)) {
+        if self.panes.keeper.pid().is_some_and(|keeper| own.contains(&keeper)) {
             return Ok(None);
         }
         let mut arguments: Vec<OsString> = vec!["serve".into(), "--json".into()];

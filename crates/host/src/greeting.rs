@@ -10,8 +10,8 @@ use serde_json::json;
 
 use crate::caller::Caller;
 use crate::host::Host;
-use crate::identity::Token;
-use crate::process::ProcessId;
+use patterm_agents::identity::Token;
+use patterm_panes::process::ProcessId;
 
 /// The code of the error that refuses a greeting; the connection ends after it.
 pub const GREETING_REFUSED: i64 = -32000;

@@ -1,55 +1,38 @@
 //! The patterm server: one per project. It knows who calls, offers the tools, speaks MCP over
 //! its socket, and owns the project's state. It knows nothing of terminals drawn on a screen.
 
-mod activity;
-mod adoption;
-mod agents;
 pub mod caller;
-mod declared;
-mod delivery;
+mod caller_origin;
 mod elsewhere;
-mod environment;
+pub mod enclosing_keeper;
 mod greeting;
-mod hex;
 pub mod host;
-pub mod identity;
-mod keeping;
-mod life;
-pub mod limits;
+mod lifecycle;
 pub mod log;
 mod mcp;
-mod open_files;
-pub mod pads;
-mod plane;
-mod ports;
-mod presets;
-mod private;
-pub mod process;
-pub mod project;
-pub mod project_file;
+mod native_tools;
+mod process_activity;
 pub mod registry;
-pub mod reserve;
 mod restore;
 pub mod runtime;
 mod selections;
 pub mod server;
 mod shared;
+mod shared_tools;
 pub mod shutdown;
 mod socket;
-mod standpoint;
-pub mod state;
-pub mod surroundings;
-mod sync;
-mod timers;
+mod timer_texts;
+#[cfg(test)]
+mod timers_tests;
 pub mod tools;
-mod tree;
+mod typing;
 pub mod web;
 
-pub use elsewhere::{START_METHOD, StartWish};
-pub use environment::{PANE_VARIABLE, minimal_environment};
+pub use elsewhere::{START_METHOD, StartRequest};
 pub use greeting::{GREETING_REFUSED, Greeting, PERSON};
 pub use host::Host;
-pub use project::Project;
+pub use patterm_panes::environment::{PANE_VARIABLE, minimal_environment};
+pub use patterm_store::project::Project;
 pub use server::{Server, Settings, StartError};
 pub use socket::{
     HANDOVER_METHOD, HOOK_METHOD, HTTP_METHOD, SHUTDOWN_METHOD, TOKEN_METHOD, TRUST_METHOD,

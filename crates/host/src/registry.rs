@@ -11,11 +11,11 @@ use rustix::fs::inotify;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::{Deserialize, Serialize};
 
-use crate::private::PrivateDir;
-use crate::project::{Project, is_key, key_of};
+use crate::enclosing_keeper::suspended_keeper;
 use crate::runtime::{self, RuntimeDir, RuntimeError};
-use crate::state::{self, StateDir, StateError};
-use crate::surroundings::suspended_keeper;
+use patterm_store::private::PrivateDir;
+use patterm_store::project::{Project, is_key, key_of};
+use patterm_store::state::{self, StateDir, StateError};
 
 const ENTRY_VERSION: u32 = 1;
 
@@ -41,7 +41,7 @@ pub struct Entry {
     pub patterm: String,
     /// When it started, in seconds since 1970.
     pub started_at: u64,
-    /// Where its HTTP door is, if it is open.
+    /// Where its HTTP endpoint is, if it is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<std::net::SocketAddr>,
 }
@@ -61,16 +61,16 @@ impl Entry {
 
 /// The outcome of trying to become a project's server.
 #[derive(Debug)]
-pub enum Claim {
+pub enum LockAttempt {
     /// The project is ours.
-    Ours(Seat),
+    Ours(ServerLock),
     /// Another server has it.
     Running(Entry),
 }
 
 /// Why a claim could not be decided.
 #[derive(Debug, thiserror::Error)]
-pub enum ClaimError {
+pub enum ServerLockError {
     /// The runtime folder cannot be used.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
@@ -100,7 +100,7 @@ const DYING_PATIENCE: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
 /// The right to serve a project, held as long as this value lives. The kernel releases its locks
 /// however the process ends.
 #[derive(Debug)]
-pub struct Seat {
+pub struct ServerLock {
     /// The folders with an entry, and its name there.
     entries: [(PathBuf, String); 2],
     _locks: [Option<File>; 2],
@@ -109,13 +109,13 @@ pub struct Seat {
     starting: [Option<File>; 2],
 }
 
-impl Seat {
+impl ServerLock {
     /// Tries to become the server of `project`. Waits while another start is under way.
     pub fn claim(
         project: &Project,
         runtime: &RuntimeDir,
         state: &StateDir,
-    ) -> Result<Claim, ClaimError> {
+    ) -> Result<LockAttempt, ServerLockError> {
         let key = project.key();
         let entries =
             [(runtime.make()?, format!("{key}.json")), (state.make()?, ENTRY_IN_STATE.to_owned())];
@@ -132,13 +132,13 @@ impl Seat {
                 continue;
             }
             match read_entry(folder, entry, key) {
-                Some(entry) if is_listening(&entry) => return Ok(Claim::Running(entry)),
+                Some(entry) if is_listening(&entry) => return Ok(LockAttempt::Running(entry)),
                 // It was killed a moment ago.
                 Some(entry) => {
                     wait_for_end(entry.pid);
                     *held = lock(folder, name, Patience::Refuse)?;
                     if held.is_none() {
-                        return Err(ClaimError::Unreachable(Box::new(entry)));
+                        return Err(ServerLockError::Unreachable(Box::new(entry)));
                     }
                 }
                 // Locked without an entry: that server is on its way out.
@@ -146,10 +146,10 @@ impl Seat {
             }
         }
         let entries = entries.map(|(folder, name)| (folder.path().to_owned(), name));
-        let seat = Self { entries, _locks: held, starting };
+        let server_lock = Self { entries, _locks: held, starting };
         // What a server that was killed left behind is wrong from now on.
-        seat.retire();
-        Ok(Claim::Ours(seat))
+        server_lock.retire();
+        Ok(LockAttempt::Ours(server_lock))
     }
 
     /// Says where this server is found and lets rivals see it.
@@ -311,8 +311,12 @@ enum Patience {
 }
 
 /// Locks a file of ours; `None` if another process has it and we do not wait.
-fn lock(folder: &PrivateDir, name: &str, patience: Patience) -> Result<Option<File>, ClaimError> {
-    let failed = |source| ClaimError::Lock { path: folder.path().join(name), source };
+fn lock(
+    folder: &PrivateDir,
+    name: &str,
+    patience: Patience,
+) -> Result<Option<File>, ServerLockError> {
+    let failed = |source| ServerLockError::Lock { path: folder.path().join(name), source };
     let file = folder.lock_file(name).map_err(|refusal| failed(refusal.into()))?;
     if patience == Patience::Wait {
         file.lock().map_err(failed)?;
@@ -347,8 +351,8 @@ mod tests {
     }
 
     impl Place {
-        fn claim(&self) -> Claim {
-            Seat::claim(&self.project, &self.runtime, &self.state).unwrap()
+        fn claim(&self) -> LockAttempt {
+            ServerLock::claim(&self.project, &self.runtime, &self.state).unwrap()
         }
 
         fn entry(&self, pid: u32) -> Entry {
@@ -364,11 +368,11 @@ mod tests {
         }
 
         /// Becomes the server with this id: it listens, and says so.
-        fn serve(&self, mut seat: Seat, pid: u32) -> (Seat, UnixListener) {
+        fn serve(&self, mut server_lock: ServerLock, pid: u32) -> (ServerLock, UnixListener) {
             let entry = self.entry(pid);
             let listener = UnixListener::bind(&entry.socket).unwrap();
-            seat.publish(&entry).unwrap();
-            (seat, listener)
+            server_lock.publish(&entry).unwrap();
+            (server_lock, listener)
         }
 
         fn find(&self) -> Vec<u32> {
@@ -391,79 +395,83 @@ mod tests {
     #[test]
     fn the_second_claim_finds_the_first() {
         let place = place();
-        let Claim::Ours(seat) = place.claim() else { panic!("nobody else is there") };
-        let (seat, _listener) = place.serve(seat, 7);
-        assert!(matches!(place.claim(), Claim::Running(entry) if entry.pid == 7));
+        let LockAttempt::Ours(server_lock) = place.claim() else { panic!("nobody else is there") };
+        let (server_lock, _listener) = place.serve(server_lock, 7);
+        assert!(matches!(place.claim(), LockAttempt::Running(entry) if entry.pid == 7));
         assert_eq!(place.find(), [7]);
         assert_eq!(list(std::slice::from_ref(&place.runtime)).len(), 1);
-        seat.retire();
+        server_lock.retire();
         assert_eq!(place.find(), [] as [u32; 0]);
     }
 
     #[test]
     fn a_server_that_died_is_replaced_and_its_entry_removed() {
         let place = place();
-        let Claim::Ours(mut seat) = place.claim() else { panic!("nobody else is there") };
-        seat.publish(&place.entry(7)).unwrap();
-        drop(seat); // as the kernel does at kill -9
+        let LockAttempt::Ours(mut server_lock) = place.claim() else {
+            panic!("nobody else is there")
+        };
+        server_lock.publish(&place.entry(7)).unwrap();
+        drop(server_lock); // as the kernel does at kill -9
         assert_eq!(place.find(), [7], "the entry is still there");
         assert_eq!(list(std::slice::from_ref(&place.runtime)), []);
-        assert!(matches!(place.claim(), Claim::Ours(_)));
+        assert!(matches!(place.claim(), LockAttempt::Ours(_)));
         assert_eq!(place.find(), [] as [u32; 0]);
     }
 
     #[test]
     fn another_runtime_folder_does_not_hide_a_server_from_its_rival() {
         let place = place();
-        let Claim::Ours(seat) = place.claim() else { panic!("nobody else is there") };
-        let _server = place.serve(seat, 7);
+        let LockAttempt::Ours(server_lock) = place.claim() else { panic!("nobody else is there") };
+        let _server = place.serve(server_lock, 7);
         let other = place.elsewhere();
-        let claim = Seat::claim(&place.project, &other, &place.state).unwrap();
-        assert!(matches!(claim, Claim::Running(entry) if entry.pid == 7));
+        let claim = ServerLock::claim(&place.project, &other, &place.state).unwrap();
+        assert!(matches!(claim, LockAttempt::Running(entry) if entry.pid == 7));
         assert_eq!(place.find_beside(&other), [7]);
     }
 
     #[test]
     fn a_living_server_is_found_behind_the_entry_of_a_dead_one() {
         let place = place();
-        let Claim::Ours(mut dead) = place.claim() else { panic!("nobody else is there") };
+        let LockAttempt::Ours(mut dead) = place.claim() else { panic!("nobody else is there") };
         dead.publish(&place.entry(7)).unwrap();
         drop(dead);
-        let claim = Seat::claim(&place.project, &place.elsewhere(), &place.state).unwrap();
-        let Claim::Ours(mut seat) = claim else { panic!("the other is dead") };
-        seat.publish(&place.entry(8)).unwrap();
+        let claim = ServerLock::claim(&place.project, &place.elsewhere(), &place.state).unwrap();
+        let LockAttempt::Ours(mut server_lock) = claim else { panic!("the other is dead") };
+        server_lock.publish(&place.entry(8)).unwrap();
         assert_eq!(place.find(), [7, 8]);
     }
 
     #[test]
     fn a_start_in_another_runtime_folder_waits_only_for_the_entry() {
         let place = place();
-        let Claim::Ours(seat) = place.claim() else { panic!("nobody else is there") };
+        let LockAttempt::Ours(server_lock) = place.claim() else { panic!("nobody else is there") };
         std::thread::scope(|scope| {
             let other = place.elsewhere();
             let (project, state) = (&place.project, &place.state);
-            let rival = scope.spawn(move || Seat::claim(project, &other, state).unwrap());
+            let rival = scope.spawn(move || ServerLock::claim(project, &other, state).unwrap());
             // Before or after the rival's look: both must end well.
-            let _server = place.serve(seat, 7);
+            let _server = place.serve(server_lock, 7);
             let claim = rival.join().unwrap();
-            assert!(matches!(claim, Claim::Running(entry) if entry.pid == 7));
+            assert!(matches!(claim, LockAttempt::Running(entry) if entry.pid == 7));
         });
     }
 
     #[test]
     fn a_server_that_is_dying_is_waited_for_and_replaced() {
         let place = place();
-        let Claim::Ours(mut seat) = place.claim() else { panic!("nobody else is there") };
+        let LockAttempt::Ours(mut server_lock) = place.claim() else {
+            panic!("nobody else is there")
+        };
         #[expect(clippy::disallowed_methods, reason = "a process that ends when it is told")]
         let mut dying =
             std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         // Its socket is closed already, its locks are not released yet.
-        seat.publish(&place.entry(dying.id())).unwrap();
+        server_lock.publish(&place.entry(dying.id())).unwrap();
         std::thread::scope(|scope| {
             let next = scope.spawn(|| place.claim());
-            drop(seat);
+            drop(server_lock);
             drop(dying.stdin.take());
-            assert!(matches!(next.join().unwrap(), Claim::Ours(_)));
+            assert!(matches!(next.join().unwrap(), LockAttempt::Ours(_)));
         });
         dying.wait().unwrap();
     }
@@ -480,9 +488,9 @@ mod tests {
             });
             for n in 1..=100 {
                 let claim = place.claim();
-                let ours = matches!(claim, Claim::Ours(_));
-                if let Claim::Ours(mut seat) = claim {
-                    seat.publish(&place.entry(n)).unwrap();
+                let ours = matches!(claim, LockAttempt::Ours(_));
+                if let LockAttempt::Ours(mut server_lock) = claim {
+                    server_lock.publish(&place.entry(n)).unwrap();
                 }
                 if !ours || n == 100 {
                     done.store(true, std::sync::atomic::Ordering::SeqCst);
@@ -501,11 +509,11 @@ mod tests {
                 .map(|n| {
                     let (place, wins) = (&place, &wins);
                     scope.spawn(move || match place.claim() {
-                        Claim::Ours(seat) => {
+                        LockAttempt::Ours(server_lock) => {
                             wins.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-                            Some(place.serve(seat, n))
+                            Some(place.serve(server_lock, n))
                         }
-                        Claim::Running(_) => None,
+                        LockAttempt::Running(_) => None,
                     })
                 })
                 .collect();

@@ -6,32 +6,33 @@ use std::sync::atomic::Ordering;
 
 use patterm_wire::restore::{EndCause, RestoreMode, RestoreOffer, RestoredProcess};
 
-use crate::activity;
-use crate::agents::Again;
-use crate::host::{Host, now_ms};
-use crate::presets::Catalogue;
-use crate::process::{Cause, Exit, Interruption, Kind, Process, ProcessId, Status};
-use crate::tools::ToolError;
+use crate::lifecycle::{Lifecycle, LifecycleError};
+use patterm_agents::Relaunch;
+use patterm_agents::activity;
+use patterm_agents::presets::Catalogue;
+use patterm_panes::process::{Cause, Exit, Interruption, Kind, Process, ProcessId, Status};
+use patterm_store::clock::now_ms;
 
 /// A log-out or a shutdown signals everybody at once: who was ended so shortly before the server was
 /// told to end was ended with it.
 const TOGETHER_MS: u64 = 2_000;
 
-impl Host {
+impl Lifecycle {
     /// Everything is about to be ended: notes what runs, once, and on the disk before anything ends.
     /// What somebody stops just now is not meant to run.
     pub(crate) fn note_interruption(&self, cause: Cause) {
         let stopping: HashSet<ProcessId> = self
-            .lives()
+            .panes
+            .runs()
             .into_iter()
-            .filter(|(_, live)| live.stopping.load(Ordering::Acquire))
-            .map(|(_, live)| live.id.clone())
+            .filter(|(_, run)| run.stopping.load(Ordering::Acquire))
+            .map(|(_, run)| run.id.clone())
             .collect();
-        for (_, live) in self.lives() {
-            self.look_for_conversation_here(&live);
+        for (_, run) in self.panes.runs() {
+            self.agents.conversations.find_blocking(&run);
         }
         let now = now_ms();
-        self.processes.note_each(|process| {
+        self.panes.processes.note_each(|process| {
             let runs = process.status.is_alive() && !stopping.contains(&process.id);
             let ended_with_us = cause == Cause::Signal && was_just_told_to_end(process, now);
             if runs || ended_with_us {
@@ -45,7 +46,7 @@ impl Host {
         let offered = self.chosen(None);
         // Read once for all of them, and not at all at most times.
         let agents = offered.iter().any(|process| process.agent.is_some());
-        let catalogue = agents.then(|| self.catalogue());
+        let catalogue = agents.then(|| self.agents.presets.catalogue());
         let offer = |process| self.offer(process, catalogue.as_ref());
         offered.iter().filter_map(offer).collect()
     }
@@ -53,17 +54,18 @@ impl Host {
     /// Whether a person is asked about a process: not about one that the project file does not let
     /// run, nor about one that it has started anyway.
     pub(crate) fn is_offered(&self, process: &Process) -> bool {
-        process.awaits_decision() && self.is_left_to_people(process)
+        process.awaits_decision() && self.declared.is_left_to_people(process)
     }
 
     fn offer(&self, process: &Process, catalogue: Option<&Catalogue>) -> Option<RestoreOffer> {
         let Interruption { cause, at } = process.interrupted?;
         let agent = process.agent.as_ref().zip(catalogue);
-        let (how, reason) = match agent.map(|(agent, known)| self.would_resume(agent, known)) {
+        let (how, reason) = match agent.map(|(agent, known)| self.agents.would_resume(agent, known))
+        {
             None => (RestoreMode::Again, None),
             Some(Ok(None)) => (RestoreMode::Resumed, None),
             Some(Ok(why @ Some(_))) => (RestoreMode::Anew, why),
-            Some(Err(error)) => (RestoreMode::Not, Some(error.message)),
+            Some(Err(error)) => (RestoreMode::Not, Some(error.to_string())),
         };
         let cause = match cause {
             Cause::Kill => EndCause::Kill,
@@ -82,7 +84,7 @@ impl Host {
         for process in self.chosen(ids) {
             let (how, reason) = match self.bring_one_back(&process.id).await {
                 Ok((how, reason)) => (how, reason),
-                Err(error) => (RestoreMode::Not, Some(error.message)),
+                Err(error) => (RestoreMode::Not, Some(error.to_string())),
             };
             tracing::info!(id = %process.id, ?how, reason, "restored");
             back.push(told(&process, how, reason));
@@ -93,18 +95,18 @@ impl Host {
     async fn bring_one_back(
         &self,
         id: &ProcessId,
-    ) -> Result<(RestoreMode, Option<String>), ToolError> {
+    ) -> Result<(RestoreMode, Option<String>), LifecycleError> {
         // As it is now: the ones before it took a while.
-        let Some(process) = self.processes.get(id).filter(|process| self.is_offered(process))
+        let Some(process) = self.panes.processes.get(id).filter(|process| self.is_offered(process))
         else {
             return Ok((RestoreMode::Not, Some(NOT_OFFERED.into())));
         };
         if process.kind == Kind::Agent {
-            self.room_for_agent()?;
+            self.agents.check_room()?;
         }
-        let Again { anew, instructions } = self.prepare_again(&process)?;
-        if self.prepare_declared(&process)?.is_some() {
-            let waits = self.declared_seen(&process).map(|seen| seen.waits_for.join(", "));
+        let Relaunch { anew, instructions } = self.agents.prepare_again(&process)?;
+        if self.declared.prepare(&process)?.is_some() {
+            let waits = self.declared.status(&process).map(|seen| seen.waits_for.join(", "));
             return Ok((
                 RestoreMode::Again,
                 waits.map(|others| format!("as soon as {others} is ready")),
@@ -123,17 +125,17 @@ impl Host {
         let mut declined = self.not_offered(ids);
         let chosen = self.chosen(ids);
         let known: HashSet<&ProcessId> = chosen.iter().map(|process| &process.id).collect();
-        self.processes.note_each(|process| {
+        self.panes.processes.note_each(|process| {
             if known.contains(&process.id) && process.awaits_decision() {
                 process.interrupted = None;
             }
         });
         for process in &chosen {
             // It has ended for good, for whoever waits for that.
-            self.activities.set(&process.id, activity::ended(process), true);
+            self.agents.activities.set(&process.id, activity::ended(process), true);
             declined.push(told(process, RestoreMode::Not, None));
         }
-        self.timers.ring();
+        self.timers.notify();
         declined
     }
 
@@ -141,7 +143,7 @@ impl Host {
         let is_meant = |process: &Process| {
             ids.is_none_or(|ids| ids.iter().any(|id| id == process.id.as_str()))
         };
-        let mut all = self.processes.all();
+        let mut all = self.panes.processes.all();
         all.retain(|process| is_meant(process) && self.is_offered(process));
         all
     }
@@ -149,7 +151,7 @@ impl Host {
     /// Those asked for that are not offered.
     fn not_offered(&self, ids: Option<&[String]>) -> Vec<RestoredProcess> {
         let asked = ids.unwrap_or_default().iter();
-        let known = |id: &String| self.processes.get(&ProcessId::of(id));
+        let known = |id: &String| self.panes.processes.get(&ProcessId::of(id));
         let other = asked.filter(|id| !known(id).is_some_and(|process| self.is_offered(&process)));
         other
             .map(|id| RestoredProcess {

@@ -10,11 +10,7 @@ use patterm_wire::follow::Selection;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::host::Host;
-use crate::process::ProcessId;
-
-/// A person who typed so lately goes on typing.
-pub(crate) const TYPING_PAUSE: Duration = Duration::from_secs(5);
+use patterm_panes::process::ProcessId;
 
 /// How long a view may take to say what it did: one that is stopped or hangs must not hold a caller.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
@@ -31,7 +27,7 @@ pub(crate) fn add_open(open: &mut Vec<Selection>, new: Vec<Selection>) {
 
 /// What became of a call, in how many views.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Outcome {
+pub(crate) struct SelectionOutcome {
     /// They show the process.
     pub(crate) shown: usize,
     /// They marked it: a person types there, or the caller is not its owner.
@@ -46,7 +42,7 @@ pub(crate) struct Selections {
     inner: Mutex<Inner>,
     /// The number of the last call.
     asked: watch::Sender<u64>,
-    /// Rung when a view has answered, or left.
+    /// Notified when a view has answered, or left.
     answered: watch::Sender<()>,
 }
 
@@ -64,7 +60,7 @@ struct Inner {
 #[derive(Debug)]
 struct Open {
     left: BTreeSet<u64>,
-    outcome: Outcome,
+    outcome: SelectionOutcome,
 }
 
 impl Default for Selections {
@@ -134,12 +130,12 @@ impl Selections {
         id: &ProcessId,
         mark_only: bool,
         drafts: Vec<String>,
-    ) -> Outcome {
+    ) -> SelectionOutcome {
         let call = self.open(id, mark_only, drafts);
         self.outcome(call, ANSWER_PATIENCE).await
     }
 
-    async fn outcome(&self, call: Call<'_>, patience: Duration) -> Outcome {
+    async fn outcome(&self, call: Call<'_>, patience: Duration) -> SelectionOutcome {
         let mut answered = self.answered.subscribe();
         let until = Instant::now() + patience;
         while call.is_waiting() {
@@ -158,7 +154,7 @@ impl Selections {
         let answering = inner.followers.iter().filter(|(_, answers)| **answers);
         let left: BTreeSet<u64> = answering.map(|(follower, _)| *follower).collect();
         let unconfirmed = inner.followers.len() - left.len();
-        let outcome = Outcome { unconfirmed, ..Outcome::default() };
+        let outcome = SelectionOutcome { unconfirmed, ..SelectionOutcome::default() };
         inner.open.insert(number, Open { left, outcome });
         inner.kept.push_back(Selection { number, process: id.to_string(), mark_only, drafts });
         if inner.kept.len() > KEPT {
@@ -182,9 +178,9 @@ impl Call<'_> {
         inner.open.get(&self.number).is_some_and(|open| !open.left.is_empty())
     }
 
-    fn outcome(&self) -> Outcome {
+    fn outcome(&self) -> SelectionOutcome {
         let inner = self.selections.lock();
-        let outcome = inner.open.get(&self.number).map(|open| Outcome {
+        let outcome = inner.open.get(&self.number).map(|open| SelectionOutcome {
             unconfirmed: open.outcome.unconfirmed + open.left.len(),
             ..open.outcome
         });
@@ -195,28 +191,6 @@ impl Call<'_> {
 impl Drop for Call<'_> {
     fn drop(&mut self) {
         self.selections.lock().open.remove(&self.number);
-    }
-}
-
-impl Host {
-    /// Whether a person typed anywhere within the last seconds.
-    pub(crate) fn somebody_types(&self) -> bool {
-        let typed = |live: &crate::plane::Live| live.hand().typed;
-        let mut typed = self.lives().into_iter().filter_map(|(_, live)| typed(&live));
-        typed.any(|typed| typed.elapsed() < TYPING_PAUSE)
-    }
-
-    /// The processes that somebody looks at and in whose prompt an unfinished text stands.
-    pub(crate) fn drafts(&self) -> Vec<String> {
-        let lives = self.lives().into_iter().map(|(_, live)| live);
-        let looked_at = lives.filter(|live| live.views().unseen_from().is_none());
-        let has_draft = |live: &crate::plane::Live| {
-            // The preset that its observer has: to read it anew means to parse settings files.
-            let preset = self.activities.facts(&live.id).preset();
-            let glimpse = crate::activity::Glimpse::of(&live.screen(), preset.as_deref());
-            glimpse.composer.map_or(live.hand().draft, |composer| !composer.is_empty())
-        };
-        looked_at.filter(|live| has_draft(live)).map(|live| live.id.to_string()).collect()
     }
 }
 
@@ -231,7 +205,7 @@ mod tests {
     #[tokio::test]
     async fn a_caller_hears_what_each_view_did_and_of_those_that_say_nothing() {
         let selections = Selections::default();
-        assert_eq!(selections.ask(&id(), false, Vec::new()).await, Outcome::default());
+        assert_eq!(selections.ask(&id(), false, Vec::new()).await, SelectionOutcome::default());
         let [(one, _), (two, _), (gone, _)] = [(); 3].map(|()| selections.enter(true));
         let (_old, _) = selections.enter(false);
         let answers = async {
@@ -244,11 +218,11 @@ mod tests {
         };
         let p1 = id();
         let (outcome, ()) = tokio::join!(selections.ask(&p1, false, Vec::new()), answers);
-        assert_eq!(outcome, Outcome { shown: 1, marked: 1, unconfirmed: 1 });
+        assert_eq!(outcome, SelectionOutcome { shown: 1, marked: 1, unconfirmed: 1 });
         // Both say nothing any more: the caller does not wait for ever.
         let call = selections.open(&id(), false, Vec::new());
         let outcome = selections.outcome(call, Duration::ZERO).await;
-        assert_eq!(outcome, Outcome { unconfirmed: 3, ..Outcome::default() });
+        assert_eq!(outcome, SelectionOutcome { unconfirmed: 3, ..SelectionOutcome::default() });
         assert!(selections.lock().open.is_empty());
     }
 

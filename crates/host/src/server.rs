@@ -1,31 +1,32 @@
 //! Starting a project's server, running it, ending it.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 
 use thiserror::Error;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::VERSION;
-use crate::declared;
 use crate::host::{Host, Parts};
-use crate::keeping::Keeping;
-use crate::limits::Limits;
-use crate::plane::Event;
-use crate::process::Cause;
-use crate::project::Project;
-use crate::project_file;
-use crate::registry::{Claim, ClaimError, Entry, Seat};
-use crate::reserve;
+use crate::native_tools::NativeTools;
+use crate::registry::{Entry, LockAttempt, ServerLock, ServerLockError};
 use crate::runtime::{RuntimeDir, RuntimeError};
-use crate::shutdown::Shutdown;
 use crate::socket::Listener;
-use crate::state::{StateDir, StateError};
-use crate::timers;
 use crate::tools::Registry;
-use crate::web::{Hall, HttpFlags, WebError};
+use crate::web::{HttpContext, HttpFlags, HttpSettings, WebError};
+use patterm_agents::activity;
+use patterm_panes::data_plane::Event;
+use patterm_panes::keeper_client::KeeperClient;
+use patterm_panes::process::{Cause, Process, ProcessId};
+use patterm_project::project_file::ProjectFile;
+use patterm_project::{declared, project_file};
+use patterm_store::limits::Limits;
+use patterm_store::project::Project;
+use patterm_store::reserve;
+use patterm_store::state::{StateDir, StateError};
+use patterm_timers::Clock;
 
 /// What a server is started with.
 #[derive(Debug)]
@@ -44,7 +45,7 @@ pub struct Settings {
     pub program: PathBuf,
     /// The user's settings file, which need not be there.
     pub settings: Option<PathBuf>,
-    /// Where its HTTP door is to be, if a person asks for one.
+    /// Where its HTTP endpoint is to be, if a person asks for one.
     pub http: Option<HttpFlags>,
 }
 
@@ -78,7 +79,7 @@ pub enum StartError {
     Running(Box<Entry>),
     /// It could not be decided who serves the project.
     #[error(transparent)]
-    Claim(#[from] ClaimError),
+    LockAttempt(#[from] ServerLockError),
     /// The socket could not be made.
     #[error(transparent)]
     Socket(#[from] RuntimeError),
@@ -88,7 +89,7 @@ pub enum StartError {
     /// The keeper lives, but does not answer: what runs would be lost without it.
     #[error("{0}; what it keeps can only be reached through it")]
     Keeper(std::io::Error),
-    /// The HTTP door could not be opened.
+    /// The HTTP endpoint could not be opened.
     #[error(transparent)]
     Web(#[from] WebError),
 }
@@ -97,8 +98,9 @@ pub enum StartError {
 #[derive(Debug)]
 pub struct Server {
     host: Arc<Host>,
+    tools: Arc<Registry>,
     listener: Listener,
-    seat: Seat,
+    server_lock: ServerLock,
     events: mpsc::Receiver<Event>,
 }
 
@@ -106,39 +108,43 @@ impl Server {
     /// Becomes the project's server, reads its state, and listens.
     pub fn start(settings: Settings) -> Result<Self, StartError> {
         let Settings { project, runtime, state, tools, limits, program, settings, http } = settings;
-        let mut seat = match Seat::claim(&project, &runtime, &state)? {
-            Claim::Ours(seat) => seat,
-            Claim::Running(entry) => return Err(StartError::Running(Box::new(entry))),
+        let mut server_lock = match ServerLock::claim(&project, &runtime, &state)? {
+            LockAttempt::Ours(server_lock) => server_lock,
+            LockAttempt::Running(entry) => return Err(StartError::Running(Box::new(entry))),
         };
         let listener = Listener::bind(&runtime)?;
         let socket = listener.path().to_owned();
         let keeper_socket = runtime.file(project.key(), "keeper");
-        let keeping = Keeping::new(keeper_socket, program.clone(), project.root());
+        let keeper = KeeperClient::new(keeper_socket, program.clone(), project.root());
         let pipes = runtime.file(project.key(), "containers");
-        let ending = Shutdown::new(runtime.file(project.key(), "ended"));
+        let report = runtime.file(project.key(), "ended");
+        let state_dir = state.path().to_owned();
         let parts = Parts {
             project,
             socket,
             state,
             pipes,
-            ending,
-            tools,
+            report,
+            tools: tools.names().map(str::to_owned).collect(),
             limits,
-            keeping,
-            settings,
+            keeper,
+            settings: settings.clone(),
             program,
+            clock: Clock::system(),
         };
         let (host, events) = Host::load(parts)?;
-        if let Err(error) = reserve::establish(host.state.path()) {
+        let host = Arc::new(host);
+        host.declared
+            .set_observer(Box::new(DeclaredObserver { host: Arc::downgrade(&host), settings }));
+        if let Err(error) = reserve::establish(&state_dir) {
             tracing::error!(%error, "no room can be kept for state now");
         }
         host.web.open_as_asked(http)?;
         host.recover().map_err(StartError::Keeper)?;
-        host.read_project_file();
-        let host = Arc::new(host);
-        host.configure_shared();
-        seat.publish(&entry(&host))?;
-        Ok(Self { host, listener, seat, events })
+        host.declared.read_project_file();
+        host.declared.note_reconfigured();
+        server_lock.publish(&entry(&host))?;
+        Ok(Self { host, tools: Arc::new(tools), listener, server_lock, events })
     }
 
     /// The state it serves.
@@ -158,53 +164,62 @@ impl Server {
 
     /// Serves until asked to end.
     pub async fn run(self) -> std::io::Result<()> {
-        let Self { host, listener, seat, events } = self;
-        let seat = Arc::new(seat);
+        let Self { host, tools, listener, server_lock, events } = self;
+        let server_lock = Arc::new(server_lock);
         tracing::info!(project = %host.project.root().display(), socket = %host.socket.display(),
             version = VERSION, "serving");
         let follower = host.clone();
-        let following = tokio::spawn(async move { follower.follow(events).await });
-        let observing = tokio::spawn(host.clone().observe_lives());
-        let delivering = tokio::spawn(host.clone().deliver_all());
-        let keeping = host.keeping.clone();
-        let watching = tokio::spawn(async move { keeping.watch().await });
-        let timing = tokio::spawn(timers::Driver::new(host.clone())?.run());
-        let declaring = tokio::spawn(declared::Driver::new(host.clone()).run());
-        host.web.begin(Hall {
-            host: Arc::downgrade(&host),
-            control: tokio::runtime::Handle::current(),
+        let following = tokio::spawn(async move {
+            let ended = |id: &ProcessId, run| {
+                follower.agents.note_run_over(id, run);
+                follower.timers.notify();
+                follower.declared.notify();
+            };
+            follower.panes.follow(events, ended).await;
+        });
+        let agents = host.agents.clone();
+        let observing = tokio::spawn(async move { agents.observe().await });
+        let delivering = tokio::spawn(host.agents.deliverer.clone().run());
+        let keeper = host.panes.keeper.clone();
+        let watching = tokio::spawn(async move { keeper.watch().await });
+        let timing = tokio::spawn(patterm_timers::Driver::new(host.timers.clone())?.run());
+        let declaring = tokio::spawn(declared::Driver::new(host.declared.clone()).run());
+        let control = tokio::runtime::Handle::current();
+        host.web.begin(HttpContext {
+            own: Arc::new(NativeTools::new(Arc::downgrade(&host), tools.clone(), control)),
+            shared: Arc::downgrade(&host.shared),
             runtime: host.shared.runtime().clone(),
             gateway: host.shared.gateway().clone(),
         });
-        let reserve_keeper = host.clone();
+        let reserve_keeper = host.panes.clone();
         let reserving = tokio::spawn(async move { reserve_keeper.keep_reserve().await });
-        let announcing = tokio::spawn(announce(host.clone(), seat.clone()));
+        let announcing = tokio::spawn(announce(host.clone(), server_lock.clone()));
         let mut ending = None;
         let leaving = || {
             announcing.abort();
             host.web.end(!host.handover.load(Ordering::Acquire));
-            seat.retire();
+            server_lock.retire();
             // A server that ends on purpose takes everything in it along, unless another follows.
             if !host.handover.load(Ordering::Acquire) {
                 // Shared servers and panes are ended through it.
-                host.keeping.resume();
+                host.panes.keeper.resume();
                 // Before anything ends: whatever happens from here on, the next server knows.
-                host.note_interruption(Cause::Signal);
+                host.lifecycle.note_interruption(Cause::Signal);
                 // What ends with the server has not come to rest, is not started again, and gets its
                 // messages from the next server.
                 timing.abort();
                 declaring.abort();
                 delivering.abort();
-                host.begin_shutdown();
-                ending = Some(tokio::spawn(host.clone().end_panes()));
+                host.panes.begin_shutdown();
+                ending = Some(tokio::spawn(host.ending.clone().end_panes()));
             }
         };
-        let served = listener.run(host.clone(), leaving).await;
+        let served = listener.run(host.clone(), tools, leaving).await;
         watching.abort();
         reserving.abort();
         delivering.abort();
         if host.handover.load(Ordering::Acquire) {
-            host.finish_deliveries().await;
+            host.agents.deliverer.finish().await;
         }
         host.shared.end().await;
         observing.abort();
@@ -212,15 +227,57 @@ impl Server {
         declaring.abort();
         if let Some(ending) = ending {
             let _ = ending.await;
-            let left = host.keeping.end().await;
+            let left = host.panes.keeper.end().await;
             following.abort();
-            host.note_shutdown();
-            host.tell_ended(left);
+            host.panes.note_shutdown();
+            host.ending.tell_ended(left);
         }
-        let web = host.clone();
-        let _ = tokio::task::spawn_blocking(move || web.web.finish_audit()).await;
+        let web = host.web.clone();
+        let _ = tokio::task::spawn_blocking(move || web.finish_audit()).await;
         tracing::info!("ended");
         served
+    }
+}
+
+/// What other parts learn of declared processes.
+#[derive(Debug)]
+struct DeclaredObserver {
+    host: Weak<Host>,
+    /// The user's settings.
+    settings: Option<PathBuf>,
+}
+
+impl declared::Observer for DeclaredObserver {
+    fn added(&self, process: &Process) {
+        if let Some(host) = self.host.upgrade() {
+            host.agents.activities.set(&process.id, activity::ended(process), true);
+        }
+    }
+
+    fn not_wanted(&self) {
+        if let Some(host) = self.host.upgrade() {
+            host.timers.notify();
+        }
+    }
+
+    fn reconfigured(&self) {
+        if let Some(host) = self.host.upgrade() {
+            host.shared.sweep_containers();
+            host.web.configure(self.http_settings(&host));
+            host.shared.configure();
+        }
+    }
+}
+
+impl DeclaredObserver {
+    /// The HTTP endpoint as the project file declares it, else as the user's own settings do.
+    fn http_settings(&self, host: &Host) -> HttpSettings {
+        let own = host.declared.effect().and_then(|file| file.http.clone());
+        let users = || ProjectFile::of_the_user(self.settings.as_deref()?).ok()?.http;
+        let http = own.or_else(users);
+        let mut settings: HttpSettings = http.as_ref().map(Into::into).unwrap_or_default();
+        settings.bots = host.shared.bots_written();
+        settings
     }
 }
 
@@ -244,12 +301,12 @@ pub fn settings_file(name: &str) -> Option<PathBuf> {
     home.map(|home| home.join("patterm").join(name))
 }
 
-/// Says where the server is found whenever its HTTP door moves.
-async fn announce(host: Arc<Host>, seat: Arc<Seat>) {
+/// Says where the server is found whenever its HTTP endpoint moves.
+async fn announce(host: Arc<Host>, server_lock: Arc<ServerLock>) {
     let mut address = host.web.address();
     while address.changed().await.is_ok() {
-        if let Err(error) = seat.update(&entry(&host)) {
-            tracing::error!(%error, "where the HTTP door is cannot be told");
+        if let Err(error) = server_lock.update(&entry(&host)) {
+            tracing::error!(%error, "where the HTTP endpoint is cannot be told");
         }
     }
 }

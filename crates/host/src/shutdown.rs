@@ -10,11 +10,13 @@ use patterm_keeper::Survivor;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
-use crate::host::Host;
-use crate::life::KILL_PATIENCE;
-use crate::plane::Live;
-use crate::project_file::ProjectFile;
-use crate::state;
+use patterm_agents::Agents;
+use patterm_panes::Panes;
+use patterm_panes::data_plane::ProcessRun;
+use patterm_panes::lifecycle::KILL_PATIENCE;
+use patterm_project::project_file::ProjectFile;
+use patterm_store::limits::Limits;
+use patterm_store::state;
 
 /// How long programs have to end by themselves, unless it is said otherwise.
 const GRACE: Duration = Duration::from_secs(5);
@@ -73,8 +75,14 @@ pub struct EndReport {
 /// How the server is to end.
 #[derive(Debug)]
 pub(crate) struct Shutdown {
+    panes: Arc<Panes>,
+    agents: Arc<Agents>,
+    /// The user's settings.
+    settings: Option<PathBuf>,
+    /// The grace time that the project file sets.
+    project_grace: Option<u64>,
     /// Where the report goes.
-    pub(crate) report: PathBuf,
+    report: PathBuf,
     /// The grace time that was asked for, or else was found in the settings then.
     grace: Mutex<Option<Duration>>,
     /// The last report was written; none that was begun before may replace it.
@@ -82,12 +90,20 @@ pub(crate) struct Shutdown {
 }
 
 impl Shutdown {
-    pub(crate) fn new(report: PathBuf) -> Self {
+    pub(crate) fn new(
+        report: PathBuf,
+        panes: Arc<Panes>,
+        agents: Arc<Agents>,
+        limits: &Limits,
+        settings: Option<PathBuf>,
+    ) -> Self {
+        let project_grace = limits.end_grace_seconds;
+        let (grace, finished) = Default::default();
         // What an earlier server left there names that one, and a client may still have to read it.
-        Self { report, grace: Mutex::default(), finished: Mutex::default() }
+        Self { panes, agents, settings, project_grace, report, grace, finished }
     }
 
-    fn tell(&self, report: &EndReport) {
+    fn write(&self, report: &EndReport) {
         let mut finished = self.finished.lock().unwrap_or_else(PoisonError::into_inner);
         if std::mem::replace(&mut *finished, report.finished) {
             return;
@@ -96,16 +112,14 @@ impl Shutdown {
             tracing::warn!(%error, "how far the end is cannot be told");
         }
     }
-}
 
-impl Host {
-    /// Takes a person's wish for the end of this server.
-    pub(crate) fn request_shutdown(&self, request: ShutdownRequest) -> ShutdownBegun {
+    /// Takes a person's request to end this server.
+    pub(crate) fn request(&self, request: ShutdownRequest) -> ShutdownBegun {
         let asked = request.grace_ms.map(|grace| Duration::from_millis(grace).min(LONGEST_GRACE));
         let grace = asked.unwrap_or_else(|| self.grace_set());
-        *self.ending.grace.lock().unwrap_or_else(PoisonError::into_inner) = Some(grace);
+        *self.grace.lock().unwrap_or_else(PoisonError::into_inner) = Some(grace);
         let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
-        ShutdownBegun { report: Some(self.ending.report.clone()), grace_ms }
+        ShutdownBegun { report: Some(self.report.clone()), grace_ms }
     }
 
     /// The grace time that a trusted project file or the user's settings set.
@@ -114,28 +128,29 @@ impl Host {
             let file = ProjectFile::of_the_user(self.settings.as_deref()?).ok()?;
             file.limits.get(GRACE_LIMIT).copied()
         };
-        let set = || self.limits.end_grace_seconds.or_else(of_the_user).map(Duration::from_secs);
+        let set = || self.project_grace.or_else(of_the_user).map(Duration::from_secs);
         set().unwrap_or(GRACE).min(LONGEST_GRACE)
     }
 
     /// Asks everything that runs to end, waits for the grace time, and kills the rest. What cannot be
     /// killed is left to the keeper.
     pub(crate) async fn end_panes(self: Arc<Self>) {
-        let asked = *self.ending.grace.lock().unwrap_or_else(PoisonError::into_inner);
+        let asked = *self.grace.lock().unwrap_or_else(PoisonError::into_inner);
         let grace = asked.unwrap_or_else(|| self.grace_set());
-        let mut waiting: BTreeMap<String, Arc<Live>> = self.lives().into_iter().collect();
-        waiting.retain(|_, live| live.pane.is_some() && !live.watch().borrow().empty);
+        let mut waiting: BTreeMap<String, Arc<ProcessRun>> =
+            self.panes.runs().into_iter().collect();
+        waiting.retain(|_, run| run.pane.is_some() && !run.watch().borrow().empty);
         let mut ends = JoinSet::new();
-        for (name, live) in &waiting {
-            let at_once = grace.is_zero() || self.must_be_killed(&live.id);
-            let asked = live.pane.as_ref().map(|pane| match at_once {
+        for (name, run) in &waiting {
+            let at_once = grace.is_zero() || self.agents.conversations.must_be_killed(&run.id);
+            let asked = run.pane.as_ref().map(|pane| match at_once {
                 true => pane.kill(),
                 false => pane.end(grace),
             });
             if let Some(Err(error)) = asked {
-                tracing::warn!(id = %live.id, %error, "it cannot be asked to end");
+                tracing::warn!(id = %run.id, %error, "it cannot be asked to end");
             }
-            let (name, mut progress) = (name.clone(), live.watch());
+            let (name, mut progress) = (name.clone(), run.watch());
             ends.spawn(async move {
                 let _ = progress.wait_for(|progress| progress.empty).await;
                 name
@@ -161,15 +176,15 @@ impl Host {
     }
 
     /// Says what has not ended yet, from a thread that may wait for the disk.
-    async fn tell_waiting(self: &Arc<Self>, waiting: &BTreeMap<String, Arc<Live>>) {
-        let name = |live: &Arc<Live>| {
-            let name = self.processes.get(&live.id).map(|process| process.name);
-            format!("{} ({})", live.id, name.unwrap_or_default())
+    async fn tell_waiting(self: &Arc<Self>, waiting: &BTreeMap<String, Arc<ProcessRun>>) {
+        let name = |run: &Arc<ProcessRun>| {
+            let name = self.panes.processes.get(&run.id).map(|process| process.name);
+            format!("{} ({})", run.id, name.unwrap_or_default())
         };
         let waiting = waiting.values().map(name).collect();
         let report = EndReport { pid: std::process::id(), waiting, ..EndReport::default() };
-        let host = self.clone();
-        let _ = tokio::task::spawn_blocking(move || host.ending.tell(&report)).await;
+        let ending = self.clone();
+        let _ = tokio::task::spawn_blocking(move || ending.write(&report)).await;
     }
 
     /// Says what came of it.
@@ -188,6 +203,6 @@ impl Host {
                 report.fault = Some(error.to_string());
             }
         }
-        self.ending.tell(&report);
+        self.write(&report);
     }
 }

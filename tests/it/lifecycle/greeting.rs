@@ -1,6 +1,6 @@
 //! The greeting: who a connection speaks for, and that a wrong one is never served as a stranger.
 
-use patterm_host::identity::Token;
+use patterm_agents::identity::Token;
 use patterm_wire::Framing;
 use serde_json::{Value, json};
 
@@ -204,7 +204,7 @@ fn the_token_of_a_removed_process_is_refused_on_open_connections_too() {
     let (other, other_token) = server.agent("other", None);
     let mut peer = greeted(&server, &token);
     assert_eq!(caller(&mut peer)["process_id"], json!(lead.id));
-    server.host().processes.forget(&lead.id);
+    server.host().panes.processes.forget(&lead.id);
     for (id, method) in [(2, "ping"), (3, "whoami"), (4, "tools/list")] {
         let answer = peer.answer(id, method, json!({}));
         assert_eq!(answer["error"]["code"], -32000, "{answer}");

@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use patterm_host::identity::hand_over;
+use patterm_agents::identity::hand_over;
 use patterm_wire::Framing;
 use serde_json::{Value, json};
 

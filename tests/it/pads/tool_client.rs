@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use patterm_host::identity::Token;
+use patterm_agents::identity::Token;
 use serde_json::{Value, json};
 
 use crate::support::{Place, Serving, schema};

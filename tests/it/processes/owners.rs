@@ -86,9 +86,10 @@ fn an_agent_is_not_started_again_by_this_version() {
     let (lead, _) = server.agent("lead", None);
     server
         .host()
+        .panes
         .processes
         .update(&lead.id, |process| {
-            process.status = patterm_host::process::Status::Exited;
+            process.status = patterm_panes::process::Status::Exited;
         })
         .unwrap();
     tools.refused("unavailable", "start_process", json!({"process_id": lead.id}));

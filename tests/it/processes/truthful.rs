@@ -1,7 +1,7 @@
 //! Tools that say what is so: signals, offsets, pages, names, keys, and who is watching.
 
-use patterm_host::limits::Limits;
-use patterm_host::process::Status;
+use patterm_panes::process::Status;
+use patterm_store::limits::Limits;
 use patterm_wire::{Framing, follow};
 use serde_json::{Value, json};
 
@@ -319,7 +319,7 @@ fn who_may_not_do_it_is_told_whom_to_ask() {
     let (_place, server, mut tools) = tool_client::tools();
     let persons = tools.run(&["cat"]);
     let (lead, token) = server.agent("lead", None);
-    server.host().processes.note(&lead.id, |lead| {
+    server.host().panes.processes.note(&lead.id, |lead| {
         lead.status = Status::Running;
     });
     let (_, other_token) = server.agent("other", None);

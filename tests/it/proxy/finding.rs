@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use patterm_host::identity::hand_over;
+use patterm_agents::identity::hand_over;
 use patterm_host::registry::Entry;
 use patterm_wire::Framing;
 use rustix::process::Signal;

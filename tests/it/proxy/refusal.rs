@@ -165,7 +165,7 @@ fn a_process_that_is_removed_is_refused_from_then_on() {
     let variables = [("PATTERM_SOCKET", server.socket()), ("PATTERM_IDENTITY", Path::new(&token))];
     let mut peer = client(&place, &variables);
     assert_eq!(peer.call(1, "whoami", json!({}))["caller"]["name"], "lead");
-    server.host().processes.forget(&lead.id);
+    server.host().panes.processes.forget(&lead.id);
     assert_eq!(peer.answer(2, "whoami", json!({}))["error"]["code"], -32000);
     assert_eq!(peer.finish(), NOTHING);
 }

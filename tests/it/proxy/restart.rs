@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use patterm_host::identity::hand_over;
+use patterm_agents::identity::hand_over;
 use patterm_wire::Framing;
 use rustix::process::Signal;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! `patterm init` on projects as they are.
 
-use patterm_host::project_file::ProjectFile;
+use patterm_project::project_file::ProjectFile;
 
 use super::fails;
 use crate::support::Place;

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use patterm_host::identity::Token;
-use patterm_host::process::{Kind, Process, ProcessId};
+use patterm_agents::identity::Token;
 use patterm_host::registry::Entry;
 use patterm_host::{Host, Server, Settings};
+use patterm_panes::process::{Kind, Process, ProcessId};
 use rustix::process::Signal;
 use tokio_util::sync::CancellationToken;
 
@@ -53,7 +53,7 @@ impl Serving {
 
     /// An agent of this server, with a token.
     pub(crate) fn agent(&self, name: &str, parent: Option<&ProcessId>) -> (Process, Token) {
-        let process = self.host.processes.add(name, Kind::Agent, parent.cloned()).unwrap();
+        let process = self.host.panes.processes.add(name, Kind::Agent, parent.cloned()).unwrap();
         let token = self.host.identities.issue(&process.id).unwrap();
         (process, token)
     }

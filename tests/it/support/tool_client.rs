@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use patterm_host::identity::Token;
+use patterm_agents::identity::Token;
 use patterm_wire::Framing;
 use serde_json::{Value, json};
 

@@ -71,7 +71,7 @@ pub(super) fn project_file(suggestions: &[Suggestion], servers: &[(String, Strin
 
 #[cfg(test)]
 mod tests {
-    use patterm_host::project_file::ProjectFile;
+    use patterm_project::project_file::ProjectFile;
 
     use super::*;
 

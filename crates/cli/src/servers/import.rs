@@ -5,8 +5,8 @@ use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::Context;
-use patterm_host::project::PROJECT_FILE;
-use patterm_host::project_file::ProjectFile;
+use patterm_project::project_file::ProjectFile;
+use patterm_store::project::PROJECT_FILE;
 use serde_json::{Map, Value};
 
 use crate::said::{one_line, say, shown_path};
@@ -154,7 +154,7 @@ fn strings(text: &mut String, key: &str, value: Option<&Value>) -> anyhow::Resul
 
 #[cfg(test)]
 mod tests {
-    use patterm_host::project_file::Place;
+    use patterm_project::project_file::Location;
 
     use super::*;
 
@@ -171,11 +171,11 @@ mod tests {
         assert_eq!(found.left.len(), 2, "{found:?}");
         let text: String = found.tables.iter().map(|(_, table)| table.as_str()).collect();
         let file = ProjectFile::parse(&text).unwrap();
-        let Place::Here { command, .. } = &file.servers["a-b"].place else { panic!("{file:?}") };
+        let Location::Here { command, .. } = &file.servers["a-b"].place else { panic!("{file:?}") };
         assert_eq!(command, &["npx", "-y", "x\"y"]);
         assert_eq!(file.servers["a-b"].env["K"], "${K:-v}");
         assert!(
-            matches!(&file.servers["web"].place, Place::Remote { headers, .. } if headers["A"] == "b")
+            matches!(&file.servers["web"].place, Location::Remote { headers, .. } if headers["A"] == "b")
         );
         assert!(read("[]").is_err() && read("{").is_err());
     }

@@ -4,7 +4,7 @@
 mod request;
 mod service;
 
-pub(crate) use request::{Params, ask};
+pub(crate) use request::{RequestParams, ask};
 pub(crate) use service::{McpService, Notices, check_size};
 
 /// What an agent is told of this server before anything else.

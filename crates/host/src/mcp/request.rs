@@ -15,13 +15,13 @@ use serde_json::{Map, Value};
 
 /// The parameters of a request: an object, its `_meta` apart.
 #[derive(Debug, Default)]
-pub(crate) struct Params {
+pub(crate) struct RequestParams {
     members: Map<String, Value>,
     meta: RequestMetaObject,
     progress_token: Option<Box<RawValue>>,
 }
 
-impl Params {
+impl RequestParams {
     /// Takes raw parameters apart. Absent ones are empty.
     pub(crate) fn read(params: Option<&RawValue>) -> Result<Self, ErrorObject> {
         let Some(params) = params else { return Ok(Self::default()) };
@@ -83,7 +83,7 @@ impl Params {
 /// The typed form of an MCP request, with its metadata; an unknown method is `-32601`.
 pub(crate) fn ask(
     method: &str,
-    mut params: Params,
+    mut params: RequestParams,
 ) -> Result<(ClientRequest, RequestMetaObject), ErrorObject> {
     let meta = params.meta.clone();
     let request = match method {
@@ -122,7 +122,7 @@ pub(crate) fn ask(
     Ok((request, meta))
 }
 
-fn tool_call(mut params: Params) -> Result<CallToolRequestParams, ErrorObject> {
+fn tool_call(mut params: RequestParams) -> Result<CallToolRequestParams, ErrorObject> {
     let Some(name) = params.member::<String>("name", "the name of a tool, a string")? else {
         return Err(ErrorObject::invalid_params("`params.name` is missing: which tool?"));
     };
@@ -132,7 +132,7 @@ fn tool_call(mut params: Params) -> Result<CallToolRequestParams, ErrorObject> {
 }
 
 /// Clients of every age and care: what is missing gets the value that promises least.
-fn initialize(mut params: Params) -> Result<InitializeRequestParams, ErrorObject> {
+fn initialize(mut params: RequestParams) -> Result<InitializeRequestParams, ErrorObject> {
     let version = params.member("protocolVersion", "a protocol revision, a string")?;
     let capabilities: Option<ClientCapabilities> = params.member("capabilities", "an object")?;
     let client: Option<Implementation> =
@@ -143,7 +143,7 @@ fn initialize(mut params: Params) -> Result<InitializeRequestParams, ErrorObject
 }
 
 fn page<M: Default>(
-    params: &mut Params,
+    params: &mut RequestParams,
 ) -> Result<RequestOptionalParam<M, PaginatedRequestParams>, ErrorObject> {
     let cursor: Option<String> = params.member("cursor", "a string")?;
     Ok(RequestOptionalParam::with_param(PaginatedRequestParams::default().with_cursor(cursor)))

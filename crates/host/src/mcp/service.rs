@@ -20,17 +20,18 @@ use super::{INSTRUCTIONS, OUTSIDE_INSTRUCTIONS};
 use crate::VERSION;
 use crate::caller::Caller;
 use crate::host::Host;
-use crate::shared::Door;
-use crate::tools::{Call, ErrorKind, ToolError, named};
+use crate::shared_tools::SharedToolsClient;
+use crate::tools::{Call, ErrorKind, Registry, ToolError, named};
 
 /// The tools as an MCP server.
 #[derive(Debug, Clone)]
 pub(crate) struct McpService {
     pub(crate) host: Arc<Host>,
+    pub(crate) tools: Arc<Registry>,
     /// Whose connection it is.
     pub(crate) caller: Caller,
     /// The shared servers, for this caller.
-    pub(crate) door: Arc<Door>,
+    pub(crate) shared_tools: Arc<SharedToolsClient>,
 }
 
 impl ServerHandler for McpService {
@@ -73,7 +74,7 @@ impl ServerHandler for McpService {
 
     /// Tells a client of the stateless era whenever its tools are others.
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let mut changes = self.door.changes();
+        let mut changes = self.shared_tools.changes();
         loop {
             tokio::select! {
                 () = context.cancelled() => return Ok(()),
@@ -93,7 +94,7 @@ impl ServerHandler for McpService {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.host.tools.descriptors()))
+        Ok(ListToolsResult::with_all_items(self.tools.descriptors()))
     }
 
     async fn call_tool(
@@ -105,8 +106,8 @@ impl ServerHandler for McpService {
             return Err(ErrorData::internal_error("a call without its context", None));
         };
         let arguments = request.arguments.unwrap_or_default();
-        let Some(answer) = self.host.tools.call(&request.name, arguments, call) else {
-            let names: Vec<_> = self.host.tools.names().collect();
+        let Some(answer) = self.tools.call(&request.name, arguments, call) else {
+            let names: Vec<_> = self.tools.names().collect();
             let message =
                 format!("unknown tool `{}`; the tools are {}", request.name, names.join(", "));
             return Err(ErrorData::new(ErrorCode::INVALID_PARAMS, message, None));
@@ -128,7 +129,7 @@ impl McpService {
     /// What a model must know from the start; an agent is told who it is and whom it answers to, and
     /// whoever has no pane how to wait.
     fn instructions(&self) -> String {
-        let processes = &self.host.processes;
+        let processes = &self.host.panes.processes;
         let Some(me) = self.caller.process().and_then(|id| processes.get(id)) else {
             return OUTSIDE_INSTRUCTIONS.to_owned();
         };
@@ -146,7 +147,7 @@ impl McpService {
             ),
         };
         let text = format!("{INSTRUCTIONS}\n\n{place}");
-        let preset = self.host.preset_of(&me);
+        let preset = self.host.agents.presets.of(&me);
         let Some(form) = preset.as_ref().and_then(|preset| preset.tool_name.as_ref()) else {
             return text;
         };
@@ -155,7 +156,7 @@ impl McpService {
         format!(
             "{}\nYou know patterm's tools as {example}. A tool of your CLI's own with a similar \
              name, such as one that starts agents, knows nothing of patterm: use patterm's.",
-            named(&text, form, &self.host.tools)
+            named(&text, form, &self.tools)
         )
     }
 

@@ -1,9 +1,8 @@
 //! Shared MCP servers: what the project file and the user's settings name, run by the gateway on a
 //! thread of its own, so that a busy server delays nobody's keys.
 
-mod door;
+mod build;
 mod known;
-mod made;
 mod spawner;
 
 use std::collections::BTreeMap;
@@ -18,15 +17,18 @@ use patterm_wire::servers::ServerInfo;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-use crate::host::Host;
-use crate::project_file::{ServerDefinition, ToolFilter};
-use crate::state::StateDir;
+use patterm_panes::Panes;
+use patterm_project::declared::Declared;
+use patterm_project::project_file::{ServerDefinition, ToolFilter};
+use patterm_store::project::Project;
+use patterm_store::state::StateDir;
+use std::path::PathBuf;
 
-pub(crate) use door::Door;
 use known::KnownServers;
 
 /// The shared servers of a project.
 pub(crate) struct Shared {
+    parts: SharedParts,
     gateway: Gateway,
     catalogue: Catalogue,
     known: Arc<KnownServers>,
@@ -36,8 +38,23 @@ pub(crate) struct Shared {
     named: Mutex<Named>,
     /// Containers of ours, once there may be any.
     containers: OnceLock<Containers>,
-    /// The servers in bots' containers, which run behind the HTTP door.
+    /// The servers in bots' containers, which run behind the HTTP endpoint.
     bot_sessions: BotServerStatus,
+}
+
+/// What shared servers are made from.
+#[derive(Debug)]
+pub(crate) struct SharedParts {
+    /// Where servers on this machine run.
+    pub(crate) panes: Arc<Panes>,
+    /// The project file names servers.
+    pub(crate) declared: Arc<Declared>,
+    pub(crate) project: Project,
+    pub(crate) state: StateDir,
+    /// The user's settings name servers too.
+    pub(crate) settings: Option<PathBuf>,
+    /// A folder of its own for pipes; it need not be there.
+    pub(crate) pipes: PathBuf,
 }
 
 /// What is named.
@@ -56,17 +73,18 @@ impl fmt::Debug for Shared {
 
 impl Shared {
     /// Starts the thread; no server runs before one is needed.
-    pub(crate) fn start(state: &StateDir) -> std::io::Result<Self> {
+    pub(crate) fn start(parts: SharedParts) -> std::io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (handle, end) = (runtime.handle().clone(), CancellationToken::new());
         let until = end.clone();
         let body = move || runtime.block_on(until.cancelled());
         std::thread::Builder::new().name("patterm-gateway".into()).spawn(body)?;
-        let known = Arc::new(KnownServers::load(state.file(known::FILE), handle.clone()));
+        let known = Arc::new(KnownServers::load(parts.state.file(known::FILE), handle.clone()));
         let gateway = Gateway::with_cache(known.clone());
         let catalogue = Catalogue::new(gateway.clone());
         let (named, containers, bot_sessions) = Default::default();
         Ok(Self {
+            parts,
             gateway,
             catalogue,
             known,
@@ -193,23 +211,20 @@ impl Drop for Shared {
     }
 }
 
-impl Host {
+impl Shared {
     /// Makes the shared servers those that the project file and the user's settings name now. Calls
     /// in flight to those that are gone or changed finish.
-    pub(crate) fn configure_shared(self: &Arc<Self>) {
-        self.sweep_containers();
-        self.configure_http();
+    pub(crate) fn configure(&self) {
         let mut servers = self.servers_of_the_user();
-        if let Some(file) = self.declared.effect() {
+        if let Some(file) = self.parts.declared.effect() {
             servers.extend(file.servers.clone());
         }
-        let shared = &self.shared;
-        if shared.named().servers == servers {
+        if self.named().servers == servers {
             return;
         }
         let (mut wanted, mut faults) = (BTreeMap::new(), BTreeMap::new());
         for (name, server) in &servers {
-            match made::wanted(self, name, server) {
+            match build::wanted(self, name, server) {
                 Ok(made) => drop(wanted.insert(name.clone(), made)),
                 Err(fault) => {
                     tracing::error!(server = name, fault, "a shared server cannot be run");
@@ -217,11 +232,11 @@ impl Host {
                 }
             }
         }
-        let before = std::mem::replace(&mut *shared.named(), Named { servers, faults });
-        let _runtime = shared.runtime.enter();
-        shared.gateway.configure(wanted);
-        let now = shared.named().servers.clone();
-        shared.catalogue.forget(|server| before.servers.get(server) != now.get(server));
-        shared.ask_for_tools();
+        let before = std::mem::replace(&mut *self.named(), Named { servers, faults });
+        let _runtime = self.runtime.enter();
+        self.gateway.configure(wanted);
+        let now = self.named().servers.clone();
+        self.catalogue.forget(|server| before.servers.get(server) != now.get(server));
+        self.ask_for_tools();
     }
 }

@@ -8,24 +8,24 @@ use patterm_gateway::backend::BoxFuture;
 use patterm_gateway::backend::local::{Spawned, Spawner};
 use patterm_keeper::{Program, SpawnError, SpawnFault};
 
-use crate::host::Host;
+use patterm_panes::Panes;
 
-/// Starts programs for a host.
+/// Starts programs through the keeper.
 #[derive(Debug)]
-pub(super) struct HostSpawner {
-    host: Weak<Host>,
+pub(super) struct KeeperSpawner {
+    panes: Weak<Panes>,
     started: AtomicU64,
     /// The server it is for, for people who look at panes.
     server: String,
 }
 
-impl HostSpawner {
-    pub(super) fn new(host: Weak<Host>, server: &str) -> Self {
-        Self { host, started: AtomicU64::new(0), server: server.to_owned() }
+impl KeeperSpawner {
+    pub(super) fn new(panes: Weak<Panes>, server: &str) -> Self {
+        Self { panes, started: AtomicU64::new(0), server: server.to_owned() }
     }
 }
 
-impl Spawner for HostSpawner {
+impl Spawner for KeeperSpawner {
     fn spawn(
         &self,
         program: Program,
@@ -33,22 +33,22 @@ impl Spawner for HostSpawner {
     ) -> BoxFuture<Result<Spawned, SpawnError>> {
         let number = self.started.fetch_add(1, Ordering::Relaxed);
         let name = format!("shared {} {number} {:p}", self.server, self);
-        let host = self.host.upgrade();
+        let panes = self.panes.upgrade();
         Box::pin(async move {
-            let Some(host) = host else {
+            let Some(panes) = panes else {
                 let message = "the server ends".into();
                 return Err(SpawnError { fault: SpawnFault::System, message });
             };
-            let pane = host.keeping.spawn(name.clone(), program, Some(streams)).await?;
+            let pane = panes.keeper.spawn(name.clone(), program, Some(streams)).await?;
             Ok(Spawned { name, pane })
         })
     }
 
     fn forget(&self, name: String) -> BoxFuture<()> {
-        let host = self.host.upgrade();
+        let panes = self.panes.upgrade();
         Box::pin(async move {
-            if let Some(host) = host {
-                host.let_go(name).await;
+            if let Some(panes) = panes {
+                panes.let_go(name).await;
             }
         })
     }

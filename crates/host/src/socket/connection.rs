@@ -12,16 +12,16 @@ use tokio::time::{Instant, sleep_until};
 
 use super::calls::Calls;
 use super::dispatch::Dispatch;
-use super::wish::Wish as Wanted;
+use super::upgrade::Upgrade as UpgradeRequest;
 use super::{follow, view};
 use crate::caller::Caller;
+use crate::caller_origin::{CallerOrigin, OriginLookup, Origins, Peer};
 use crate::greeting::{self, FirstLine, GREETING_REFUSED};
 use crate::host::Host;
-use crate::limits::{
+use crate::tools::{ErrorKind, Registry, ToolError};
+use patterm_store::limits::{
     ENDING_GRACE, FAIR_TURN, NOTICES, OUTBOX_BYTES, READ_BYTES, SHUTDOWN_GRACE, UNREAD_PATIENCE,
 };
-use crate::standpoint::{Peer, Place, Placing};
-use crate::tools::{ErrorKind, ToolError};
 
 /// How long the last answers of a connection that ends may take to be read.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -29,11 +29,12 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// A connection and everything it holds.
 pub(super) struct Connection {
     host: Arc<Host>,
+    tools: Arc<Registry>,
     stream: UnixStream,
     /// The look at where the client speaks from, until its first message.
-    placing: Option<Placing>,
+    lookup: Option<OriginLookup>,
     /// Where it speaks from.
-    place: Place,
+    origin: CallerOrigin,
     decoder: Decoder,
     /// The decoder may hold a whole message that was not served yet.
     waiting: bool,
@@ -49,19 +50,19 @@ pub(super) struct Connection {
     /// The server ends.
     leaving: bool,
     /// What the client wants to be from here on.
-    wish: Option<Wish>,
+    upgrade: Option<Upgrade>,
 }
 
 /// Something else than a caller.
-enum Wish {
-    View(Wanted<view::Params>),
-    Follow(Wanted<follow::Params>),
+enum Upgrade {
+    View(UpgradeRequest<view::ViewParams>),
+    Follow(UpgradeRequest<follow::FollowParams>),
 }
 
-impl Wish {
+impl Upgrade {
     fn read(body: &[u8]) -> Option<Self> {
-        let view = Wanted::<view::Params>::read(body).map(Self::View);
-        view.or_else(|| Wanted::<follow::Params>::read(body).map(Self::Follow))
+        let view = UpgradeRequest::<view::ViewParams>::read(body).map(Self::View);
+        view.or_else(|| UpgradeRequest::<follow::FollowParams>::read(body).map(Self::Follow))
     }
 }
 
@@ -75,10 +76,11 @@ struct Outbox {
 }
 
 impl Connection {
-    pub(super) async fn serve(stream: UnixStream, host: Arc<Host>) {
+    pub(super) async fn serve(stream: UnixStream, host: Arc<Host>, tools: Arc<Registry>) {
         let (notices, mut incoming) = mpsc::channel(NOTICES);
         // At once: a process that connects and ends must not be forgotten before it is looked at.
-        let placing = host.begin_to_place(Peer::of(&stream));
+        let lookup =
+            Origins::new(host.panes.clone(), &host.project).begin_lookup(Peer::of(&stream));
         let mut connection = Self {
             decoder: Decoder::new(host.limits.message_bytes),
             waiting: false,
@@ -89,19 +91,22 @@ impl Connection {
             notices,
             ending: None,
             leaving: false,
-            wish: None,
+            upgrade: None,
             stream,
-            placing: Some(placing),
-            place: Place::Nowhere,
+            lookup: Some(lookup),
+            origin: CallerOrigin::Nowhere,
             host,
+            tools,
         };
         let mut served = connection.run(&mut incoming).await;
-        let Self { wish, stream, place, mut decoder, host, .. } = connection;
-        match wish {
-            Some(Wish::View(wish)) if served.is_ok() => {
-                served = wish.serve(stream, decoder.take_rest(), host, &place).await;
+        let Self { upgrade, stream, origin, mut decoder, host, .. } = connection;
+        match upgrade {
+            Some(Upgrade::View(upgrade)) if served.is_ok() => {
+                served = upgrade.serve(stream, decoder.take_rest(), host, &origin).await;
             }
-            Some(Wish::Follow(wish)) if served.is_ok() => served = wish.serve(stream, host).await,
+            Some(Upgrade::Follow(upgrade)) if served.is_ok() => {
+                served = upgrade.serve(stream, host).await
+            }
             _ => {}
         }
         if let Err(error) = served {
@@ -116,7 +121,7 @@ impl Connection {
         loop {
             if let Some(first) = self.first.take() {
                 self.begin(&first).await;
-                if self.wish.is_some() {
+                if self.upgrade.is_some() {
                     return Ok(());
                 }
             }
@@ -217,16 +222,16 @@ impl Connection {
     /// Serves the first message, which may be a greeting.
     async fn begin(&mut self, body: &[u8]) {
         let first = greeting::read(body, &self.host);
-        if let Some(placing) = self.placing.take() {
-            self.place = placing.place().await;
+        if let Some(lookup) = self.lookup.take() {
+            self.origin = lookup.origin().await;
         }
-        match (&first, &self.place) {
+        match (&first, &self.origin) {
             // A token says who it is. Nothing but the pane of another agent says otherwise.
-            (FirstLine::From(Caller::Process(id)), Place::Agents(other)) if other != id => {
+            (FirstLine::From(Caller::Process(id)), CallerOrigin::Agents(other)) if other != id => {
                 return self.refuse(&greeting::not_theirs(id, other));
             }
             (FirstLine::From(Caller::Process(_)) | FirstLine::Refused(_), _) => {}
-            (_, Place::Nowhere) => {
+            (_, CallerOrigin::Nowhere) => {
                 let message = "it cannot be told where this connection comes from: its process \
                                ended before it was served, or runs in a pane that is not known; \
                                connect again";
@@ -243,10 +248,10 @@ impl Connection {
                 return;
             }
             FirstLine::Refused(error) => return self.refuse(&error),
-            FirstLine::Message => match Wish::read(body) {
+            FirstLine::Message => match Upgrade::read(body) {
                 None => self.placed(Caller::External),
-                wish => {
-                    self.wish = wish;
+                upgrade => {
+                    self.upgrade = upgrade;
                     return;
                 }
             },
@@ -268,11 +273,17 @@ impl Connection {
 
     /// Who somebody without a token is, whatever he says.
     fn placed(&self, says: Caller) -> Caller {
-        self.place.caller(says).unwrap_or(Caller::Elsewhere)
+        self.origin.caller(says).unwrap_or(Caller::Elsewhere)
     }
 
     fn dispatch_for(&self, caller: Caller) -> Dispatch {
-        Dispatch::new(self.host.clone(), caller, self.place.clone(), self.notices.clone())
+        Dispatch::new(
+            self.host.clone(),
+            self.tools.clone(),
+            caller,
+            self.origin.clone(),
+            self.notices.clone(),
+        )
     }
 
     /// Reads no more; what is in flight has `grace` to finish, and what only waits is told so.

@@ -23,16 +23,16 @@ use tokio_util::sync::CancellationToken;
 
 use super::calls::{Calls, Work};
 use crate::caller::Caller;
-use crate::elsewhere::{START_METHOD, StartWish};
+use crate::caller_origin::{CallerOrigin, Origins, PLACE_METHOD, PlaceParams, PlaceResult};
+use crate::elsewhere::{Elsewhere, START_METHOD, StartRequest};
 use crate::greeting::GREETING_REFUSED;
 use crate::host::Host;
-use crate::mcp::{self, McpService, Notices, Params};
-use crate::process::Cause;
-use crate::shared::Door;
+use crate::mcp::{self, McpService, Notices, RequestParams};
+use crate::shared_tools::SharedToolsClient;
 use crate::shutdown::{ShutdownBegun, ShutdownRequest};
-use crate::standpoint::{Asked, PLACE_METHOD, Place, Placed};
-use crate::tools::{Call, ErrorKind, Progress, ToolError};
-use crate::web::{HttpFlags, TokenError, TokenWish};
+use crate::tools::{Call, ErrorKind, Progress, Registry, ToolError};
+use crate::web::{HttpFlags, TokenError, TokenRequest};
+use patterm_panes::process::Cause;
 
 /// The request with which a person's `patterm kill` ends the server.
 pub const SHUTDOWN_METHOD: &str = "patterm/shutdown";
@@ -50,18 +50,19 @@ pub const TRUST_METHOD: &str = "patterm/trust";
 /// The request with which a person's `patterm token` makes, lists and revokes tokens.
 pub const TOKEN_METHOD: &str = "patterm/token";
 
-/// The request with which a person's `patterm serve --http` opens the door of a server that runs.
+/// The request with which a person's `patterm serve --http` opens the HTTP endpoint of a server that runs.
 pub const HTTP_METHOD: &str = "patterm/http";
 
 /// One caller's connection, as far as its messages mean something.
 pub(crate) struct Dispatch {
     host: Arc<Host>,
+    tools: Arc<Registry>,
     caller: Caller,
     /// Where who connected speaks from.
-    place: Place,
+    origin: CallerOrigin,
     service: Arc<McpService>,
     /// The shared servers, for this caller.
-    door: Arc<Door>,
+    shared_tools: Arc<SharedToolsClient>,
     /// rmcp's side of the connection: what was negotiated, and the way out for its notices.
     peer: RunningService<RoleServer, Arc<McpService>>,
     notices: mpsc::Sender<Vec<u8>>,
@@ -74,13 +75,20 @@ pub(crate) struct Dispatch {
 impl Dispatch {
     pub(crate) fn new(
         host: Arc<Host>,
+        tools: Arc<Registry>,
         caller: Caller,
-        place: Place,
+        origin: CallerOrigin,
         notices: mpsc::Sender<Vec<u8>>,
     ) -> Self {
-        let door = Door::new(host.clone(), caller.clone(), notices.clone());
-        let (caller_too, door_too) = (caller.clone(), door.clone());
-        let service = McpService { host: host.clone(), caller: caller_too, door: door_too };
+        let shared_tools =
+            SharedToolsClient::new(host.clone(), tools.clone(), caller.clone(), notices.clone());
+        let (caller_too, shared_too) = (caller.clone(), shared_tools.clone());
+        let service = McpService {
+            host: host.clone(),
+            tools: tools.clone(),
+            caller: caller_too,
+            shared_tools: shared_too,
+        };
         let service = Arc::new(service);
         // Before any handshake, requests are served as this revision.
         let before_handshake = InitializeRequestParams::new(
@@ -91,12 +99,12 @@ impl Dispatch {
         let peer =
             serve_directly(service.clone(), Notices(notices.clone()), Some(before_handshake));
         let (ending, large) = (CancellationToken::new(), Arc::new(Semaphore::new(1)));
-        Self { host, caller, place, service, door, peer, notices, ending, large }
+        Self { host, tools, caller, origin, service, shared_tools, peer, notices, ending, large }
     }
 
     /// Whether a method is the name of a tool that this caller may find.
     pub(crate) fn has_tool(&self, method: &str) -> bool {
-        self.host.tools.has(method) || self.door.may_have(method)
+        self.tools.has(method) || self.shared_tools.may_have(method)
     }
 
     /// Tells calls that wait that their client ended its side.
@@ -252,7 +260,7 @@ impl Dispatch {
                 (serde_json::from_str(raw::member(params, "name")?).ok()?, params.to_owned())
             }
             // A tool's name is a method too.
-            name if self.door.may_have(name) => {
+            name if self.shared_tools.may_have(name) => {
                 let arguments = params.map_or("{}", |params| params.get());
                 let params =
                     format!("{{\"name\":{},\"arguments\":{arguments}}}", raw::quoted(name));
@@ -260,18 +268,18 @@ impl Dispatch {
             }
             _ => return None,
         };
-        if !self.door.may_have(&name) {
+        if !self.shared_tools.may_have(&name) {
             return None;
         }
         if let Some(process) = self.caller.agent() {
             let meta = raw::member(&params, "_meta").unwrap_or("{}");
             let text = |name: &str| serde_json::from_str(raw::member(meta, name)?).ok();
-            self.host.hear_call(process, text);
+            self.host.agents.hear_call(process, text);
         }
-        let (door, id) = (self.door.clone(), id.clone());
+        let (shared_tools, id) = (self.shared_tools.clone(), id.clone());
         let limit = self.host.limits.answer_bytes;
         Some(async move {
-            let answer = door.call(id.clone(), name, params).await;
+            let answer = shared_tools.call(id.clone(), name, params).await;
             match mcp::check_size(answer.len(), limit) {
                 Ok(()) => answer,
                 Err(error) => reply::error(Some(&id), &error.into_rpc()),
@@ -299,7 +307,7 @@ impl Dispatch {
             return Ok(self.token(params));
         }
         if method == HTTP_METHOD {
-            return Ok(self.open_door(params));
+            return Ok(self.open_endpoint(params));
         }
         if method == restore::METHOD {
             return Ok(self.restore(params));
@@ -308,7 +316,7 @@ impl Dispatch {
             return Ok(self.hook(params));
         }
         if method == PLACE_METHOD {
-            return Ok(self.tell_place(params));
+            return Ok(self.tell_origin(params));
         }
         if method == START_METHOD {
             return Ok(self.start(params));
@@ -316,11 +324,11 @@ impl Dispatch {
         if method == "tools/list"
             && let Some(id) = self.caller.agent()
         {
-            self.host.activities.facts(id).note_tools();
+            self.host.agents.activities.signals(id).note_tools();
         }
-        let mut params = Params::read(params)?;
+        let mut params = RequestParams::read(params)?;
         if let Some(id) = self.caller.agent() {
-            self.host.hear_call(id, |name| params.meta_text(name).map(str::to_owned));
+            self.host.agents.hear_call(id, |name| params.meta_text(name).map(str::to_owned));
         }
         // Taken, as the contract asks, though this server sends no log messages. The stateless
         // revision has no level to set.
@@ -328,7 +336,7 @@ impl Dispatch {
             return Ok(Box::pin(std::future::ready(Ok("{}".into()))));
         }
         let call = self.call(&mut params);
-        if self.host.tools.has(method) {
+        if self.tools.has(method) {
             return Ok(self.tool(method, params, call));
         }
         let (request, meta) = mcp::ask(method, params)?;
@@ -337,16 +345,16 @@ impl Dispatch {
         context.meta = meta;
         context.extensions.insert(call);
         let service = self.service.clone();
-        let door = (method == "tools/list").then(|| self.door.clone());
+        let shared_tools = (method == "tools/list").then(|| self.shared_tools.clone());
         if method == "initialize" {
-            self.door.note_greeting();
+            self.shared_tools.note_greeting();
         }
         let method = method.to_owned();
         Ok(Box::pin(async move {
             let result = service.handle_request(request, context).await;
             match result {
-                Ok(result) => match door {
-                    Some(door) => Ok(door.complete(to_json(&result)?).await),
+                Ok(result) => match shared_tools {
+                    Some(shared_tools) => Ok(shared_tools.complete(to_json(&result)?).await),
                     None => to_json(&result),
                 },
                 Err(error) if error.code.0 == -32601 => Err(ErrorObject::method_not_found(&method)),
@@ -360,21 +368,22 @@ impl Dispatch {
     }
 
     /// A tool called by its name answers its bare result.
-    fn tool(&self, name: &str, params: Params, call: Call) -> Answer {
+    fn tool(&self, name: &str, params: RequestParams, call: Call) -> Answer {
         let name = name.to_owned();
-        let host = self.host.clone();
+        let tools = self.tools.clone();
         Box::pin(async move {
-            let Some(answer) = host.tools.call(&name, params.into_members(), call) else {
+            let Some(answer) = tools.call(&name, params.into_members(), call) else {
                 return Err(ErrorObject::method_not_found(&name));
             };
             to_json(&answer.await.map_err(ToolError::into_rpc)?)
         })
     }
 
-    fn call(&self, params: &mut Params) -> Call {
+    fn call(&self, params: &mut RequestParams) -> Call {
         let progress = params.take_progress_token().map(|t| Progress::new(t, self.notices.clone()));
         Call {
             host: self.host.clone(),
+            tools: self.tools.clone(),
             caller: self.caller.clone(),
             progress: progress.unwrap_or_default(),
             ending: self.ending.clone(),
@@ -393,10 +402,10 @@ impl Dispatch {
         let told = serde_json::from_str::<Told>(params.map_or("{}", |params| params.get()));
         let answer = match (self.caller.agent(), told) {
             (Some(id), Ok(told)) => {
-                self.host.hear_hook(id, &told.event, &told.given);
-                let facts = self.host.activities.facts(id);
+                self.host.agents.hear_hook(id, &told.event, &told.given);
+                let signals = self.host.agents.activities.signals(id);
                 return Box::pin(async move {
-                    facts.may_return(&told.event).await;
+                    signals.may_return(&told.event).await;
                     Ok("{}".into())
                 });
             }
@@ -413,8 +422,12 @@ impl Dispatch {
 
     /// Starts another project's server for somebody in a pane.
     fn start(&self, params: Option<&RawValue>) -> Answer {
-        let wish = serde_json::from_str::<StartWish>(params.map_or("{}", |params| params.get()));
-        let host = self.host.clone();
+        let wish = serde_json::from_str::<StartRequest>(params.map_or("{}", |params| params.get()));
+        let elsewhere = Elsewhere {
+            panes: self.host.panes.clone(),
+            project: self.host.project.clone(),
+            program: self.host.program.clone(),
+        };
         let is_person = self.is_person();
         Box::pin(async move {
             let mut wish =
@@ -422,7 +435,7 @@ impl Dispatch {
             if !is_person {
                 wish.leave_limits_as_they_are();
             }
-            let entry = host.start_elsewhere(wish).await;
+            let entry = elsewhere.start(wish).await;
             match entry.map_err(|e| ToolError::new(ErrorKind::Unavailable, e).into_rpc())? {
                 Some(entry) => to_json(&entry),
                 // As an older server says it: the client starts it itself.
@@ -432,12 +445,12 @@ impl Dispatch {
     }
 
     /// Tells another project's server whether a process runs in a person's pane here.
-    fn tell_place(&self, params: Option<&RawValue>) -> Answer {
-        let asked = Asked::read(params.map_or("{}", |params| params.get()));
-        let host = self.host.clone();
+    fn tell_origin(&self, params: Option<&RawValue>) -> Answer {
+        let asked = PlaceParams::read(params.map_or("{}", |params| params.get()));
+        let origins = Origins::new(self.host.panes.clone(), &self.host.project);
         Box::pin(async move {
-            let person = host.is_in_a_persons_pane(&asked?.line).await;
-            to_json(&Placed { person })
+            let person = origins.is_in_a_persons_pane(&asked?.line).await;
+            to_json(&PlaceResult { person })
         })
     }
 
@@ -452,7 +465,8 @@ impl Dispatch {
         let work = move || {
             let seen =
                 seen.map_err(|e| ErrorObject::invalid_params(format!("`hash` is a string: {e}")))?;
-            host.trust_project_file(&seen.hash)
+            host.declared
+                .trust_project_file(&seen.hash)
                 .map_err(|e| ToolError::new(ErrorKind::Unavailable, e.to_string()).into_rpc())
         };
         self.for_a_person("trusts a project file", blocking(work))
@@ -460,7 +474,8 @@ impl Dispatch {
 
     /// Makes, lists or revokes tokens of HTTP clients; only people may.
     fn token(&self, params: Option<&RawValue>) -> Answer {
-        let wish = serde_json::from_str::<TokenWish>(params.map_or("null", |params| params.get()));
+        let wish =
+            serde_json::from_str::<TokenRequest>(params.map_or("null", |params| params.get()));
         let host = self.host.clone();
         let work = async move {
             let wish = wish.map_err(|e| {
@@ -481,8 +496,8 @@ impl Dispatch {
         self.for_a_person("makes or revokes a token", work)
     }
 
-    /// Opens the HTTP door; only people may.
-    fn open_door(&self, params: Option<&RawValue>) -> Answer {
+    /// Opens the HTTP endpoint; only people may.
+    fn open_endpoint(&self, params: Option<&RawValue>) -> Answer {
         let flags = serde_json::from_str::<HttpFlags>(params.map_or("{}", |params| params.get()));
         let host = self.host.clone();
         let work = async move {
@@ -494,7 +509,7 @@ impl Dispatch {
                 .map_err(|e| ToolError::new(ErrorKind::Unavailable, e.to_string()).into_rpc())?;
             to_json(&serde_json::json!({"http": address}))
         };
-        self.for_a_person("opens the HTTP door", work)
+        self.for_a_person("opens the HTTP endpoint", work)
     }
 
     /// Ends the server; only people may.
@@ -511,8 +526,8 @@ impl Dispatch {
                 let begun = match handover {
                     true => ShutdownBegun::default(),
                     false => {
-                        host.note_interruption(Cause::Kill);
-                        host.request_shutdown(request)
+                        host.lifecycle.note_interruption(Cause::Kill);
+                        host.ending.request(request)
                     }
                 };
                 host.shutdown.cancel();
@@ -560,8 +575,8 @@ impl Dispatch {
             })?;
             let ids = wish.ids.as_deref();
             let processes = match wish.decline {
-                true => host.decline(ids),
-                false => host.restore(ids).await,
+                true => host.lifecycle.decline(ids),
+                false => host.lifecycle.restore(ids).await,
             };
             to_json(&restore::RestoreResult { processes })
         };
@@ -570,9 +585,9 @@ impl Dispatch {
         self.for_a_person("brings back what ran", detached)
     }
 
-    /// Whether what is asked for here can be a person's wish.
+    /// Whether what is asked for here can come from a person.
     fn is_person(&self) -> bool {
-        self.caller.process().is_none() && self.place.may_be_a_persons()
+        self.caller.process().is_none() && self.origin.is_human_origin()
     }
 
     /// Does what only people may have done.

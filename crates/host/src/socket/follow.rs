@@ -17,16 +17,18 @@ use tokio::net::UnixStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use super::wish::Wish;
-use crate::activity::State;
-use crate::declared::Standing;
-use crate::delivery::{Delivery, ReceiptState};
-use crate::host::{Host, now_ms};
-use crate::plane::Live;
-use crate::process::{Kind, Process, ProcessId, Status};
+use super::upgrade::Upgrade;
+use crate::host::Host;
 use crate::selections::add_open;
-use crate::timers::{Mode, Moment, Timer, Wake};
 use crate::tools::{ErrorKind, ToolError, excerpt, last_messages, message_source, output_problem};
+use crate::typing::somebody_types;
+use patterm_agents::activity;
+use patterm_agents::delivery::{Delivery, ReceiptState};
+use patterm_panes::data_plane::ProcessRun;
+use patterm_panes::process::{Kind, Process, ProcessId, Status};
+use patterm_project::declared::FileStatus;
+use patterm_store::clock::now_ms;
+use patterm_timers::{Mode, Moment, Timer, Wake};
 
 /// How long one value stands at the least: nobody reads twenty a second.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -36,15 +38,15 @@ const READ_BYTES: usize = 1 << 10;
 
 /// What a follower says of itself.
 #[derive(Debug, Deserialize)]
-pub(super) struct Params {
+pub(super) struct FollowParams {
     version: u32,
     /// It says what it did about each call of `select_process`.
     #[serde(default)]
     answers: bool,
 }
 
-impl Wish<Params> {
-    /// Whether a message is such a wish.
+impl Upgrade<FollowParams> {
+    /// Whether a message asks for it.
     pub(super) fn read(body: &[u8]) -> Option<Self> {
         Self::by(follow::METHOD, body)
     }
@@ -77,7 +79,7 @@ impl Wish<Params> {
 }
 
 /// Everything that can change what a follower sees.
-struct Bells {
+struct Changes {
     processes: watch::Receiver<u64>,
     activities: watch::Receiver<u64>,
     deliveries: watch::Receiver<u64>,
@@ -93,12 +95,12 @@ enum Rang {
     Other,
 }
 
-impl Bells {
+impl Changes {
     fn of(host: &Host) -> Self {
         Self {
-            processes: host.processes.changes(),
-            activities: host.activities.changes(),
-            deliveries: host.deliveries.changes(),
+            processes: host.panes.processes.changes(),
+            activities: host.agents.activities.changes(),
+            deliveries: host.agents.deliveries.changes(),
             timers: host.timers.changes(),
             project_file: host.declared.changes(),
             looks: host.looks.subscribe(),
@@ -106,7 +108,7 @@ impl Bells {
         }
     }
 
-    async fn ring(&mut self) -> Rang {
+    async fn notify(&mut self) -> Rang {
         tokio::select! {
             _ = self.selections.changed() => return Rang::Selected,
             _ = self.processes.changed() => {}
@@ -163,7 +165,7 @@ impl Follower {
     }
 
     async fn run(&mut self) -> io::Result<()> {
-        let mut bells = Bells::of(&self.host);
+        let mut changes = Changes::of(&self.host);
         let shutdown = self.host.shutdown.clone();
         let mut scratch = vec![0; READ_BYTES];
         let mut changed = true;
@@ -178,11 +180,8 @@ impl Follower {
                 }
                 continue;
             }
-            let mut prints: FuturesUnordered<_> = self
-                .unprinted()
-                .into_iter()
-                .map(|(live, from)| prints_beyond(live, from))
-                .collect();
+            let mut prints: FuturesUnordered<_> =
+                self.unprinted().into_iter().map(|(run, from)| prints_beyond(run, from)).collect();
             tokio::select! {
                 biased;
                 ready = self.stream.readable() => {
@@ -195,7 +194,7 @@ impl Follower {
                     }
                 }
                 ready = self.stream.writable(), if !idle => ready?,
-                rang = bells.ring() => {
+                rang = changes.notify() => {
                     changed = true;
                     if matches!(rang, Rang::Selected) {
                         self.take_selections();
@@ -218,7 +217,7 @@ impl Follower {
             return;
         }
         let is_free = |selection: &Selection| {
-            !selection.mark_only && selection.drafts.is_empty() && !self.host.somebody_types()
+            !selection.mark_only && selection.drafts.is_empty() && !somebody_types(&self.host.panes)
         };
         let shown: Vec<_> = new.into_iter().filter(is_free).collect();
         self.selections += shown.len() as u64;
@@ -273,16 +272,15 @@ impl Follower {
 
     /// Those that printed nothing since somebody looked, and nobody looks now: with the first
     /// byte of theirs that would be unread.
-    fn unprinted(&self) -> Vec<(Arc<Live>, u64)> {
+    fn unprinted(&self) -> Vec<(Arc<ProcessRun>, u64)> {
         let quiet = |process: &&ProcessInfo| !process.unread;
         let told = self.told.iter().flat_map(|told| &told.processes).filter(quiet);
-        let lives = told.filter_map(|process| self.host.live(&ProcessId::of(&process.id)));
-        lives
-            .filter_map(|live| {
-                let from = live.views().unseen_from()?;
-                Some((live, from))
-            })
-            .collect()
+        let runs = told.filter_map(|process| self.host.panes.run_of(&ProcessId::of(&process.id)));
+        runs.filter_map(|run| {
+            let from = run.views().unseen_from()?;
+            Some((run, from))
+        })
+        .collect()
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -306,8 +304,8 @@ impl Drop for Follower {
 }
 
 /// Waits until a process prints its next byte; for ever if it ends without.
-async fn prints_beyond(live: Arc<Live>, from: u64) {
-    let mut progress = live.watch();
+async fn prints_beyond(run: Arc<ProcessRun>, from: u64) {
+    let mut progress = run.watch();
     if progress.wait_for(|progress| progress.parsed > from).await.is_err() {
         std::future::pending().await
     }
@@ -315,36 +313,42 @@ async fn prints_beyond(live: Arc<Live>, from: u64) {
 
 /// The project as it is now.
 fn seen(host: &Host) -> ProjectSnapshot {
-    let (timers, now) = host.timers.all(host);
+    let (timers, now) = host.timers.all();
     ProjectSnapshot {
         project: host.project.root().display().to_string(),
         server: crate::VERSION.to_owned(),
         looked_at: host.looks.borrow().as_ref().map(ToString::to_string),
-        processes: host.processes.all().iter().map(|process| seen_process(process, host)).collect(),
-        messages: last_messages(&host.deliveries).into_iter().map(seen_message).collect(),
+        processes: host
+            .panes
+            .processes
+            .all()
+            .iter()
+            .map(|process| seen_process(process, host))
+            .collect(),
+        messages: last_messages(&host.agents.deliveries).into_iter().map(seen_message).collect(),
         timers: timers.iter().map(|timer| seen_timer(timer, &now)).collect(),
-        offers: host.offers(),
-        project_file: seen_file(&host.declared.standing()),
-        disk_problem: host.disk_problem(),
+        offers: host.lifecycle.offers(),
+        project_file: seen_file(&host.declared.file_status()),
+        disk_problem: host.panes.disk_problem(),
         ..ProjectSnapshot::default()
     }
 }
 
-fn seen_file(standing: &Standing) -> ProjectFileInfo {
-    let state = match standing {
-        Standing::Absent => ProjectFileState::Absent,
-        Standing::Faulty { .. } => ProjectFileState::Faulty,
-        Standing::Untrusted { .. } => ProjectFileState::Untrusted,
-        Standing::Trusted { .. } => ProjectFileState::Trusted,
+fn seen_file(status: &FileStatus) -> ProjectFileInfo {
+    let state = match status {
+        FileStatus::Absent => ProjectFileState::Absent,
+        FileStatus::Faulty { .. } => ProjectFileState::Faulty,
+        FileStatus::Untrusted { .. } => ProjectFileState::Untrusted,
+        FileStatus::Trusted { .. } => ProjectFileState::Trusted,
     };
-    ProjectFileInfo { state, hash: standing.hash().map(str::to_owned) }
+    ProjectFileInfo { state, hash: status.hash().map(str::to_owned) }
 }
 
 fn seen_process(process: &Process, host: &Host) -> ProcessInfo {
-    let verdict = host.told_activity(process);
-    let unread = host.live(&process.id).is_some_and(|live| {
-        let from = live.views().unseen_from();
-        from.is_some_and(|from| live.watch().borrow().parsed > from)
+    let activity = host.activity.of(process);
+    let unread = host.panes.run_of(&process.id).is_some_and(|run| {
+        let from = run.views().unseen_from();
+        from.is_some_and(|from| run.watch().borrow().parsed > from)
     });
     ProcessInfo {
         id: process.id.to_string(),
@@ -364,16 +368,18 @@ fn seen_process(process: &Process, host: &Host) -> ProcessInfo {
             Status::Stopped => ProcessStatus::Stopped,
             Status::Lost => ProcessStatus::Lost,
         },
-        activity: match verdict.state {
-            State::Working => ActivityState::Working,
-            State::Idle => ActivityState::Idle,
-            State::Blocked => ActivityState::Blocked,
+        activity: match activity.state {
+            activity::ActivityState::Working => ActivityState::Working,
+            activity::ActivityState::Idle => ActivityState::Idle,
+            activity::ActivityState::Blocked => ActivityState::Blocked,
             // Clients before 0.1.1 know no limits; to them it is a state that nothing tells.
-            State::Limited | State::Unknown => ActivityState::Unknown,
+            activity::ActivityState::Limited | activity::ActivityState::Unknown => {
+                ActivityState::Unknown
+            }
         },
-        limited: (verdict.state == State::Limited)
-            .then(|| verdict.limited_until.clone().unwrap_or_default()),
-        reason: verdict.reason,
+        limited: (activity.state == activity::ActivityState::Limited)
+            .then(|| activity.limited_until.clone().unwrap_or_default()),
+        reason: activity.reason,
         code: process.exit.and_then(|exit| exit.code),
         signal: process.exit.and_then(|exit| exit.signal),
         attention: process.attention.as_ref().map(|attention| attention.reason.clone()),

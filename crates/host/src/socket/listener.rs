@@ -14,9 +14,10 @@ use tokio::time::timeout;
 use super::connection::{Connection, turn_away};
 use crate::greeting::GREETING_REFUSED;
 use crate::host::Host;
-use crate::limits::SHUTDOWN_GRACE;
 use crate::runtime::{RuntimeDir, RuntimeError};
+use crate::tools::Registry;
 use crate::tools::{ErrorKind, ToolError};
+use patterm_store::limits::SHUTDOWN_GRACE;
 
 /// The socket of this server; its file goes with it.
 #[derive(Debug)]
@@ -52,7 +53,12 @@ impl Listener {
 
     /// Serves every connection until the host is to end, then says that it is `leaving` and lets
     /// each finish.
-    pub(crate) async fn run(mut self, host: Arc<Host>, leaving: impl FnOnce()) -> io::Result<()> {
+    pub(crate) async fn run(
+        mut self,
+        host: Arc<Host>,
+        tools: Arc<Registry>,
+        leaving: impl FnOnce(),
+    ) -> io::Result<()> {
         let Some(socket) = self.socket.take() else { return Ok(()) };
         socket.set_nonblocking(true)?;
         let listener = UnixListener::from_std(socket)?;
@@ -62,7 +68,7 @@ impl Listener {
                 () = host.shutdown.cancelled() => break,
                 Some(_ended) = connections.join_next() => {}
                 accepted = listener.accept() => match accepted {
-                    Ok((stream, _)) => admit(stream, &host, &mut connections),
+                    Ok((stream, _)) => admit(stream, &host, &tools, &mut connections),
                     Err(error) => {
                         tracing::error!(%error, "cannot take a connection");
                         // Without descriptors this repeats until some are freed; others of our
@@ -97,7 +103,12 @@ impl Drop for Listener {
 const ACCEPT_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
 /// Lets a client of our own user in, as long as there is room.
-fn admit(stream: UnixStream, host: &Arc<Host>, connections: &mut JoinSet<()>) {
+fn admit(
+    stream: UnixStream,
+    host: &Arc<Host>,
+    tools: &Arc<Registry>,
+    connections: &mut JoinSet<()>,
+) {
     while connections.try_join_next().is_some() {}
     let ours = rustix::process::getuid().as_raw();
     let refusal = match stream.peer_cred() {
@@ -120,7 +131,7 @@ fn admit(stream: UnixStream, host: &Arc<Host>, connections: &mut JoinSet<()>) {
     match refusal {
         // Not counted and not waited for: it holds nothing once its one line is written.
         Some(error) => drop(tokio::spawn(turn_away(stream, error))),
-        None => drop(connections.spawn(Connection::serve(stream, host.clone()))),
+        None => drop(connections.spawn(Connection::serve(stream, host.clone(), tools.clone()))),
     }
 }
 

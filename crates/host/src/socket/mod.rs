@@ -5,8 +5,8 @@ mod connection;
 mod dispatch;
 mod follow;
 mod listener;
+mod upgrade;
 mod view;
-mod wish;
 
 pub(crate) use dispatch::Dispatch;
 pub use dispatch::{

@@ -14,13 +14,12 @@ use serde_json::json;
 use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep_until};
 
-use super::wish::Wish;
+use super::upgrade::Upgrade;
+use crate::caller_origin::CallerOrigin;
 use crate::host::Host;
-use crate::life::{no_output, no_such_process};
-use crate::plane::{Live, Typed, Typist};
-use crate::process::ProcessId;
-use crate::standpoint::Place;
-use crate::tools::{ErrorKind, ToolError, not_owner};
+use crate::tools::{ErrorKind, ToolError, is_owner, no_output, not_owner};
+use patterm_panes::data_plane::{ProcessRun, Typed, Typist};
+use patterm_panes::process::ProcessId;
 
 /// Bytes of output in one frame.
 const OUTPUT_BYTES: usize = 64 << 10;
@@ -42,7 +41,7 @@ const ESCAPE_PAUSE: Duration = Duration::from_millis(30);
 
 /// What a view says of itself.
 #[derive(Debug, Deserialize)]
-pub(super) struct Params {
+pub(super) struct ViewParams {
     version: u32,
     process_id: String,
     rows: Option<u16>,
@@ -66,8 +65,8 @@ enum Sizes {
     Last,
 }
 
-impl Wish<Params> {
-    /// Whether a message is such a wish.
+impl Upgrade<ViewParams> {
+    /// Whether a message asks for it.
     pub(super) fn read(body: &[u8]) -> Option<Self> {
         Self::by(view::METHOD, body)
     }
@@ -78,19 +77,19 @@ impl Wish<Params> {
         stream: UnixStream,
         rest: Vec<u8>,
         host: Arc<Host>,
-        place: &Place,
+        origin: &CallerOrigin,
     ) -> io::Result<()> {
-        match self.check(&host, place) {
-            Ok((live, size)) => {
+        match self.check(&host, origin) {
+            Ok((run, size)) => {
                 let mut line = Vec::new();
-                let result = json!({"version": view::VERSION, "process_id": live.id}).to_string();
+                let result = json!({"version": view::VERSION, "process_id": run.id}).to_string();
                 Framing::Newline.encode(&reply::result(&self.id, &result), &mut line);
                 let params = self.params.as_ref().ok();
                 let last = params.is_some_and(|params| params.sizes == Sizes::Last);
-                let mut attached = Attached::new(stream, host, live, line, last);
+                let mut attached = Attached::new(stream, host, run, line, last);
                 attached.pictures = params.is_some_and(|params| params.pictures);
                 if params.is_some_and(|params| params.attends) {
-                    attached.host.attended(&attached.live.id);
+                    attached.host.panes.attended(&attached.run.id);
                 }
                 attached.resize(size);
                 attached.decoder.feed(&rest);
@@ -100,7 +99,11 @@ impl Wish<Params> {
         }
     }
 
-    fn check(&self, host: &Host, place: &Place) -> Result<(Arc<Live>, Option<Size>), ErrorObject> {
+    fn check(
+        &self,
+        host: &Host,
+        origin: &CallerOrigin,
+    ) -> Result<(Arc<ProcessRun>, Option<Size>), ErrorObject> {
         let params = self.params.as_ref().map_err(|why| {
             ErrorObject::invalid_params(format!("`params` take version and process_id: {why}"))
         })?;
@@ -114,24 +117,25 @@ impl Wish<Params> {
             return Err(ToolError::new(ErrorKind::Unavailable, message).into_rpc());
         }
         let Ok(id) = params.process_id.parse::<ProcessId>();
-        let process = host.processes.get(&id);
-        let process = process.ok_or_else(|| no_such_process(id.as_str(), host).into_rpc())?;
+        let process = host.panes.processes.get(&id);
+        let process = process
+            .ok_or_else(|| ToolError::from(host.panes.no_such_process(id.as_str())).into_rpc())?;
         // Who has a view types.
-        if let Place::Agents(me) = place
-            && !host.may_act_on(me, &process)
+        if let CallerOrigin::Agents(me) = origin
+            && !is_owner(&host.panes, me, &process)
         {
             return Err(not_owner(host, Some(me), &process).into_rpc());
         }
-        let live = host.live(&id).ok_or_else(|| no_output(&process, host).into_rpc())?;
+        let run = host.panes.run_of(&id).ok_or_else(|| no_output(&process, host).into_rpc())?;
         let size = params.rows.zip(params.columns).map(|(rows, columns)| Size::new(rows, columns));
-        Ok((live, size))
+        Ok((run, size))
     }
 }
 
 struct Attached {
     stream: UnixStream,
     host: Arc<Host>,
-    live: Arc<Live>,
+    run: Arc<ProcessRun>,
     decoder: ViewDecoder,
     /// One frame on its way, at the most; the next is made when it is gone.
     outbox: Vec<u8>,
@@ -158,16 +162,16 @@ impl Attached {
     fn new(
         stream: UnixStream,
         host: Arc<Host>,
-        live: Arc<Live>,
+        run: Arc<ProcessRun>,
         outbox: Vec<u8>,
         sizes_last: bool,
     ) -> Self {
-        let number = live.views().enter(sizes_last);
-        host.looks.send_replace(Some(live.id.clone()));
+        let number = run.views().enter(sizes_last);
+        host.looks.send_replace(Some(run.id.clone()));
         Self {
             stream,
             host,
-            live,
+            run,
             decoder: ViewDecoder::default(),
             outbox,
             sent: 0,
@@ -184,8 +188,8 @@ impl Attached {
     }
 
     async fn run(&mut self) -> io::Result<()> {
-        let mut progress = self.live.watch();
-        let mut sizes = self.live.views().watch();
+        let mut progress = self.run.watch();
+        let mut sizes = self.run.views().watch();
         let shutdown = self.host.shutdown.clone();
         let mut scratch = vec![0; READ_BYTES];
         loop {
@@ -228,13 +232,13 @@ impl Attached {
                     let typed = self.typist.read(&bytes);
                     self.note_typed(typed);
                     self.heard = Instant::now();
-                    let agreed = self.live.views().typed(self.number);
+                    let agreed = self.run.views().typed(self.number);
                     if agreed.is_some() {
                         self.take_size(agreed);
                     }
                     // A program that does not read loses what is typed into it, as on any terminal.
-                    if self.live.type_in(bytes).is_ok() {
-                        self.host.plane.write(&self.live);
+                    if self.run.type_in(bytes).is_ok() {
+                        self.host.panes.data_plane.write(&self.run);
                     }
                 }
                 Ok(Some(FromView::Size(ViewSize { rows, columns }))) => {
@@ -248,26 +252,26 @@ impl Attached {
 
     /// A person who types into a process has seen what it asks for.
     fn note_typed(&self, typed: Typed) {
-        self.live.note_typed(typed);
+        self.run.note_typed(typed);
         if typed.any {
-            self.host.attended(&self.live.id);
+            self.host.panes.attended(&self.run.id);
         }
     }
 
     fn resize(&self, size: Option<Size>) {
-        let agreed = self.live.views().set(self.number, size);
+        let agreed = self.run.views().set(self.number, size);
         self.take_size(agreed);
     }
 
     fn take_size(&self, agreed: Option<Size>) {
-        self.live.resize(agreed);
-        self.host.note_size(&self.live.id, agreed);
+        self.run.resize(agreed);
+        self.host.panes.note_size(&self.run.id, agreed);
     }
 
     /// Makes the next frame, if there is anything to say.
     fn next_frame(&mut self) -> bool {
-        let progress = *self.live.watch().borrow();
-        let size = self.live.views().agreed();
+        let progress = *self.run.watch().borrow();
+        let size = self.run.views().agreed();
         let behind = self.at.map(|at| progress.parsed.saturating_sub(at));
         let bound = if self.pictures { PICTURE_BYTES } else { LAG_BYTES };
         let much = behind.is_some_and(|behind| behind > bound);
@@ -282,7 +286,7 @@ impl Attached {
                 if wanted == 0 {
                     return self.end_frame();
                 }
-                let copied = self.live.log.copy(at, wanted.min(OUTPUT_BYTES));
+                let copied = self.run.log.copy(at, wanted.min(OUTPUT_BYTES));
                 if copied.offset > at {
                     // The log dropped what the view has not seen: begin anew.
                     self.snapshot(size)
@@ -298,7 +302,7 @@ impl Attached {
     }
 
     fn snapshot(&mut self, agreed: Option<Size>) -> ToView {
-        let screen = self.live.screen();
+        let screen = self.run.screen();
         let (offset, size) = (screen.offset(), screen.size());
         let bytes = screen.snapshot();
         drop(screen);
@@ -311,7 +315,7 @@ impl Attached {
 
     /// Tells the end, once.
     fn end_frame(&mut self) -> bool {
-        let progress = *self.live.watch().borrow();
+        let progress = *self.run.watch().borrow();
         if !progress.is_over() || self.told_end {
             return false;
         }
@@ -337,8 +341,8 @@ impl Attached {
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        let seen = self.live.watch().borrow().parsed;
-        let agreed = self.live.views().leave(self.number, seen);
+        let seen = self.run.watch().borrow().parsed;
+        let agreed = self.run.views().leave(self.number, seen);
         self.take_size(agreed);
         self.host.looks.send_modify(|_| ());
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::error::{ErrorKind, ToolError};
 use super::process::own;
 use super::tool::{Call, Effect, Loading, Tool};
-use crate::process::ProcessId;
+use patterm_panes::process::ProcessId;
 
 pub(super) struct CloseProcess;
 
@@ -45,7 +45,8 @@ impl Tool for CloseProcess {
             );
             return Err(ToolError::new(ErrorKind::NotOwner, message));
         }
-        let closed = call.detached(|host| async move { host.close(&process).await }).await?;
+        let closed =
+            call.detached(|host| async move { Ok(host.lifecycle.close(&process).await?) }).await?;
         Ok(Answer { closed })
     }
 }

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ToolError;
 use super::paging::{Order, Part, Wanted};
-use super::process::life;
+use super::process::find_run;
 use super::tool::{Call, Effect, Loading, Tool};
-use crate::plane::Live;
+use patterm_panes::data_plane::ProcessRun;
 
 pub(super) struct GetProcessOutput;
 
@@ -141,8 +141,8 @@ impl From<Size> for SizeAnswer {
 
 impl Answer {
     /// The screen as it is now.
-    pub(super) fn grid(live: &Live, seen: Option<u64>) -> Self {
-        let screen = live.screen();
+    pub(super) fn grid(run: &ProcessRun, seen: Option<u64>) -> Self {
+        let screen = run.screen();
         let version = screen.version();
         if seen == Some(version) {
             return Self {
@@ -166,11 +166,11 @@ impl Answer {
     }
 
     /// A part of the text that was printed.
-    pub(super) fn stream(live: &Live, wanted: Wanted) -> Self {
+    pub(super) fn stream(run: &ProcessRun, wanted: Wanted) -> Self {
         let most = usize::try_from(wanted.most).unwrap_or(usize::MAX);
-        let mut part = wanted.take(&live.log);
+        let mut part = wanted.take(&run.log);
         if wanted.order == Order::Last && part.offset > wanted.since {
-            part.begin_outside_sequences(&live.log);
+            part.begin_outside_sequences(&run.log);
         }
         let Part { offset, bytes, dropped, clamped, more, ends_at_gap } = part;
         // Half a sequence must not look like text to whoever reads on from its middle. The rest of
@@ -192,12 +192,12 @@ impl Answer {
         }
     }
 
-    fn scrollback(live: &Live, lines: u64) -> Self {
-        let version = live.screen().version();
-        let next_offset = live.log.end();
+    fn scrollback(run: &ProcessRun, lines: u64) -> Self {
+        let version = run.screen().version();
+        let next_offset = run.log.end();
         let lines = usize::try_from(lines).unwrap_or(usize::MAX);
         // One more than is wanted says whether there is more.
-        let mut rows = live.last_lines(lines.saturating_add(1));
+        let mut rows = run.last_lines(lines.saturating_add(1));
         let more = rows.len() > lines;
         if more {
             rows.pop_front();
@@ -230,11 +230,11 @@ impl Tool for GetProcessOutput {
     type Answer = Answer;
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
-        let (process, live) = life(&call, &args.process_id)?;
+        let (process, run) = find_run(&call, &args.process_id)?;
         // What would not fit into an answer anyway need not be copied.
         let answer_bytes = call.host.limits.answer_bytes as u64;
         match args.mode {
-            Mode::Grid => Ok(Answer::grid(&live, args.since_offset)),
+            Mode::Grid => Ok(Answer::grid(&run, args.since_offset)),
             Mode::Stream => {
                 let wanted = Wanted {
                     since: args.since_offset.unwrap_or(process.run_offset),
@@ -242,11 +242,11 @@ impl Tool for GetProcessOutput {
                     most: args.max_bytes.unwrap_or(STREAM_BYTES).min(answer_bytes),
                     order: args.order,
                 };
-                call.large(move || Answer::stream(&live, wanted)).await
+                call.large(move || Answer::stream(&run, wanted)).await
             }
             Mode::Scrollback => {
                 let lines = args.lines.unwrap_or(LINES).min(answer_bytes / ROW_BYTES);
-                call.large(move || Answer::scrollback(&live, lines)).await
+                call.large(move || Answer::scrollback(&run, lines)).await
             }
         }
     }

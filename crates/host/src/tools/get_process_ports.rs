@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::ToolError;
-use super::process::life;
+use super::process::find_run;
 use super::tool::{Call, Effect, Loading, Tool};
-use crate::tree;
+use patterm_panes::tree;
 
 pub(super) struct GetProcessPorts;
 
@@ -49,13 +49,13 @@ impl Tool for GetProcessPorts {
     type Answer = Answer;
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
-        let (_, live) = life(&call, &args.process_id)?;
-        live.ports.ask();
+        let (_, run) = find_run(&call, &args.process_id)?;
+        run.ports.ask();
         let work = move || {
-            let end = live.log.end();
-            while !live.ports.look(&live.log, end) {}
-            let seen = live.ports.seen();
-            let status = live.status();
+            let end = run.log.end();
+            while !run.ports.look(&run.log, end) {}
+            let seen = run.ports.seen();
+            let status = run.status();
             let listening = status.map(|status| tree::listening(status.init)).unwrap_or_default();
             let unseen = listening.iter().filter(|port| !seen.iter().any(|s| s.port == **port));
             let unseen: Vec<_> = unseen

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::error::ToolError;
 use super::get_process_output::STREAM_BYTES;
 use super::paging::{Part, Wanted};
-use super::process::life;
+use super::process::find_run;
 use super::tool::{Call, Effect, Loading, Tool};
 
 pub(super) struct GetProcessRawOutput;
@@ -59,11 +59,11 @@ impl Tool for GetProcessRawOutput {
     type Answer = Answer;
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
-        let (process, live) = life(&call, &args.process_id)?;
+        let (process, run) = find_run(&call, &args.process_id)?;
         let since = args.since_offset.unwrap_or(process.run_offset);
         // What would not fit into an answer anyway need not be copied.
         let most = args.max_bytes.unwrap_or(STREAM_BYTES).min(call.host.limits.answer_bytes as u64);
-        call.large(move || Answer::of(Wanted::from(since, most).take(&live.log))).await
+        call.large(move || Answer::of(Wanted::from(since, most).take(&run.log))).await
     }
 }
 

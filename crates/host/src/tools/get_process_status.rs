@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::error::ToolError;
 use super::process::{Summary, find};
 use super::tool::{Call, Effect, Loading, Tool};
-use crate::tree;
+use patterm_panes::tree;
 
 pub(super) struct GetProcessStatus;
 
@@ -76,12 +76,12 @@ impl Tool for GetProcessStatus {
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
         let process = find(&call, &args.process_id)?;
-        let live = call.host.live(&process.id);
-        let status = live.as_ref().and_then(|live| live.status());
+        let run = call.host.panes.run_of(&process.id);
+        let status = run.as_ref().and_then(|run| run.status());
         let alive = process.status.is_alive();
-        call.host.activities.refresh(&process.id);
-        let terminal = live.as_ref().map(|live| {
-            let screen = live.screen();
+        call.host.agents.activities.refresh(&process.id);
+        let terminal = run.as_ref().map(|run| {
+            let screen = run.screen();
             Terminal {
                 size: screen.size().into(),
                 cursor: screen.cursor().into(),
@@ -91,15 +91,15 @@ impl Tool for GetProcessStatus {
             }
         });
         // Every process below it is looked at in /proc: not on the thread that answers everybody.
-        let usage = match live.clone().zip(status.filter(|_| alive)) {
-            Some((live, status)) => Some(call.blocking(move || live.usage(status.init)).await?),
+        let usage = match run.clone().zip(status.filter(|_| alive)) {
+            Some((run, status)) => Some(call.blocking(move || run.usage(status.init)).await?),
             None => None,
         };
         Ok(Answer {
             summary: Summary::of(&process, &call.host),
             pid: status.filter(|_| alive).map(|status| status.program),
             usage,
-            output_offset: live.as_ref().map_or(0, |live| live.log.end()),
+            output_offset: run.as_ref().map_or(0, |run| run.log.end()),
             argv: process.recipe.as_ref().map(|recipe| recipe.argv.clone()).unwrap_or_default(),
             working_dir: process.recipe.map(|recipe| recipe.working_dir),
             terminal,

@@ -12,9 +12,9 @@ use super::scratchpad::{PadSummary, with_pads};
 use super::timer;
 use super::tool::{Call, Effect, Loading, Tool};
 use super::whoami::CallerAnswer;
-use crate::declared::Standing;
 use crate::host::Host;
-use crate::pads::Pads;
+use patterm_pads::Pads;
+use patterm_project::declared::FileStatus;
 
 pub(super) struct GetProjectStatus;
 
@@ -68,7 +68,7 @@ struct ProjectFileAnswer {
 impl ProjectFileAnswer {
     fn of(host: &Host) -> Self {
         let file = host.declared.effect().unwrap_or_default();
-        let standing = host.declared.standing();
+        let standing = host.declared.file_status();
         let mut answer = Self {
             state: standing.name(),
             path: host.declared.path(),
@@ -79,19 +79,19 @@ impl ProjectFileAnswer {
             hash: None,
         };
         match standing {
-            Standing::Absent => {}
-            Standing::Faulty { faults, hash } => {
+            FileStatus::Absent => {}
+            FileStatus::Faulty { faults, hash } => {
                 (answer.faults, answer.hash) = (faults, hash);
                 answer.advice = Some("mend it; nothing of it takes effect before that");
             }
-            Standing::Untrusted { hash, would } => {
+            FileStatus::Untrusted { hash, would } => {
                 (answer.would_run, answer.hash) = (Some(would), Some(hash));
                 answer.advice = Some(
                     "a person looks at it with `patterm trust`; nothing of it takes effect before \
                      that",
                 );
             }
-            Standing::Trusted { hash } => answer.hash = Some(hash),
+            FileStatus::Trusted { hash } => answer.hash = Some(hash),
         }
         answer
     }
@@ -111,15 +111,15 @@ impl Tool for GetProjectStatus {
 
     async fn call(_args: Args, call: Call) -> Result<Answer, ToolError> {
         let host = call.host.clone();
-        call.blocking(move || host.read_project_file()).await?;
-        let processes = call.host.processes.all();
+        call.blocking(move || host.declared.read_project_file()).await?;
+        let processes = call.host.panes.processes.all();
         Ok(Answer {
             project: call.host.project.root().to_owned(),
             project_file: ProjectFileAnswer::of(&call.host),
             caller: CallerAnswer::of(&call),
-            disk_problem: call.host.disk_problem(),
+            disk_problem: call.host.panes.disk_problem(),
             processes: processes.iter().map(|p| Summary::of(p, &call.host)).collect(),
-            messages: messages::last(&call.host.deliveries),
+            messages: messages::last(&call.host.agents.deliveries),
             timers: timer::own_timers(&call),
             scratchpads: PadSummary::all(with_pads(&call, Pads::list).await?),
         })

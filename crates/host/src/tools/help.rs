@@ -37,7 +37,7 @@ impl Tool for Help {
     type Answer = Answer;
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
-        let tools = &call.host.tools;
+        let tools = &call.tools;
         let topic = args.topic.as_deref().map(str::trim).filter(|topic| !topic.is_empty());
         let topic = topic.unwrap_or(topics::INDEX);
         let text = if topic == topics::INDEX {
@@ -57,10 +57,10 @@ impl Tool for Help {
 
 /// A text with the names by which the caller's model knows the tools.
 fn as_known(call: &Call, text: String) -> String {
-    let me = call.caller.process().and_then(|id| call.host.processes.get(id));
-    let preset = me.and_then(|me| call.host.preset_of(&me));
+    let me = call.caller.process().and_then(|id| call.host.panes.processes.get(id));
+    let preset = me.and_then(|me| call.host.agents.presets.of(&me));
     match preset.as_ref().and_then(|preset| preset.tool_name.as_ref()) {
-        Some(form) => named(&text, form, &call.host.tools),
+        Some(form) => named(&text, form, &call.tools),
         None => text,
     }
 }

@@ -9,8 +9,8 @@ use super::error::ToolError;
 use super::process::find;
 use super::timer::{body, label, milliseconds, owner, remaining_seconds, setter};
 use super::tool::Call;
-use crate::process::{Kind, ProcessId};
-use crate::timers::{Mode, NewTimer, Timer, TimerId, WATCHED, Wish, limited};
+use patterm_panes::process::{Kind, ProcessId};
+use patterm_timers::{Condition, Mode, NewTimer, Timer, TimerId, WATCHED, limited};
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
@@ -65,9 +65,9 @@ pub(super) fn arm(
         set_by: setter(call),
         label: label(args.label)?,
         body: Some(body(args.body)?),
-        wish: Wish::Idle { mode, exits, watched, max_wait_ms },
+        condition: Condition::Idle { mode, exits, watched, max_wait_ms },
     };
-    call.host.timers.set(new, &call.host)
+    Ok(call.host.timers.set(new)?)
 }
 
 /// Sets a timer on idle processes.
@@ -86,7 +86,7 @@ pub(super) fn set(mode: Mode, args: Args, call: &Call) -> Result<Answer, ToolErr
 }
 
 fn note(mode: Mode, timer: &Timer, call: &Call) -> String {
-    let process = |id| call.host.processes.get(&id);
+    let process = |id| call.host.panes.processes.get(&id);
     let dark = timer.watched_in_the_dark().into_iter().filter_map(process);
     // What agents do is seen as soon as they have started.
     let dark: Vec<_> =
@@ -120,7 +120,7 @@ fn note(mode: Mode, timer: &Timer, call: &Call) -> String {
 }
 
 fn at_a_limit(id: &ProcessId, call: &Call) -> String {
-    let until = call.host.activities.get(id).verdict.limited_until;
+    let until = call.host.agents.activities.get(id).activity.limited_until;
     format!("{id} {}", limited(until.as_deref()))
 }
 

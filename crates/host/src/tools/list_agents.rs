@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ToolError;
 use super::tool::{Call, Effect, Loading, Tool};
-use crate::presets::{Known, Origin, find_program};
+use patterm_agents::presets::{Known, Origin, find_program};
 
 pub(super) struct ListAgents;
 
@@ -58,8 +58,8 @@ impl Tool for ListAgents {
     type Answer = Answer;
 
     async fn call(_args: Args, call: Call) -> Result<Answer, ToolError> {
-        let catalogue = call.host.catalogue();
-        let path = call.host.environment.get("PATH").cloned().unwrap_or_default();
+        let catalogue = call.host.agents.presets.catalogue();
+        let path = call.host.panes.environment.get("PATH").cloned().unwrap_or_default();
         let describe = |(agent, known): (String, Known)| {
             let origin = match &known.origin {
                 Origin::BuiltIn => "built in".to_owned(),

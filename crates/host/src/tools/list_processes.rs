@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::error::ToolError;
 use super::process::Summary;
 use super::tool::{Call, Effect, Loading, Tool};
-use crate::process::Kind;
+use patterm_panes::process::Kind;
 
 pub(super) struct ListProcesses;
 
@@ -37,7 +37,7 @@ impl Tool for ListProcesses {
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
         let wanted = |kind: Kind| args.kind.is_none_or(|wanted| wanted == kind);
-        let processes = call.host.processes.all();
+        let processes = call.host.panes.processes.all();
         let listed = processes.iter().filter(|process| wanted(process.kind));
         Ok(Answer { processes: listed.map(|process| Summary::of(process, &call.host)).collect() })
     }

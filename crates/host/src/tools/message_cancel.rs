@@ -4,11 +4,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::error::{ErrorKind, ToolError};
+use super::error_kinds::text_argument;
 use super::messages::{MessageAnswer, MessageId, message};
 use super::send_message::outside_tag;
 use super::tool::{Call, Effect, Loading, Tool};
 use crate::caller::Caller;
-use crate::delivery::{Delivery, Source, Stage, check_text};
+use patterm_agents::delivery::{Delivery, DeliveryStage, Source};
 
 pub(super) struct MessageCancel;
 
@@ -34,7 +35,7 @@ impl Tool for MessageCancel {
     type Answer = MessageAnswer;
 
     async fn call(args: Args, call: Call) -> Result<MessageAnswer, ToolError> {
-        let deliveries = &call.host.deliveries;
+        let deliveries = &call.host.agents.deliveries;
         let known = message(deliveries, args.message_id.number()?)?;
         if !is_sender(&known, &call) {
             let message =
@@ -42,15 +43,15 @@ impl Tool for MessageCancel {
             return Err(ToolError::new(ErrorKind::NotOwner, message));
         }
         let changed = match &args.replacement {
-            _ if known.stage != Stage::Waiting => None,
+            _ if known.stage != DeliveryStage::Waiting => None,
             None => deliveries.withdraw(known.id)?,
             Some(text) => {
-                let text = check_text("replacement", text)?;
+                let text = text_argument("replacement", text)?;
                 let text = match &known.source {
                     Source::Message { tag, .. } => format!("[{tag}] {text}"),
                     Source::FirstPrompt { .. } | Source::Timer { .. } => text,
                 };
-                deliveries.replace(known.id, call.host.as_prompt(&known.to, &text)?)?
+                deliveries.replace(known.id, call.host.agents.as_prompt(&known.to, &text)?)?
             }
         };
         let Some(changed) = changed else {
@@ -62,7 +63,7 @@ impl Tool for MessageCancel {
             return Err(ToolError::new(ErrorKind::Conflict, message));
         };
         // Its receiver may be at rest with nothing to wait for now.
-        call.host.activities.facts(&changed.to).ring();
+        call.host.agents.activities.signals(&changed.to).notify();
         Ok(MessageAnswer::from(message(deliveries, changed.id)?))
     }
 }

@@ -30,6 +30,6 @@ impl Tool for MessageStatus {
 
     async fn call(args: Args, call: Call) -> Result<MessageAnswer, ToolError> {
         let id = args.message_id.number()?;
-        message(&call.host.deliveries, id).map(MessageAnswer::from)
+        message(&call.host.agents.deliveries, id).map(MessageAnswer::from)
     }
 }

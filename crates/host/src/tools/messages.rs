@@ -4,8 +4,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::error::{ErrorKind, ToolError};
-use crate::delivery::{Deliveries, Delivery, Receipt, Source};
-use crate::process::ProcessId;
+use patterm_agents::delivery::{Deliveries, Delivery, Receipt, Source};
+use patterm_panes::process::ProcessId;
 
 /// How many of the last are shown; all that are still on their way are.
 const SHOWN: usize = 20;
@@ -82,7 +82,8 @@ pub(super) fn last(deliveries: &Deliveries) -> Vec<MessageAnswer> {
 pub(crate) fn last_messages(deliveries: &Deliveries) -> Vec<Delivery> {
     let mut all: Vec<_> = deliveries.all();
     let surplus = all.len().saturating_sub(SHOWN);
-    let open = |delivery: &Delivery| delivery.stage != crate::delivery::Stage::Done;
+    let open =
+        |delivery: &Delivery| delivery.stage != patterm_agents::delivery::DeliveryStage::Done;
     let mut number = 0;
     all.retain(|delivery| {
         number += 1;

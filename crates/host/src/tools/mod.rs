@@ -7,6 +7,7 @@ mod close_process;
 #[path = "../../../../docs/examples/count_lines.rs"]
 mod count_lines;
 mod error;
+mod error_kinds;
 mod get_process_output;
 mod get_process_ports;
 mod get_process_raw_output;
@@ -66,7 +67,7 @@ mod whoami;
 pub use error::{ErrorKind, ToolError};
 pub(crate) use messages::{last_messages, message_source};
 pub(crate) use named::named;
-pub(crate) use process::{not_owner, output_problem};
+pub(crate) use process::{is_owner, no_output, not_owner, output_problem};
 pub use progress::Progress;
 pub use registry::Registry;
 pub(crate) use timer::excerpt;

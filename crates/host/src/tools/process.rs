@@ -7,25 +7,25 @@ use serde::Serialize;
 
 use super::error::{ErrorKind, ToolError};
 use super::tool::Call;
-use crate::activity::Verdict;
 use crate::caller::Caller;
 use crate::host::Host;
-use crate::life::{no_output, no_such_process};
-use crate::plane::Live;
-use crate::process::{Attention, Exit, Kind, Process, ProcessId, Status};
+use patterm_agents::activity::Activity;
+use patterm_panes::Panes;
+use patterm_panes::data_plane::ProcessRun;
+use patterm_panes::process::{Attention, Exit, Kind, Process, ProcessId, Status};
 use std::sync::Arc;
 
 /// The process with this id, or the only one with this name.
 pub(super) fn find(call: &Call, given: &str) -> Result<Process, ToolError> {
     let Ok(wanted) = given.parse::<ProcessId>();
-    if let Some(process) = call.host.processes.get(&wanted) {
+    if let Some(process) = call.host.panes.processes.get(&wanted) {
         return Ok(process);
     }
-    let all = call.host.processes.all();
+    let all = call.host.panes.processes.all();
     let mut named = all.into_iter().filter(|process| process.name == given);
     match (named.next(), named.next()) {
         (Some(process), None) => Ok(process),
-        (None, _) => Err(no_such_process(given, &call.host)),
+        (None, _) => Err(call.host.panes.no_such_process(given).into()),
         (Some(one), Some(other)) => {
             let message =
                 format!("{} and {} are both named `{given}`; use an id", one.id, other.id);
@@ -54,7 +54,7 @@ pub(crate) fn not_owner(host: &Host, caller: Option<&ProcessId>, process: &Proce
 
 /// Who can do to a process what the caller may not.
 fn whom_to_ask(host: &Host, caller: Option<&ProcessId>, process: &Process) -> String {
-    let above = host.processes.agent_above(process);
+    let above = host.panes.processes.agent_above(process);
     let owner = above.filter(|above| caller != Some(&above.id));
     let agent = (process.kind == Kind::Agent).then(|| process.clone());
     match owner.or(agent).filter(|agent| agent.status.is_alive()) {
@@ -72,16 +72,27 @@ fn whom_to_ask(host: &Host, caller: Option<&ProcessId>, process: &Process) -> St
 
 /// Whether the caller may act on a process.
 pub(super) fn may_act_on(call: &Call, process: &Process) -> bool {
-    call.caller.process().is_none_or(|me| call.host.may_act_on(me, process))
+    call.caller.process().is_none_or(|me| is_owner(&call.host.panes, me, process))
 }
 
-impl Host {
-    /// Whether one process may act on another: itself, what stands below it, what the project file
-    /// declares.
-    pub(crate) fn may_act_on(&self, me: &ProcessId, process: &Process) -> bool {
-        let own = process.id == *me || self.processes.is_below(process, me);
-        own || process.declared.is_some()
-    }
+/// Whether one process may act on another: itself, what stands below it, what the project file
+/// declares.
+pub(crate) fn is_owner(panes: &Panes, me: &ProcessId, process: &Process) -> bool {
+    let own = process.id == *me || panes.processes.is_below(process, me);
+    own || process.declared.is_some()
+}
+
+/// The error for a process that has, or had, no run to look at; it says why, where that is known.
+pub(crate) fn no_output(process: &Process, host: &Host) -> ToolError {
+    let status = host.declared.status(process).unwrap_or_default();
+    let why = match (status.problem, status.waits_for.as_slice()) {
+        (Some(problem), _) => problem,
+        (None, [_, ..]) => format!("it waits for {}", status.waits_for.join(", ")),
+        (None, []) if process.runs == 0 => "it was not started yet".to_owned(),
+        (None, []) => "it was lost, or never started".to_owned(),
+    };
+    let message = format!("{} ({}) has no output: {why}", process.id, process.name);
+    ToolError::new(ErrorKind::Unavailable, message)
 }
 
 /// How a process of the project file stands.
@@ -117,7 +128,7 @@ fn is_false(flag: &bool) -> bool {
 
 impl DeclaredAnswer {
     fn of(process: &Process, host: &Host) -> Self {
-        let Some(seen) = host.declared_seen(process) else { return Self::default() };
+        let Some(seen) = host.declared.status(process) else { return Self::default() };
         Self {
             declared: true,
             ready: Some(seen.ready),
@@ -125,16 +136,16 @@ impl DeclaredAnswer {
             next_restart_in: seen.again_in.map(|time| time.as_secs_f64()),
             waiting_for: seen.waits_for,
             problem: seen.problem,
-            outdated: host.is_outdated(process),
+            outdated: host.declared.is_outdated(process),
         }
     }
 }
 
-/// The present or last life of a process, whose output can be looked at.
-pub(super) fn life(call: &Call, id: &str) -> Result<(Process, Arc<Live>), ToolError> {
+/// The present or last run of a process, whose output can be looked at.
+pub(super) fn find_run(call: &Call, id: &str) -> Result<(Process, Arc<ProcessRun>), ToolError> {
     let process = find(call, id)?;
-    let live = call.host.live(&process.id).ok_or_else(|| no_output(&process, &call.host))?;
-    Ok((process, live))
+    let run = call.host.panes.run_of(&process.id).ok_or_else(|| no_output(&process, &call.host))?;
+    Ok((process, run))
 }
 
 /// An address that a process printed.
@@ -166,7 +177,7 @@ pub(super) struct Summary {
     /// How it stands.
     status: Status,
     /// Whether it works.
-    activity: Verdict,
+    activity: Activity,
     /// How it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     exit: Option<Exit>,
@@ -187,8 +198,8 @@ pub(super) struct Summary {
 
 impl Summary {
     pub(super) fn of(process: &Process, host: &Host) -> Self {
-        let live = host.live(&process.id);
-        let seen = live.map(|live| host.plane.ports(&live)).unwrap_or_default();
+        let run = host.panes.run_of(&process.id);
+        let seen = run.map(|run| host.panes.data_plane.ports(&run)).unwrap_or_default();
         let ports = seen.into_iter().map(|seen| PrintedPort {
             url: seen.url,
             port: seen.port,
@@ -203,10 +214,10 @@ impl Summary {
             attention: process.attention.clone(),
             parent_id: process.parent_id.clone(),
             status: shown_status(process, host),
-            activity: host.told_activity(process),
+            activity: host.activity.of(process),
             exit: process.exit,
             output_problem: output_problem(process, host),
-            can_be_brought_back: host.is_offered(process),
+            can_be_brought_back: host.lifecycle.is_offered(process),
             ports: ports.collect(),
         }
     }
@@ -214,7 +225,7 @@ impl Summary {
 
 /// The status that callers are told: one that waits for others to be ready is starting.
 pub(super) fn shown_status(process: &Process, host: &Host) -> Status {
-    match host.starts_after(process) {
+    match host.declared.starts_after(process) {
         Some(_) => Status::Starting,
         None => process.status,
     }
@@ -222,8 +233,8 @@ pub(super) fn shown_status(process: &Process, host: &Host) -> Status {
 
 /// Why a process's output cannot be kept as it should be.
 pub(crate) fn output_problem(process: &Process, host: &Host) -> Option<String> {
-    let live = host.live(&process.id).filter(|_| process.status.is_alive())?;
-    live.trouble().map(|trouble| trouble.to_string())
+    let run = host.panes.run_of(&process.id).filter(|_| process.status.is_alive())?;
+    run.trouble().map(|trouble| trouble.to_string())
 }
 
 fn preset_of(process: &Process) -> Option<String> {

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use super::error::ToolError;
 use super::process::{check_name, label, own};
 use super::tool::{Call, Effect, Loading, Tool};
-use crate::life::no_such_process;
 
 pub(super) struct RenameProcess;
 
@@ -41,8 +40,8 @@ impl Tool for RenameProcess {
         let name = label(&args.name)?;
         let preset = process.agent.as_ref().map(|agent| agent.preset.as_str());
         check_name(&call, name, Some(&process.name), preset)?;
-        let renamed = call.host.processes.rename(&process.id, name)?;
-        let renamed = renamed.ok_or_else(|| no_such_process(&args.process_id, &call.host))?;
+        let renamed = call.host.panes.processes.rename(&process.id, name)?;
+        let renamed = renamed.ok_or_else(|| call.host.panes.no_such_process(&args.process_id))?;
         Ok(Answer { name: renamed.name })
     }
 }

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::error::ToolError;
 use super::process::find;
 use super::tool::{Call, Effect, Loading, Tool};
-use crate::host::now_ms;
-use crate::process::Attention;
+use patterm_panes::process::Attention;
+use patterm_store::clock::now_ms;
 
 pub(super) struct RequestHumanAttention;
 
@@ -64,8 +64,8 @@ impl Tool for RequestHumanAttention {
         }
         let by = call.caller.process().map_or_else(|| "external".into(), ToString::to_string);
         let attention = Attention { reason: reason.to_owned(), by, at: now_ms() };
-        call.host.update(&process.id, |process| process.attention = Some(attention))?;
-        let watched = call.host.is_watched();
+        call.host.panes.update(&process.id, |process| process.attention = Some(attention))?;
+        let watched = call.host.selections.has_followers();
         Ok(Answer { ok: true, watched, note: (!watched).then_some(NOBODY) })
     }
 }

@@ -7,7 +7,7 @@ use super::error::ToolError;
 use super::process::own;
 use super::signal::{SignalArg, signal};
 use super::tool::{Call, Effect, Loading, Tool};
-use crate::process::{Exit, Process, ProcessId, Status};
+use patterm_panes::process::{Exit, Process, ProcessId, Status};
 
 pub(super) struct RestartProcess;
 
@@ -25,7 +25,7 @@ pub(super) struct Answer {
     process_id: ProcessId,
     /// How it stands now.
     status: Status,
-    /// How its last life ended.
+    /// How its last run ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     exit: Option<Exit>,
     /// Why an agent could not go on with its conversation, and began a new one.
@@ -48,12 +48,12 @@ impl Tool for RestartProcess {
         let process = own(&call, &args.process_id)?;
         let signal = signal(args.signal.as_ref())?.number();
         let work = call.detached(move |host| async move {
-            host.can_restart(&process)?;
+            host.agents.can_restart(&process)?;
             let ended = match process.status.is_alive() {
-                true => host.stop(&process, signal).await?,
+                true => host.lifecycle.stop(&process, signal).await?,
                 false => process,
             };
-            let (started, began_anew) = host.start(&ended).await?;
+            let (started, began_anew) = host.lifecycle.start(&ended).await?;
             let Process { id, status, .. } = started;
             Ok(Answer { process_id: id, status, exit: ended.exit, began_anew })
         });

@@ -7,11 +7,11 @@ use serde::Serialize;
 use super::error::{ErrorKind, ToolError};
 use super::tool::Call;
 use crate::caller::Caller;
-use crate::pads::{Listed, PadError, PadName, Pads, Revision};
+use patterm_pads::{PadError, PadList, PadName, Pads, Revision};
 
 /// The pad that a caller names.
 pub(super) fn name(given: &str) -> Result<PadName, ToolError> {
-    Ok(given.parse::<PadName>()?)
+    Ok(given.parse::<PadName>().map_err(PadError::from)?)
 }
 
 /// Does something with the pads when it is this call's turn, off the thread that answers everybody. It
@@ -30,7 +30,7 @@ pub(super) fn author(call: &Call) -> String {
         Caller::Person => "a person".to_owned(),
         Caller::External | Caller::Elsewhere => "external".to_owned(),
         Caller::Token(name) => format!("external ({name})"),
-        Caller::Process(id) | Caller::Inside(id) => match call.host.processes.get(id) {
+        Caller::Process(id) | Caller::Inside(id) => match call.host.panes.processes.get(id) {
             Some(process) => format!("{id} ({})", process.name),
             None => id.to_string(),
         },
@@ -54,7 +54,7 @@ pub(super) struct PadSummary {
 }
 
 impl PadSummary {
-    pub(super) fn all(listed: Listed) -> Vec<Self> {
+    pub(super) fn all(listed: PadList) -> Vec<Self> {
         listed.pads.into_iter().map(|(name, revision)| Self::of(&name, revision)).collect()
     }
 

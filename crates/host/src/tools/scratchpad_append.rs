@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::error::ToolError;
 use super::scratchpad::{Written, author, name, with_pads};
 use super::tool::{Call, Effect, Loading, Tool};
-use crate::pads::Pads;
+use patterm_pads::Pads;
 
 pub(super) struct ScratchpadAppend;
 

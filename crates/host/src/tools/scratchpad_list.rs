@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::error::ToolError;
 use super::scratchpad::{PadSummary, with_pads};
 use super::tool::{Call, Effect, Loading, Tool};
-use crate::pads::Pads;
+use patterm_pads::Pads;
 
 pub(super) struct ScratchpadList;
 

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ToolError;
 use super::paging::Order;
-use super::process::life;
+use super::process::find_run;
 use super::tool::{Call, Effect, Loading, Tool};
 use super::{pattern, raw_search};
-use crate::plane::Live;
+use patterm_panes::data_plane::ProcessRun;
 
 pub(super) struct SearchOutput;
 
@@ -95,7 +95,7 @@ impl Tool for SearchOutput {
     type Answer = Answer;
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
-        let (_, live) = life(&call, &args.process_id)?;
+        let (_, run) = find_run(&call, &args.process_id)?;
         let limit = args.limit.unwrap_or(MATCHES).min(MOST_MATCHES);
         if limit == 0 {
             let why = "is 0, and a page without matches has no next one; take 1: `total` counts all \
@@ -111,11 +111,11 @@ impl Tool for SearchOutput {
         let work: Box<dyn FnOnce() -> Hits + Send> = match args.kind {
             SearchKind::Rendered => {
                 let pattern = pattern::compile(&args.pattern)?;
-                Box::new(move || rendered(&live, &pattern, page, context))
+                Box::new(move || rendered(&run, &pattern, page, context))
             }
             SearchKind::Raw => {
                 let pattern = pattern::compile_bytes(&args.pattern)?;
-                Box::new(move || raw_search::search(&live.log, &pattern, page, context))
+                Box::new(move || raw_search::search(&run.log, &pattern, page, context))
             }
         };
         let hits = call.large(work).await?;
@@ -232,10 +232,10 @@ impl Window<'_> {
     }
 }
 
-fn rendered(live: &Live, pattern: &regex::Regex, page: Page, context: usize) -> Hits {
+fn rendered(run: &ProcessRun, pattern: &regex::Regex, page: Page, context: usize) -> Hits {
     let (lines, hits) = (VecDeque::new(), Hits::of(page));
     let mut window = Window { pattern, context, lines, next: 0, hits };
-    live.visit_lines(0, |line| {
+    run.visit_lines(0, |line| {
         window.take(line);
         true
     });

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::error::ToolError;
 use super::process::{find, may_act_on};
 use super::tool::{Call, Effect, Loading, Tool};
+use crate::typing::drafts;
 
 pub(super) struct SelectProcess;
 
@@ -20,7 +21,7 @@ pub(super) struct Answer {
     /// `shown`: a person sees it now. `marked`: it is only marked, because a person is typing or
     /// because it is not yours. `nobody_watching`: no view is attached. `unconfirmed`: a view is
     /// attached and has not said what it did.
-    outcome: Outcome,
+    outcome: SelectionOutcome,
     /// How many views show it.
     #[serde(skip_serializing_if = "is_zero")]
     shown_in: usize,
@@ -31,7 +32,7 @@ pub(super) struct Answer {
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum Outcome {
+enum SelectionOutcome {
     Shown,
     Marked,
     NobodyWatching,
@@ -60,13 +61,13 @@ impl Tool for SelectProcess {
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
         let process = find(&call, &args.process_id)?;
         let mark_only = !may_act_on(&call, &process);
-        let drafts = call.host.drafts();
+        let drafts = drafts(&call.host.panes, &call.host.agents.activities);
         let became = call.host.selections.ask(&process.id, mark_only, drafts).await;
         let outcome = match became {
-            _ if became.shown > 0 => Outcome::Shown,
-            _ if became.marked > 0 => Outcome::Marked,
-            _ if became.unconfirmed > 0 => Outcome::Unconfirmed,
-            _ => Outcome::NobodyWatching,
+            _ if became.shown > 0 => SelectionOutcome::Shown,
+            _ if became.marked > 0 => SelectionOutcome::Marked,
+            _ if became.unconfirmed > 0 => SelectionOutcome::Unconfirmed,
+            _ => SelectionOutcome::NobodyWatching,
         };
         Ok(Answer { outcome, shown_in: became.shown, marked_in: became.marked })
     }

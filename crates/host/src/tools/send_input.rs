@@ -14,9 +14,9 @@ use super::paging::Wanted;
 use super::process::own;
 use super::tool::{Call, Effect, Loading, Tool};
 use crate::caller::Caller;
-use crate::delivery::{Receipt, ReceiptState};
-use crate::plane::{INPUT_BYTES, Live};
-use crate::process::Process;
+use patterm_agents::delivery::{Receipt, ReceiptState};
+use patterm_panes::data_plane::{INPUT_BYTES, ProcessRun};
+use patterm_panes::process::Process;
 
 pub(super) struct SendInput;
 
@@ -101,51 +101,51 @@ impl Tool for SendInput {
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
         let process = own(&call, &args.process_id)?;
-        let live = call.host.running(&process)?;
+        let run = call.host.panes.running(&process)?;
         let wait = args.wait_ms.unwrap_or(0);
         if wait > MOST_WAIT_MS {
             let why = format_args!("takes 0 to {MOST_WAIT_MS} milliseconds, not {wait}");
             return Err(ToolError::invalid("wait_ms", why));
         }
-        let bytes = encode(&args, &live)?;
-        let enter_bytes = if args.submit { enter(&live).len() } else { 0 };
+        let bytes = encode(&args, &run)?;
+        let enter_bytes = if args.submit { enter(&run).len() } else { 0 };
         check_size(bytes.len() + enter_bytes)?;
         if call.caller == Caller::Person {
-            call.host.attended(&process.id);
+            call.host.panes.attended(&process.id);
         }
-        let before = live.log.end();
-        let target = call.host.target(&process.id).filter(|_| args.submit);
+        let before = run.log.end();
+        let target = call.host.agents.deliverer.target(&process.id).filter(|_| args.submit);
         let agent = target.and_then(|target| Some((target.preset.clone()?, target)));
         let receipt = match agent {
             Some((preset, target)) => {
                 // Never left half-way: what was typed is entered though its caller goes away.
                 let submit = async move { Ok(target.submit_by_hand(&preset, bytes).await) };
                 let receipt = call.detached(|_| submit).await?;
-                live.note_draft(&enter(&live));
+                run.note_draft(&enter(&run));
                 Some(receipt)
             }
             None => {
-                type_in(&call, &process, &live, &args, bytes)?;
-                if args.submit { Some(written(&live).await) } else { None }
+                type_in(&call, &process, &run, &args, bytes)?;
+                if args.submit { Some(written(&run).await) } else { None }
             }
         };
         match args.wait_ms {
-            None if args.tail_mode != Tail::None => until_quiet(&live, before).await,
+            None if args.tail_mode != Tail::None => until_quiet(&run, before).await,
             None | Some(0) => {}
             Some(wait) => tokio::time::sleep(Duration::from_millis(wait)).await,
         }
         let output = match args.tail_mode {
             Tail::None => None,
-            Tail::Stream => Some(Output::stream(&live, Wanted::from(before, STREAM_BYTES))),
-            Tail::Grid => Some(Output::grid(&live, None)),
+            Tail::Stream => Some(Output::stream(&run, Wanted::from(before, STREAM_BYTES))),
+            Tail::Grid => Some(Output::grid(&run, None)),
         };
         Ok(Answer { ok: true, receipt, output })
     }
 }
 
 /// Waits until what a program prints in answer is over, as far as one can see, but not for long.
-async fn until_quiet(live: &Live, before: u64) {
-    let mut watch = live.watch();
+async fn until_quiet(run: &ProcessRun, before: u64) {
+    let mut watch = run.watch();
     let deadline = Instant::now() + TAIL_PATIENCE;
     let begun = watch.wait_for(|progress| progress.parsed > before || progress.is_over());
     if tokio::time::timeout_at(deadline, begun).await.is_err() {
@@ -161,9 +161,9 @@ async fn until_quiet(live: &Live, before: u64) {
 }
 
 /// Whether a program that is no agent has everything that was typed.
-async fn written(live: &Live) -> Receipt {
+async fn written(run: &ProcessRun) -> Receipt {
     let began = Instant::now();
-    while !live.is_written() {
+    while !run.is_written() {
         if began.elapsed() >= WRITE_PATIENCE {
             let evidence = "its program does not read now; it is typed when that does";
             return Receipt::new(ReceiptState::Queued, evidence);
@@ -176,7 +176,7 @@ async fn written(live: &Live) -> Receipt {
 fn type_in(
     call: &Call,
     process: &Process,
-    live: &Arc<Live>,
+    run: &Arc<ProcessRun>,
     args: &Args,
     bytes: Vec<u8>,
 ) -> Result<(), ToolError> {
@@ -184,12 +184,12 @@ fn type_in(
     let mut sent = bytes.clone();
     let mut pieces = vec![bytes];
     if args.submit {
-        let enter = enter(live);
+        let enter = enter(run);
         sent.extend_from_slice(&enter);
         pieces.push(enter);
     }
     let bytes: usize = pieces.iter().map(Vec::len).sum();
-    live.push(pieces).map_err(|_full| {
+    run.push(pieces).map_err(|_full| {
         let message = format!(
             "{} does not read its input: up to {INPUT_BYTES} bytes may wait for it, and {bytes} \
              more do not fit; wait until it reads",
@@ -197,8 +197,8 @@ fn type_in(
         );
         ToolError::new(ErrorKind::Limit, message)
     })?;
-    call.host.plane.write(live);
-    live.note_draft(&sent);
+    call.host.panes.data_plane.write(run);
+    run.note_draft(&sent);
     Ok(())
 }
 
@@ -214,8 +214,8 @@ fn check_size(bytes: usize) -> Result<(), ToolError> {
     Err(ToolError::new(ErrorKind::Limit, message).with("limit_bytes", INPUT_BYTES))
 }
 
-fn encode(args: &Args, live: &Live) -> Result<Vec<u8>, ToolError> {
-    let modes = live.screen().modes();
+fn encode(args: &Args, run: &ProcessRun) -> Result<Vec<u8>, ToolError> {
+    let modes = run.screen().modes();
     let text = || args.text.as_deref().ok_or_else(|| ToolError::invalid("text", "is missing"));
     match args.kind {
         InputKind::Text => Ok(type_text(text()?, &modes)),
@@ -231,7 +231,7 @@ fn encode(args: &Args, live: &Live) -> Result<Vec<u8>, ToolError> {
     }
 }
 
-fn enter(live: &Live) -> Vec<u8> {
-    let modes = live.screen().modes();
+fn enter(run: &ProcessRun) -> Vec<u8> {
+    let modes = run.screen().modes();
     "enter".parse::<Key>().map_or_else(|_| b"\r".to_vec(), |key| key.encode(&modes))
 }

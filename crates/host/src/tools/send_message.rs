@@ -4,12 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::{ErrorKind, ToolError};
+use super::error_kinds::text_argument;
 use super::process::find;
 use super::tool::{Call, Effect, Loading, Tool};
 use crate::caller::Caller;
-use crate::delivery::{NewDelivery, Receipt, Source, check_text};
 use crate::host::Host;
-use crate::process::{Kind, Process};
+use patterm_agents::delivery::{NewDelivery, Receipt, Source};
+use patterm_panes::process::{Kind, Process};
 
 pub(super) struct SendMessage;
 
@@ -60,16 +61,18 @@ impl Tool for SendMessage {
             let message = format!("{} ({}) does not run", target.id, target.name);
             return Err(ToolError::new(ErrorKind::NotRunning, message));
         }
-        let message = check_text("message", &args.message)?;
+        let message = text_argument("message", &args.message)?;
         let tag = tag(&call.caller, &target, &call.host);
-        let text = call.host.as_prompt(&target.id, &format!("[{tag}] {message}"))?;
+        let text = call.host.agents.as_prompt(&target.id, &format!("[{tag}] {message}"))?;
         let source = Source::Message { from: call.caller.process().cloned(), tag };
         if call.caller == Caller::Person {
-            call.host.attended(&target.id);
+            call.host.panes.attended(&target.id);
         }
         let new = NewDelivery { to: target.id, source, key: None, text };
-        let message_id = call.host.deliveries.hand_in(new)?;
-        let receipt = call.detached(move |host| async move { Ok(host.receipt(message_id).await) });
+        let message_id = call.host.agents.deliveries.enqueue(new)?;
+        let receipt = call.detached(move |host| async move {
+            Ok(host.agents.deliverer.receipt(message_id).await)
+        });
         Ok(Answer { message_id, receipt: receipt.await? })
     }
 }
@@ -87,14 +90,14 @@ pub(super) fn outside_tag(caller: &Caller) -> String {
 
 /// Who a message is from, as its reader sees it.
 fn tag(caller: &Caller, target: &Process, host: &Host) -> String {
-    let sender = caller.process().and_then(|id| host.processes.get(id));
+    let sender = caller.process().and_then(|id| host.panes.processes.get(id));
     let Some(sender) = sender else { return outside_tag(caller) };
     // A name must not be able to end the tag.
     let name = sender.name.replace('[', "(").replace(']', ")");
-    if host.processes.is_below(target, &sender.id) {
+    if host.panes.processes.is_below(target, &sender.id) {
         return "orchestrator".into();
     }
-    match host.processes.is_below(&sender, &target.id) {
+    match host.panes.processes.is_below(&sender, &target.id) {
         true => format!("sub-agent:{name}"),
         false => format!("agent:{name}"),
     }

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::error::{ErrorKind, ToolError};
 use crate::host::Host;
-use crate::process::{Process, Status};
+use patterm_panes::process::{Process, Status};
 
 /// The signals of Linux by number, from 1.
 const NAMES: [&str; 31] = [
@@ -92,14 +92,14 @@ pub(super) fn signal(given: Option<&SignalArg>) -> Result<Signal, ToolError> {
 
 /// Sends a signal to a process's group and nothing more; returns how it stands then.
 pub(super) fn send(process: &Process, signal: Signal, host: &Host) -> Result<Status, ToolError> {
-    let live = host.running(process)?;
-    if let Some(pane) = &live.pane {
+    let run = host.panes.running(process)?;
+    if let Some(pane) = &run.pane {
         pane.signal(signal.number()).map_err(|error| {
             let message = format!("{} ({}) cannot be signalled: {error}", process.id, process.name);
             ToolError::new(ErrorKind::Unavailable, message)
         })?;
     }
-    Ok(host.processes.get(&process.id).map_or(process.status, |process| process.status))
+    Ok(host.panes.processes.get(&process.id).map_or(process.status, |process| process.status))
 }
 
 #[cfg(test)]

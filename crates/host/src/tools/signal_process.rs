@@ -7,7 +7,7 @@ use super::error::ToolError;
 use super::process::own;
 use super::signal::{SignalArg, send, signal};
 use super::tool::{Call, Effect, Loading, Tool};
-use crate::process::Status;
+use patterm_panes::process::Status;
 
 pub(super) struct SignalProcess;
 

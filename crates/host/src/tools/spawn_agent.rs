@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::error::ToolError;
+use super::error_kinds::text_argument;
 use super::process::{Started, check_name, folder, label};
 use super::tool::{Call, Effect, Loading, Tool};
-use crate::agents::NewAgent;
-use crate::delivery::check_text;
+use patterm_agents::NewAgent;
 
 pub(super) struct SpawnAgent;
 
@@ -44,7 +44,7 @@ impl Tool for SpawnAgent {
         check_name(&call, name.as_deref().unwrap_or(&args.agent), None, Some(&args.agent))?;
         let instructions = args.agent_instructions.as_deref().filter(|text| !text.is_empty());
         let instructions =
-            instructions.map(|text| check_text("agent_instructions", text)).transpose()?;
+            instructions.map(|text| text_argument("agent_instructions", text)).transpose()?;
         let new = NewAgent {
             preset: args.agent,
             name,
@@ -52,6 +52,6 @@ impl Tool for SpawnAgent {
             instructions,
             working_dir: folder(&call, None),
         };
-        call.detached(|host| async move { host.spawn_agent(new).await }).await.map(Into::into)
+        call.detached(|host| async move { Ok(host.agents.spawn(new).await?) }).await.map(Into::into)
     }
 }

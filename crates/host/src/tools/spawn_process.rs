@@ -8,8 +8,8 @@ use serde::Deserialize;
 use super::error::ToolError;
 use super::process::{Started, check_name, folder, label};
 use super::tool::{Call, Effect, Loading, Tool};
-use crate::life::{NewProcess, SIZE};
-use crate::process::{Kind, Recipe};
+use patterm_panes::lifecycle::{NewProcess, SIZE};
+use patterm_panes::process::{Kind, Recipe};
 
 pub(super) struct SpawnProcess;
 
@@ -88,9 +88,9 @@ impl Tool for SpawnProcess {
         let working_dir = folder(&call, args.working_dir.as_deref());
         let parent_id = call.caller.process().cloned();
         let recipe = Recipe { argv, env, working_dir, size: SIZE };
-        let not_a_persons = !call.caller.may_be_a_person();
+        let not_a_persons = !call.caller.is_human_origin();
         let new = NewProcess { name, kind, parent_id, not_a_persons, recipe };
-        call.detached(|host| async move { host.spawn(new).await }).await.map(Into::into)
+        call.detached(|host| async move { Ok(host.panes.spawn(new).await?) }).await.map(Into::into)
     }
 }
 
@@ -110,13 +110,13 @@ async fn start_preset(args: Args, call: Call) -> Result<Started, ToolError> {
     }
     let name = args.name.as_deref().map(label).transpose()?.map(str::to_owned);
     if let Some(name) = &name {
-        let before = call.host.declared_entry(&preset).map(|process| process.name);
+        let before = call.host.declared.declared_entry(&preset).map(|process| process.name);
         check_name(&call, name, before.as_deref(), None)?;
     }
     let work = call.detached(|host| async move {
-        let started = host.start_preset(&preset).await?;
+        let started = host.declared.start_preset(&preset).await?;
         let renamed = match name {
-            Some(name) => host.processes.rename(&started.id, &name)?,
+            Some(name) => host.panes.processes.rename(&started.id, &name)?,
             None => None,
         };
         Ok(renamed.unwrap_or(started))
@@ -141,7 +141,7 @@ fn check_names(env: &BTreeMap<String, String>) -> Result<(), ToolError> {
 
 /// The shell that the process itself would find.
 fn shell(env: &BTreeMap<String, String>, call: &Call) -> String {
-    let own = env.get("SHELL").or_else(|| call.host.environment.get("SHELL"));
+    let own = env.get("SHELL").or_else(|| call.host.panes.environment.get("SHELL"));
     own.cloned().unwrap_or_else(|| "/bin/sh".into())
 }
 

@@ -32,8 +32,8 @@ impl Tool for StartProcess {
     async fn call(args: Args, call: Call) -> Result<Started, ToolError> {
         let process = own(&call, &args.process_id)?;
         let work = call.detached(|host| async move {
-            host.can_resume(&process)?;
-            host.start(&process).await
+            host.agents.can_resume(&process)?;
+            Ok(host.lifecycle.start(&process).await?)
         });
         let (process, began_anew) = work.await?;
         Ok(Started { began_anew, ..process.into() })

@@ -7,7 +7,7 @@ use super::error::ToolError;
 use super::process::own;
 use super::signal::{SignalArg, send, signal};
 use super::tool::{Call, Effect, Loading, Tool};
-use crate::process::{Exit, Status};
+use patterm_panes::process::{Exit, Status};
 
 pub(super) struct StopProcess;
 
@@ -49,7 +49,7 @@ impl Tool for StopProcess {
             return Ok(Answer { status: send(&process, signal, &call.host)?, exit: None });
         }
         let stop = move |host: std::sync::Arc<crate::host::Host>| async move {
-            host.stop(&process, signal.number()).await
+            Ok(host.lifecycle.stop(&process, signal.number()).await?)
         };
         let stopped = call.detached(stop).await?;
         Ok(Answer { status: stopped.status, exit: stopped.exit })

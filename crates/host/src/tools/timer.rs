@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::error::{ErrorKind, ToolError};
 use super::process::own;
 use super::tool::Call;
-use crate::process::ProcessId;
-use crate::timers::{BODY_BYTES, MOST_SECONDS, Mode, Moment, Timer, TimerId, Wake};
+use patterm_panes::process::ProcessId;
+use patterm_timers::{BODY_BYTES, MOST_SECONDS, Mode, Moment, Timer, TimerId, Wake};
 
 /// A label must fit into a line.
 const LABEL_CHARS: usize = 100;
@@ -94,7 +94,7 @@ pub(super) fn own_timer(call: &Call, id: &str) -> Result<TimerId, ToolError> {
 
 /// The caller's own timers.
 pub(super) fn own_timers(call: &Call) -> Vec<Summary> {
-    let (timers, now) = call.host.timers.all(&call.host);
+    let (timers, now) = call.host.timers.all();
     let own = timers.iter().filter(|timer| is_own(call, timer));
     own.map(|timer| Summary::of(timer, &now)).collect()
 }

@@ -7,8 +7,8 @@ use super::error::ToolError;
 use super::idle_timer::{Args, END_YOUR_TURN, arm};
 use super::timer::remaining_seconds;
 use super::tool::{Call, Effect, Loading, Tool};
-use crate::process::ProcessId;
-use crate::timers::{Mode, TimerId};
+use patterm_panes::process::ProcessId;
+use patterm_timers::{Mode, TimerId};
 
 pub(super) struct TimerFireOnExit;
 

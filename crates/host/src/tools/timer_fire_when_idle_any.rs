@@ -3,7 +3,7 @@
 use super::error::ToolError;
 use super::idle_timer::{Answer, Args, set};
 use super::tool::{Call, Effect, Loading, Tool};
-use crate::timers::Mode;
+use patterm_timers::Mode;
 
 pub(super) struct TimerFireWhenIdleAny;
 

@@ -29,7 +29,7 @@ impl Tool for TimerPause {
 
     async fn call(args: Args, call: Call) -> Result<Summary, ToolError> {
         let id = own_timer(&call, &args.timer_id)?;
-        let timer = call.host.timers.pause(&id, &call.host)?;
+        let timer = call.host.timers.pause(&id)?;
         Ok(Summary::of(&timer, &call.host.timers.now()))
     }
 }

@@ -31,7 +31,7 @@ impl Tool for TimerResume {
 
     async fn call(args: Args, call: Call) -> Result<Summary, ToolError> {
         let id = own_timer(&call, &args.timer_id)?;
-        let timer = call.host.timers.resume(&id, &call.host)?;
+        let timer = call.host.timers.resume(&id)?;
         Ok(Summary::of(&timer, &call.host.timers.now()))
     }
 }

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::error::ToolError;
 use super::timer::{body, label, milliseconds, owner, remaining_seconds, setter};
 use super::tool::{Call, Effect, Loading, Tool};
-use crate::process::ProcessId;
-use crate::timers::{NewTimer, TimerId, Wish};
+use patterm_panes::process::ProcessId;
+use patterm_timers::{Condition, NewTimer, TimerId};
 
 pub(super) struct TimerSet;
 
@@ -46,9 +46,9 @@ pub(super) fn set(
         set_by: setter(call),
         label: label(named)?,
         body: text.map(body).transpose()?,
-        wish: Wish::After { ms: milliseconds("seconds", seconds)? },
+        condition: Condition::After { ms: milliseconds("seconds", seconds)? },
     };
-    let (timer, _) = call.host.timers.set(new, &call.host)?;
+    let (timer, _) = call.host.timers.set(new)?;
     let remaining = remaining_seconds(&timer, &call.host.timers.now());
     Ok(Answer {
         timer_id: timer.id,

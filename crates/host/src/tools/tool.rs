@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::{ErrorKind, ToolError};
 use super::progress::Progress;
+use super::registry::Registry;
 use crate::caller::Caller;
 use crate::host::Host;
 
@@ -67,6 +68,8 @@ pub enum Loading {
 pub struct Call {
     /// The project's state.
     pub host: Arc<Host>,
+    /// All tools.
+    pub tools: Arc<Registry>,
     /// Who calls.
     pub caller: Caller,
     /// Reports to a caller that asked for them.

@@ -11,10 +11,10 @@ use super::error::{ErrorKind, ToolError};
 use super::process::{find, shown_status};
 use super::tool::{Call, Effect, Loading, Tool};
 use super::wait_for_pattern::{REPORT_EVERY, timeout};
-use crate::activity::{State, Verdict};
 use crate::host::Host;
-use crate::process::{Exit, Process, ProcessId, Status};
-use crate::timers::{Sight, WATCHED};
+use patterm_agents::activity::{Activity, ActivityState};
+use patterm_panes::process::{Exit, Process, ProcessId, Status};
+use patterm_timers::{Observe, WATCHED};
 
 pub(super) struct WaitForAgents;
 
@@ -71,7 +71,7 @@ struct AgentAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<Status>,
     /// Whether it works, and why that is said.
-    activity: Verdict,
+    activity: Activity,
     /// How it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     exit: Option<Exit>,
@@ -99,17 +99,18 @@ impl Tool for WaitForAgents {
         let watched = watched(&args.process_ids, &call)?;
         let host = &call.host;
         let most = host.limits.waiters;
-        let _place = host.activities.wait_in_line(most).ok_or_else(|| {
+        let _place = host.agents.activities.wait_in_line(most).ok_or_else(|| {
             let message =
                 format!("{most} calls wait for agents already; let some of them end first");
             ToolError::new(ErrorKind::Limit, message)
         })?;
         // Before the first look, so that no change falls between a look and the wait.
-        let mut activities = host.activities.changes();
-        let mut processes = host.processes.changes();
-        let mut deliveries = host.deliveries.changes();
+        let mut activities = host.agents.activities.changes();
+        let mut processes = host.panes.processes.changes();
+        let mut deliveries = host.agents.deliveries.changes();
         // What shows nothing is looked at as long as this call waits for it.
-        let _followed: Vec<_> = watched.iter().map(|(id, _)| host.activities.follow(id)).collect();
+        let _followed: Vec<_> =
+            watched.iter().map(|(id, _)| host.agents.activities.follow(id)).collect();
         let over = tokio::time::sleep(time);
         tokio::pin!(over);
         let mut reports = interval(REPORT_EVERY);
@@ -164,29 +165,30 @@ fn is_over(host: &Host, watched: &[(ProcessId, String)], until: Until, mode: Mod
 fn is_reached(host: &Host, id: &ProcessId, until: Until) -> bool {
     match until {
         Until::Exited => !is_alive(host, id),
-        Until::Idle => Sight::of(host, id).is_idle() && !has_message(host, id),
+        Until::Idle => host.activity.sight(id).is_idle() && !has_message(host, id),
         Until::Blocked => {
-            is_alive(host, id) && host.activities.get(id).verdict.state == State::Blocked
+            is_alive(host, id)
+                && host.agents.activities.get(id).activity.state == ActivityState::Blocked
         }
     }
 }
 
 fn is_alive(host: &Host, id: &ProcessId) -> bool {
-    let lives = |process: &Process| shown_status(process, host).is_alive();
-    host.processes.get(id).is_some_and(|process| lives(&process))
+    let runs = |process: &Process| shown_status(process, host).is_alive();
+    host.panes.processes.get(id).is_some_and(|process| runs(&process))
 }
 
 /// Whether a message is on its way to a process.
 fn has_message(host: &Host, id: &ProcessId) -> bool {
-    host.deliveries.has_open(id) && is_alive(host, id)
+    host.agents.deliveries.has_open(id) && is_alive(host, id)
 }
 
 impl AgentAnswer {
     fn of(host: &Host, id: &ProcessId, name: &str) -> Self {
-        let process = host.processes.get(id);
+        let process = host.panes.processes.get(id);
         let activity = match &process {
-            Some(process) => host.told_activity(process),
-            None => Verdict::new(State::Idle, "it was closed"),
+            Some(process) => host.activity.of(process),
+            None => Activity::new(ActivityState::Idle, "it was closed"),
         };
         Self {
             process_id: id.clone(),

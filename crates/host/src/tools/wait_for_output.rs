@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::{ErrorKind, ToolError};
-use super::process::life;
+use super::process::find_run;
 use super::tool::{Call, Effect, Loading, Tool};
 use super::wait_for_pattern::timeout;
-use crate::process::Exit;
+use patterm_panes::process::Exit;
 
 pub(super) struct WaitForOutput;
 
@@ -49,10 +49,10 @@ impl Tool for WaitForOutput {
     type Answer = Answer;
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
-        let (process, live) = life(&call, &args.process_id)?;
+        let (process, run) = find_run(&call, &args.process_id)?;
         let time = timeout(args.timeout_seconds)?;
-        let mut watch = live.watch();
-        let end = live.log.end();
+        let mut watch = run.watch();
+        let end = run.log.end();
         let clamped = args.since_offset.is_some_and(|since| since > end);
         let since = args.since_offset.map_or_else(|| watch.borrow().parsed, |since| since.min(end));
         let more = async {
@@ -64,15 +64,15 @@ impl Tool for WaitForOutput {
             progress = more => {
                 let exited = progress.map_or(true, |progress| progress.is_over());
                 if exited {
-                    live.noted().await;
+                    run.noted().await;
                 }
-                let exit = call.host.processes.get(&process.id).and_then(|process| process.exit);
+                let exit = call.host.panes.processes.get(&process.id).and_then(|process| process.exit);
                 let exit = exit.filter(|_| exited);
-                let next_offset = live.log.end();
+                let next_offset = run.log.end();
                 Ok(Answer { next_offset, timed_out: false, exited, exit, clamped })
             }
             () = tokio::time::sleep(time) => {
-                let next_offset = live.log.end();
+                let next_offset = run.log.end();
                 Ok(Answer { next_offset, timed_out: true, exited: false, exit: None, clamped })
             }
             () = call.ending.cancelled() => {

@@ -8,10 +8,10 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::error::{ErrorKind, ToolError};
 use super::pattern;
-use super::process::life;
+use super::process::find_run;
 use super::tool::{Call, Effect, Loading, Tool};
-use crate::plane::{Found, Live, visible_lines};
-use crate::process::Exit;
+use patterm_panes::data_plane::{MatchOutcome, ProcessRun, visible_lines};
+use patterm_panes::process::Exit;
 
 pub(super) struct WaitForPattern;
 
@@ -80,12 +80,12 @@ impl Tool for WaitForPattern {
 
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
         let began = Instant::now();
-        let (process, live) = life(&call, &args.process_id)?;
+        let (process, run) = find_run(&call, &args.process_id)?;
         pattern::check_one_line(&args.pattern)?;
         let pattern = pattern::compile(&args.pattern)?;
         let time = timeout(args.timeout_seconds)?;
         let most = call.host.limits.waiters;
-        if live.waiter_count() >= most {
+        if run.waiter_count() >= most {
             let message = format!("{most} calls wait for {} already", process.id);
             return Err(ToolError::new(ErrorKind::Limit, message));
         }
@@ -97,12 +97,12 @@ impl Tool for WaitForPattern {
             ..Answer::default()
         };
         // In line first, so that nothing falls between the look and the wait.
-        let from = live.watch().borrow().parsed;
-        let mut waiting = call.host.plane.wait(&live, pattern.clone(), from);
-        let mut there = shown(&live, &pattern);
+        let from = run.watch().borrow().parsed;
+        let mut waiting = call.host.panes.data_plane.wait(&run, pattern.clone(), from);
+        let mut there = shown(&run, &pattern);
         if there.is_none() && args.scope == Scope::Scrollback {
-            let (live, pattern) = (live.clone(), pattern.clone());
-            there = call.blocking(move || kept(&live, &pattern)).await?;
+            let (run, pattern) = (run.clone(), pattern.clone());
+            there = call.blocking(move || kept(&run, &pattern)).await?;
         }
         if let Some(line) = there {
             return Ok(matched(line));
@@ -115,11 +115,11 @@ impl Tool for WaitForPattern {
             tokio::select! {
                 biased;
                 found = &mut waiting.found => {
-                    if let Ok(Found::Line(line)) = found {
+                    if let Ok(MatchOutcome::Line(line)) = found {
                         return Ok(matched(line));
                     }
-                    live.noted().await;
-                    let ended = call.host.processes.get(&process.id);
+                    run.noted().await;
+                    let ended = call.host.panes.processes.get(&process.id);
                     return Ok(Answer {
                         exited: true,
                         exit: ended.and_then(|process| process.exit),
@@ -154,16 +154,16 @@ pub(super) fn timeout(seconds: Option<f64>) -> Result<Duration, ToolError> {
 }
 
 /// A matching line on the screen; the newest.
-fn shown(live: &Live, pattern: &regex::Regex) -> Option<String> {
-    let shown = visible_lines(&live.screen());
+fn shown(run: &ProcessRun, pattern: &regex::Regex) -> Option<String> {
+    let shown = visible_lines(&run.screen());
     let line = shown.iter().rev().find(|line| pattern.is_match(line));
     line.map(|line| line.trim_end().to_owned())
 }
 
 /// A matching line in all that is kept of the output; the newest.
-fn kept(live: &Live, pattern: &regex::Regex) -> Option<String> {
+fn kept(run: &ProcessRun, pattern: &regex::Regex) -> Option<String> {
     let mut newest = None;
-    live.visit_lines(0, |line| {
+    run.visit_lines(0, |line| {
         if pattern.is_match(&line.text) {
             newest = Some(line.text.trim_end().to_owned());
         }

@@ -9,7 +9,7 @@ use super::error::ToolError;
 use super::tool::{Call, Effect, Loading, Tool};
 use crate::VERSION;
 use crate::caller::{Caller, Role};
-use crate::process::ProcessId;
+use patterm_panes::process::ProcessId;
 
 pub(super) struct Whoami;
 
@@ -68,7 +68,7 @@ struct ServerAnswer {
 impl CallerAnswer {
     pub(super) fn of(call: &Call) -> Self {
         let Call { host, caller, .. } = call;
-        let process = caller.process().and_then(|id| host.processes.get(id));
+        let process = caller.process().and_then(|id| host.panes.processes.get(id));
         Self {
             role: caller.role(host),
             process_id: process.as_ref().map(|p| p.id.clone()),
@@ -109,7 +109,7 @@ impl Tool for Whoami {
                 pid: std::process::id(),
                 started_at: host.started_at,
             },
-            tools: host.tools.names().map(str::to_owned).collect(),
+            tools: call.tools.names().map(str::to_owned).collect(),
         })
     }
 }

@@ -16,7 +16,7 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
 use crate::log::RotatingFile;
-use crate::state::StateDir;
+use patterm_store::state::StateDir;
 
 const FILE: &str = "audit.jsonl";
 
@@ -35,7 +35,7 @@ const ARGUMENT_BYTES: usize = 16 << 10;
 /// Lines a second of those who were not let in: nobody pushes the others' lines out of the file.
 const STRANGERS: u32 = 20;
 
-/// After a write, more is gathered for so long: a line each would cost a busy door its time.
+/// After a write, more is gathered for so long: a line each would cost a busy endpoint its time.
 const GATHER: Duration = Duration::from_millis(50);
 
 /// The log, and the thread that writes it once there is something to write.
@@ -49,7 +49,7 @@ pub(crate) struct Audit {
 struct Inner {
     path: PathBuf,
     held: Mutex<Held>,
-    bell: Condvar,
+    wakeup: Condvar,
     arguments: AtomicBool,
 }
 
@@ -101,7 +101,7 @@ impl Audit {
         let inner = Inner {
             path: state.file(FILE),
             held: Mutex::default(),
-            bell: Condvar::new(),
+            wakeup: Condvar::new(),
             arguments: AtomicBool::new(false),
         };
         Self { inner: Arc::new(inner), writer: Mutex::default() }
@@ -115,7 +115,7 @@ impl Audit {
     /// Writes what waits, and ends.
     pub(crate) fn finish(&self) {
         self.inner.held().over = true;
-        self.inner.bell.notify_all();
+        self.inner.wakeup.notify_all();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(writer) = writer {
             let _ = writer.join();
@@ -173,7 +173,7 @@ impl AuditLog for Audit {
         drop(held);
         if first {
             self.start();
-            self.inner.bell.notify_all();
+            self.inner.wakeup.notify_all();
         }
     }
 }
@@ -247,7 +247,7 @@ impl Inner {
         loop {
             let mut held = self.held();
             while held.lines.is_empty() && held.lost == 0 && !held.over {
-                held = self.bell.wait(held).unwrap_or_else(PoisonError::into_inner);
+                held = self.wakeup.wait(held).unwrap_or_else(PoisonError::into_inner);
             }
             let mut lines = std::mem::take(&mut held.lines);
             let (lost, over) = (std::mem::take(&mut held.lost), held.over);
@@ -263,8 +263,8 @@ impl Inner {
             if over && held.lines.is_empty() {
                 return;
             }
-            // Who ends it rings; whoever adds a line need not.
-            let gathered = self.bell.wait_timeout_while(held, GATHER, |held| !held.over);
+            // Ending it notifies; adding a line need not.
+            let gathered = self.wakeup.wait_timeout_while(held, GATHER, |held| !held.over);
             drop(gathered.unwrap_or_else(PoisonError::into_inner));
         }
     }
@@ -275,7 +275,7 @@ impl Inner {
 }
 
 thread_local! {
-    /// The second that was written last, and its text: a busy door notes thousands in one.
+    /// The second that was written last, and its text: a busy endpoint notes thousands in one.
     static SECOND: RefCell<(u64, String)> = const { RefCell::new((u64::MAX, String::new())) };
 }
 

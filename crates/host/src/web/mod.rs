@@ -1,8 +1,7 @@
-//! The HTTP door of a project: whether it is open and where, who may come in, and what is noted of
+//! The HTTP endpoint of a project: whether it is open and where, who may come in, and what is noted of
 //! their calls.
 
 mod audit;
-mod own;
 mod settings;
 mod tokens;
 
@@ -12,26 +11,25 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use patterm_gateway::Gateway;
-use patterm_gateway::http::{self, Authenticator, HttpConfig};
+use patterm_gateway::http::{self, Authenticator, HttpConfig, NativeTools};
 use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::host::Host;
-use crate::state::{self, StateDir, StateError};
+use crate::shared::Shared;
 use audit::{Audit, Noting};
-use own::OwnTools;
+use patterm_store::state::{self, StateDir, StateError};
 pub use settings::{HttpFlags, HttpLimits, HttpSettings};
 use tokens::Tokens;
-pub use tokens::{Grant, Listed, TokenError, TokenWish};
+pub use tokens::{Grant, TokenError, TokenInfo, TokenRequest};
 
 /// What the flags asked for: kept for the server that follows one that died or was replaced.
 const FILE: &str = "http.json";
 const VERSION: u32 = 1;
 
-/// Why the door is not open.
+/// Why the endpoint is not open.
 #[derive(Debug, Error)]
 pub enum WebError {
     /// Others than this machine could reach it.
@@ -53,27 +51,27 @@ pub enum WebError {
     State(#[from] StateError),
 }
 
-/// The door.
+/// The endpoint.
 #[derive(Debug)]
 pub(crate) struct Web {
     tokens: Arc<Tokens>,
     audit: Arc<Audit>,
     file: PathBuf,
-    door: Mutex<Door>,
+    endpoint: Mutex<Endpoint>,
     address: watch::Sender<Option<SocketAddr>>,
 }
 
 #[derive(Debug, Default)]
-struct Door {
+struct Endpoint {
     flags: Option<HttpFlags>,
     settings: HttpSettings,
-    open: Option<Opened>,
-    hall: Option<Hall>,
+    open: Option<Listener>,
+    context: Option<HttpContext>,
 }
 
-/// A door that is open.
+/// The open endpoint.
 #[derive(Debug)]
-struct Opened {
+struct Listener {
     settings: HttpSettings,
     listener: TcpListener,
     address: SocketAddr,
@@ -82,16 +80,17 @@ struct Opened {
 
 /// What is behind it.
 #[derive(Clone)]
-pub(crate) struct Hall {
-    pub(crate) host: Weak<Host>,
-    /// Where patterm's own tools run.
-    pub(crate) control: Handle,
-    /// Where the door and the shared servers run.
+pub(crate) struct HttpContext {
+    /// Patterm's own tools.
+    pub(crate) own: Arc<dyn NativeTools>,
+    /// Has bots' containers.
+    pub(crate) shared: Weak<Shared>,
+    /// Where the endpoint and the shared servers run.
     pub(crate) runtime: Handle,
     pub(crate) gateway: Gateway,
 }
 
-impl std::fmt::Debug for Hall {
+impl std::fmt::Debug for HttpContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Hall")
     }
@@ -104,17 +103,17 @@ impl Web {
             tokens: Arc::new(Tokens::load(state)?),
             audit: Arc::new(Audit::new(state)),
             file: state.file(FILE),
-            door: Mutex::default(),
+            endpoint: Mutex::default(),
             address: watch::Sender::new(None),
         })
     }
 
     /// Does what a person wants of the tokens.
-    pub(crate) fn token(&self, wish: TokenWish) -> Result<Value, TokenError> {
+    pub(crate) fn token(&self, wish: TokenRequest) -> Result<Value, TokenError> {
         Ok(match wish {
-            TokenWish::New(grant) => json!({"token": self.tokens.add(grant)?}),
-            TokenWish::List => json!({"tokens": self.tokens.list()}),
-            TokenWish::Revoke(name) => {
+            TokenRequest::New(grant) => json!({"token": self.tokens.add(grant)?}),
+            TokenRequest::List => json!({"tokens": self.tokens.list()}),
+            TokenRequest::Revoke(name) => {
                 self.tokens.revoke(&name)?;
                 json!({})
             }
@@ -131,12 +130,12 @@ impl Web {
         Noting::begin(&self.audit, who, server, tool, params)
     }
 
-    /// Where the door is, and changes of it.
+    /// Where the endpoint is, and changes of it.
     pub(crate) fn address(&self) -> watch::Receiver<Option<SocketAddr>> {
         self.address.subscribe()
     }
 
-    /// Opens the door as flags ask, or, without any, as those of a server that died did. What a person
+    /// Opens the endpoint as flags ask, or, without any, as those of a server that died did. What a person
     /// asks for now must be had; what was asked for then is tried.
     pub(crate) fn open_as_asked(&self, flags: Option<HttpFlags>) -> Result<(), WebError> {
         if let Some(flags) = flags {
@@ -144,60 +143,60 @@ impl Web {
         }
         let Some(kept) = state::read::<HttpFlags>(&self.file, VERSION)? else { return Ok(()) };
         if let Err(error) = self.set_flags(kept) {
-            tracing::error!(%error, "the HTTP door stays closed");
+            tracing::error!(%error, "the HTTP endpoint stays closed");
         }
         Ok(())
     }
 
-    /// Opens the door as flags ask; the address it has then.
+    /// Opens the endpoint as flags ask; the address it has then.
     pub(crate) fn set_flags(&self, flags: HttpFlags) -> Result<SocketAddr, WebError> {
-        let mut door = self.door();
-        let before = door.flags.replace(flags.clone());
-        match self.apply(&mut door) {
+        let mut endpoint = self.endpoint();
+        let before = endpoint.flags.replace(flags.clone());
+        match self.apply(&mut endpoint) {
             Ok(Some(address)) => {
                 // With the port that it got, where it asked for any.
                 let flags = HttpFlags { listen: address, ..flags };
                 state::write(&self.file, VERSION, &flags)?;
-                if let (Some(open), listen) = (&mut door.open, flags.listen) {
+                if let (Some(open), listen) = (&mut endpoint.open, flags.listen) {
                     open.settings.listen = Some(listen);
                 }
-                door.flags = Some(flags);
+                endpoint.flags = Some(flags);
                 Ok(address)
             }
             Ok(None) => Ok(SocketAddr::from(([127, 0, 0, 1], 0))),
             Err(error) => {
-                door.flags = before;
+                endpoint.flags = before;
                 Err(error)
             }
         }
     }
 
-    /// Opens, moves or closes the door as settings say now, unless flags say where it is. What cannot
+    /// Opens, moves or closes the endpoint as settings say now, unless flags say where it is. What cannot
     /// be is logged: the server serves all the same.
     pub(crate) fn configure(&self, settings: HttpSettings) {
-        let mut door = self.door();
-        door.settings = settings;
-        if let Err(error) = self.apply(&mut door) {
-            tracing::error!(%error, "the HTTP door is not as its settings say");
+        let mut endpoint = self.endpoint();
+        endpoint.settings = settings;
+        if let Err(error) = self.apply(&mut endpoint) {
+            tracing::error!(%error, "the HTTP endpoint is not as its settings say");
         }
     }
 
-    /// Begins to serve behind the door, now and whenever it is opened.
-    pub(crate) fn begin(&self, hall: Hall) {
-        let mut door = self.door();
-        door.hall = Some(hall.clone());
-        if let Some(open) = &door.open {
-            self.serve(open, &hall);
+    /// Begins to serve behind the endpoint, now and whenever it is opened.
+    pub(crate) fn begin(&self, context: HttpContext) {
+        let mut endpoint = self.endpoint();
+        endpoint.context = Some(context.clone());
+        if let Some(open) = &endpoint.open {
+            self.serve(open, &context);
         }
     }
 
-    /// Closes the door. Where the server ends for good, so does what its flags asked for.
+    /// Closes the endpoint. Where the server ends for good, so does what its flags asked for.
     pub(crate) fn end(&self, for_good: bool) {
-        let mut door = self.door();
-        if let Some(open) = door.open.take() {
+        let mut endpoint = self.endpoint();
+        if let Some(open) = endpoint.open.take() {
             open.end.cancel();
         }
-        door.hall = None;
+        endpoint.context = None;
         if for_good {
             let _ = std::fs::remove_file(&self.file);
         }
@@ -208,24 +207,24 @@ impl Web {
         self.audit.finish();
     }
 
-    fn apply(&self, door: &mut Door) -> Result<Option<SocketAddr>, WebError> {
-        let settings = door.settings.with(door.flags.as_ref());
+    fn apply(&self, endpoint: &mut Endpoint) -> Result<Option<SocketAddr>, WebError> {
+        let settings = endpoint.settings.with(endpoint.flags.as_ref());
         self.audit.keep_arguments(settings.audit_arguments);
         let Some(listen) = settings.listen else {
-            if let Some(open) = door.open.take() {
+            if let Some(open) = endpoint.open.take() {
                 open.end.cancel();
             }
             self.address.send_replace(None);
             return Ok(None);
         };
-        if let Some(open) = door.open.as_ref().filter(|open| open.settings == settings) {
+        if let Some(open) = endpoint.open.as_ref().filter(|open| open.settings == settings) {
             return Ok(Some(open.address));
         }
         if !listen.ip().is_loopback() && !settings.allow_remote {
             return Err(WebError::Remote(listen));
         }
         let failed = |source| WebError::Listen { address: listen, source };
-        let listener = match &door.open {
+        let listener = match &endpoint.open {
             // The same address under other rules.
             Some(open) if open.address == listen => open.listener.try_clone(),
             _ => TcpListener::bind(listen),
@@ -233,44 +232,39 @@ impl Web {
         let listener = listener.map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let open = Opened { settings, listener, address, end: CancellationToken::new() };
-        if let Some(hall) = &door.hall {
-            self.serve(&open, hall);
+        let open = Listener { settings, listener, address, end: CancellationToken::new() };
+        if let Some(context) = &endpoint.context {
+            self.serve(&open, context);
         }
-        if let Some(before) = door.open.replace(open) {
+        if let Some(before) = endpoint.open.replace(open) {
             before.end.cancel();
         }
-        tracing::info!(%address, "the HTTP door is open");
+        tracing::info!(%address, "the HTTP endpoint is open");
         self.address.send_replace(Some(address));
         Ok(Some(address))
     }
 
-    fn serve(&self, open: &Opened, hall: &Hall) {
-        let own = OwnTools {
-            host: hall.host.clone(),
-            control: hall.control.clone(),
-            in_flight: Mutex::default(),
-        };
+    fn serve(&self, open: &Listener, context: &HttpContext) {
         let doors = HttpConfig {
-            gateway: hall.gateway.clone(),
-            native_tools: Arc::new(own),
+            gateway: context.gateway.clone(),
+            native_tools: context.own.clone(),
             authenticator: self.tokens.clone(),
             audit: Some(self.audit.clone()),
             limits: open.settings.limits.in_effect(),
             hosts: open.settings.hosts_at(open.address),
             origins: open.settings.origins.clone(),
-            bots: hall.host.upgrade().and_then(|host| host.bots()),
+            bots: context.shared.upgrade().and_then(|shared| shared.bots()),
         };
         let (listener, end) = (open.listener.try_clone(), open.end.clone());
-        hall.runtime.spawn(async move {
+        context.runtime.spawn(async move {
             match listener.and_then(tokio::net::TcpListener::from_std) {
                 Ok(listener) => http::serve(listener, doors, end).await,
-                Err(error) => tracing::error!(%error, "the HTTP door cannot be served"),
+                Err(error) => tracing::error!(%error, "the HTTP endpoint cannot be served"),
             }
         });
     }
 
-    fn door(&self) -> MutexGuard<'_, Door> {
-        self.door.lock().unwrap_or_else(PoisonError::into_inner)
+    fn endpoint(&self) -> MutexGuard<'_, Endpoint> {
+        self.endpoint.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

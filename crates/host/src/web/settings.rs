@@ -1,13 +1,13 @@
-//! Where the door is and who may knock, as flags and settings say it.
+//! Where the endpoint is and who may connect, as flags and settings say it.
 
 use std::net::SocketAddr;
 
 use patterm_gateway::http::{EndpointLimits, per_token};
 use serde::{Deserialize, Serialize};
 
-use crate::project_file::{BotsDefinition, HttpDefinition};
+use patterm_project::project_file::{BotsDefinition, HttpDefinition};
 
-/// The door as `[http]` of the project file or of the user's settings wants it.
+/// The endpoint as `[http]` of the project file or of the user's settings wants it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HttpSettings {
     /// Where to listen; nowhere unless this is set.
@@ -26,7 +26,7 @@ pub struct HttpSettings {
     pub bots: Option<BotsDefinition>,
 }
 
-/// Bounds of the door; what is absent is as it is by default.
+/// Bounds of the endpoint; what is absent is as it is by default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HttpLimits {
     /// Bytes of one request.

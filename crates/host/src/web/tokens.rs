@@ -11,9 +11,9 @@ use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use thiserror::Error;
 use tokio::sync::broadcast;
 
-use crate::host::now_ms;
-use crate::identity::{Hash, Token};
-use crate::state::{self, StateDir, StateError};
+use patterm_agents::identity::{Hash, Token};
+use patterm_store::clock::now_ms;
+use patterm_store::state::{self, StateDir, StateError};
 
 const FILE: &str = "tokens.json";
 const VERSION: u32 = 1;
@@ -79,7 +79,7 @@ fn is_name(name: &str) -> bool {
 /// What a person wants of the tokens.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum TokenWish {
+pub enum TokenRequest {
     /// A new one.
     New(Grant),
     /// Which there are.
@@ -90,7 +90,7 @@ pub enum TokenWish {
 
 /// A token as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Listed {
+pub struct TokenInfo {
     /// What it is good for.
     #[serde(flatten)]
     pub grant: Grant,
@@ -206,14 +206,14 @@ impl Tokens {
         }
         state::write_reserved(&self.file, VERSION, &next)?;
         *record = next;
-        // Nobody listens while no door is open.
+        // Nobody listens while no endpoint is open.
         let _ = self.revoked.send(name.to_owned());
         Ok(())
     }
 
     /// All of them, by name.
-    pub(crate) fn list(&self) -> Vec<Listed> {
-        let listed = |kept: &Kept| Listed {
+    pub(crate) fn list(&self) -> Vec<TokenInfo> {
+        let listed = |kept: &Kept| TokenInfo {
             grant: kept.grant.clone(),
             made_at: kept.made_at,
             expired: kept.grant.is_over(),

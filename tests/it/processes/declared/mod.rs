@@ -8,7 +8,7 @@ mod restarts;
 mod survival;
 mod trust;
 
-use patterm_host::project_file::Content;
+use patterm_project::project_file::Content;
 use rustix::event::{Timespec, poll};
 use serde_json::{Value, json};
 

@@ -1,0 +1,141 @@
+//! The errors of the parts as a tool's caller reads them: the kind, and where the part cannot know it,
+//! the tool that helps.
+
+use patterm_agents::AgentError;
+use patterm_agents::delivery::{DeliveryError, TextError, check_text, long_texts::TEXT_BYTES};
+use patterm_keeper::SpawnFault;
+use patterm_panes::PaneError;
+use patterm_project::declared::DeclaredError;
+use patterm_store::state::StateError;
+use patterm_timers::TimerError;
+
+use super::error::{ErrorKind, ToolError};
+use crate::lifecycle::LifecycleError;
+
+impl From<StateError> for ToolError {
+    fn from(error: StateError) -> Self {
+        // The disk is full, or not ours to write: whoever can change that must hear of it.
+        let kind = match error {
+            StateError::Io { .. } | StateError::Full { .. } | StateError::NotOurs { .. } => {
+                ErrorKind::Unavailable
+            }
+            StateError::NoPlace | StateError::Newer { .. } => ErrorKind::Internal,
+        };
+        Self::new(kind, error.to_string())
+    }
+}
+
+impl From<PaneError> for ToolError {
+    fn from(error: PaneError) -> Self {
+        let message = error.to_string();
+        match error {
+            PaneError::NotFound { .. } => Self::new(ErrorKind::NotFound, message),
+            PaneError::NotRunning { .. } => {
+                Self::new(ErrorKind::NotRunning, message + "; start_process starts it")
+            }
+            PaneError::AlreadyRunning(_) => {
+                let message = message + "; restart_process would end it first";
+                Self::new(ErrorKind::AlreadyRunning, message)
+            }
+            PaneError::TooMany { .. } => Self::new(ErrorKind::Limit, message),
+            PaneError::Spawn(error) => {
+                let kind = match error.fault {
+                    SpawnFault::Request => ErrorKind::InvalidArgument,
+                    SpawnFault::Exhausted => ErrorKind::Limit,
+                    SpawnFault::System => ErrorKind::Unavailable,
+                };
+                Self::new(kind, message)
+            }
+            PaneError::NotEnded { .. } => Self::new(ErrorKind::Timeout, message),
+            PaneError::NoRecipe(_)
+            | PaneError::NotClosed { .. }
+            | PaneError::InitGone { .. }
+            | PaneError::Log { .. } => Self::new(ErrorKind::Unavailable, message),
+            PaneError::State(error) => error.into(),
+        }
+    }
+}
+
+impl From<AgentError> for ToolError {
+    fn from(error: AgentError) -> Self {
+        let message = error.to_string();
+        match error {
+            AgentError::UnknownPreset { .. } => {
+                Self::new(ErrorKind::InvalidArgument, message).with("field", "agent")
+            }
+            AgentError::NotResumable(_) => {
+                Self::new(ErrorKind::Unavailable, message + "; restart_process starts it anew")
+            }
+            AgentError::BadPreset { .. } | AgentError::NoProgram { .. } | AgentError::Launch(_) => {
+                Self::new(ErrorKind::Unavailable, message)
+            }
+            AgentError::TooMany(_) | AgentError::TooDeep(_) => Self::new(ErrorKind::Limit, message),
+            AgentError::NoRandom(_) => Self::new(ErrorKind::Internal, message),
+            AgentError::Delivery(error) => error.into(),
+            AgentError::Pane(error) => error.into(),
+        }
+    }
+}
+
+impl From<DeliveryError> for ToolError {
+    fn from(error: DeliveryError) -> Self {
+        match error {
+            DeliveryError::Full { .. } => Self::new(ErrorKind::Limit, error.to_string()),
+            DeliveryError::State(error) => error.into(),
+        }
+    }
+}
+
+impl From<DeclaredError> for ToolError {
+    fn from(error: DeclaredError) -> Self {
+        let message = error.to_string();
+        match error {
+            DeclaredError::Untrusted(_)
+            | DeclaredError::Faulty { .. }
+            | DeclaredError::Never { .. } => Self::new(ErrorKind::Unavailable, message),
+            DeclaredError::Unknown { .. } | DeclaredError::NoneDeclared(_) => {
+                Self::new(ErrorKind::InvalidArgument, message).with("field", "preset")
+            }
+            DeclaredError::AlreadyRunning { id, .. } => {
+                let message = message + "; restart_process starts it again";
+                Self::new(ErrorKind::AlreadyRunning, message).with("process_id", id.as_str())
+            }
+            DeclaredError::Pane(error) => error.into(),
+        }
+    }
+}
+
+impl From<TimerError> for ToolError {
+    fn from(error: TimerError) -> Self {
+        let message = error.to_string();
+        match error {
+            TimerError::State(error) => error.into(),
+            TimerError::Unknown(_) => {
+                Self::new(ErrorKind::NotFound, message + "; timer_list lists those there are")
+            }
+            error if error.is_limit() => Self::new(ErrorKind::Limit, message),
+            _ => Self::new(ErrorKind::NotFound, message),
+        }
+    }
+}
+
+impl From<LifecycleError> for ToolError {
+    fn from(error: LifecycleError) -> Self {
+        match error {
+            LifecycleError::Pane(error) => error.into(),
+            LifecycleError::Agent(error) => error.into(),
+            LifecycleError::Declared(error) => error.into(),
+        }
+    }
+}
+
+/// A text that is to be typed into a process, as a caller gave it in an argument.
+pub(super) fn text_argument(field: &str, text: &str) -> Result<String, ToolError> {
+    check_text(text).map_err(|error| match error {
+        TextError::Empty => ToolError::invalid(field, error),
+        TextError::TooLong(_) => {
+            let message = format!("`{field}` {error}");
+            ToolError::new(ErrorKind::Limit, message).with("limit_bytes", TEXT_BYTES)
+        }
+    })
+}

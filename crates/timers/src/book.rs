@@ -1,0 +1,294 @@
+//! All timers of a project as a value: what is set, what was seen, and which are to fire at a
+//! moment. No clock, no file, no process is touched here.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Moment;
+use crate::countdown::Countdown;
+use crate::error::TimerError;
+use crate::limits::{ALL_BODY_BYTES, OF_ONE_OWNER, OF_THE_PROJECT, REMEMBERED};
+use crate::record::{End, Ended, Mode, Timer, TimerId, Wake, Watched};
+use crate::sight::{Look, Sight};
+use patterm_panes::process::ProcessId;
+
+/// A timer to be.
+#[derive(Debug, Clone)]
+pub struct NewTimer {
+    /// Who gets the text.
+    pub owner: ProcessId,
+    /// Who sets it; `None` outside the project.
+    pub set_by: Option<ProcessId>,
+    /// Its name for its owner.
+    pub label: Option<String>,
+    /// The text; `None` for a fixed line.
+    pub body: Option<String>,
+    /// What it is to wait for.
+    pub condition: Condition,
+}
+
+/// What it is to wait for.
+#[derive(Debug, Clone)]
+pub enum Condition {
+    /// A time.
+    After {
+        /// In milliseconds.
+        ms: u64,
+    },
+    /// Processes that rest.
+    Idle {
+        /// Which of them must rest.
+        mode: Mode,
+        /// They must have ended.
+        exits: bool,
+        /// Ids and names.
+        watched: Vec<(ProcessId, String)>,
+        /// The time after which it fires whatever they do.
+        max_wait_ms: Option<u64>,
+    },
+}
+
+/// Why a timer fires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// Its time is over.
+    Time,
+    /// What it watches rests.
+    Rest,
+}
+
+/// The timers of a project.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Book {
+    /// The highest number ever given out.
+    last: u64,
+    timers: Vec<Timer>,
+    /// The last ones that are over.
+    ended: Vec<Ended>,
+}
+
+impl Book {
+    /// Goes on where an earlier server stopped. `fired` are known to have been queued, whatever
+    /// that server managed to write down here; owners that are gone take their timers along.
+    pub(crate) fn recover(
+        &mut self,
+        now: &Moment,
+        fired: &[TimerId],
+        has_owner: impl Fn(&ProcessId) -> bool,
+    ) {
+        // A book that was damaged and set aside knew more ids: what is queued under them must
+        // not be taken for what a new timer hands in.
+        let handed_in = fired.iter().filter_map(TimerId::number).max().unwrap_or(0);
+        self.last = self.last.max(handed_in);
+        self.end_where(End::Fired, |timer| fired.contains(&timer.id));
+        self.end_where(End::OwnerClosed, |timer| !has_owner(&timer.owner));
+        for timer in &mut self.timers {
+            timer.watched_mut().iter_mut().for_each(Watched::count_anew);
+            if let Some(time) = timer.countdown_mut() {
+                time.carry_over(now);
+            }
+        }
+    }
+
+    /// Sets a timer; returns it, and whether it was there already.
+    pub(crate) fn set(
+        &mut self,
+        new: NewTimer,
+        now: &Moment,
+        see: impl Fn(&ProcessId) -> Sight,
+    ) -> Result<(Timer, bool), TimerError> {
+        if let Some(timer) = self.timers.iter_mut().find(|timer| is_same(timer, &new)) {
+            renew(timer, new, now);
+            return Ok((timer.clone(), true));
+        }
+        self.check_room(&new)?;
+        let NewTimer { owner, set_by, label, body, condition } = new;
+        let wake = match condition {
+            Condition::After { ms } => Wake::Delay(Countdown::begin(now, ms)),
+            Condition::Idle { mode, exits, watched, max_wait_ms } => {
+                let arm = |(id, name)| {
+                    let seen = see(&id);
+                    Watched::arm(id, name, seen)
+                };
+                let max_wait = max_wait_ms.map(|ms| Countdown::begin(now, ms));
+                let watched = watched.into_iter().map(arm).collect();
+                Wake::Idle { mode, exits, watched, max_wait }
+            }
+        };
+        self.last += 1;
+        let (id, set_at) = (TimerId::new(self.last), now.wall_ms);
+        let timer = Timer { id, owner, set_by, label, body, set_at, paused: false, wake };
+        self.timers.push(timer.clone());
+        Ok((timer, false))
+    }
+
+    fn check_room(&self, new: &NewTimer) -> Result<(), TimerError> {
+        if self.timers.len() >= OF_THE_PROJECT {
+            return Err(TimerError::ProjectFull);
+        }
+        let owner = &new.owner;
+        if self.timers.iter().filter(|timer| timer.owner == *owner).count() >= OF_ONE_OWNER {
+            return Err(TimerError::OwnerFull(owner.clone()));
+        }
+        let length = |body: &Option<String>| body.as_ref().map_or(0, String::len);
+        let held: usize = self.timers.iter().map(|timer| length(&timer.body)).sum();
+        if held + length(&new.body) > ALL_BODY_BYTES {
+            return Err(TimerError::BodiesFull);
+        }
+        Ok(())
+    }
+
+    /// Notes what is seen of a process; true if that is worth writing down.
+    pub(crate) fn observe(&mut self, id: &ProcessId, sight: Sight) -> bool {
+        let listening = self.timers.iter_mut().filter(|timer| !timer.paused);
+        let watched = listening.flat_map(|timer| timer.watched_mut());
+        let of_it = watched.filter(|watched| watched.id == *id);
+        of_it.map(|watched| watched.observe(sight)).fold(false, |any, worth| any | worth)
+    }
+
+    /// The processes that timers listen to.
+    pub(crate) fn listens_to(&self) -> HashSet<ProcessId> {
+        let listening = self.timers.iter().filter(|timer| !timer.paused);
+        let watched = listening.flat_map(Timer::watched);
+        watched.map(|watched| watched.id.clone()).collect()
+    }
+
+    /// The timer that is to fire first at this moment, among those asked for.
+    pub(crate) fn ready(
+        &self,
+        now: &Moment,
+        among: impl Fn(&TimerId) -> bool,
+    ) -> Option<(&Timer, Why)> {
+        let ready = self.timers.iter().filter_map(|timer| Some((timer, why(timer, now)?)));
+        // In the order in which they came due, however late that is noticed.
+        ready.filter(|(timer, _)| among(&timer.id)).min_by_key(|(timer, why)| match why {
+            Why::Rest => 0,
+            Why::Time => timer.countdown().and_then(Countdown::due).unwrap_or(0),
+        })
+    }
+
+    /// When the next of those asked for is over, as time since boot.
+    pub(crate) fn next_due(&self, among: impl Fn(&TimerId) -> bool) -> Option<u64> {
+        let timers = self.timers.iter().filter(|timer| !timer.paused && among(&timer.id));
+        timers.filter_map(|timer| timer.countdown()?.due()).min()
+    }
+
+    pub(crate) fn end(&mut self, id: &TimerId, how: End) {
+        self.end_where(how, |timer| timer.id == *id);
+    }
+
+    /// Ends the timers of a process that is closed; true if it had any.
+    pub(crate) fn close_owner(&mut self, owner: &ProcessId) -> bool {
+        self.end_where(End::OwnerClosed, |timer| timer.owner == *owner)
+    }
+
+    pub(crate) fn pause(&mut self, id: &TimerId, now: &Moment) {
+        if let Some(timer) = self.timers.iter_mut().find(|timer| timer.id == *id && !timer.paused) {
+            timer.paused = true;
+            if let Some(time) = timer.countdown_mut() {
+                time.hold(now);
+            }
+        }
+    }
+
+    /// Lets a paused timer go on. What it watches is armed anew, as if it were set now.
+    pub(crate) fn resume(&mut self, id: &TimerId, now: &Moment, see: impl Fn(&ProcessId) -> Sight) {
+        if let Some(timer) = self.timers.iter_mut().find(|timer| timer.id == *id && timer.paused) {
+            timer.paused = false;
+            if let Some(time) = timer.countdown_mut() {
+                time.release(now);
+            }
+            for watched in timer.watched_mut() {
+                watched.arm_again(see(&watched.id));
+            }
+        }
+    }
+
+    pub(crate) fn all(&self) -> &[Timer] {
+        &self.timers
+    }
+
+    /// The timer with this id; the error says what became of it.
+    pub(crate) fn find(&self, id: &TimerId) -> Result<&Timer, TimerError> {
+        self.timers.iter().find(|timer| timer.id == *id).ok_or_else(|| self.gone(id))
+    }
+
+    /// Notes by the wall clock when all will be over, before that is written down.
+    pub(crate) fn note_wall(&mut self, now: &Moment) {
+        for time in self.timers.iter_mut().filter_map(Timer::countdown_mut) {
+            time.note_wall(now);
+        }
+    }
+
+    fn gone(&self, id: &TimerId) -> TimerError {
+        let ended = self.ended.iter().find(|ended| ended.id == *id).map(|ended| ended.how);
+        let was_there = id.number().is_some_and(|number| (1..=self.last).contains(&number));
+        let id = id.clone();
+        match ended {
+            Some(End::Fired) => TimerError::Fired(id),
+            Some(End::Cancelled) => TimerError::Cancelled(id),
+            Some(End::OwnerClosed) => TimerError::OwnerClosed(id),
+            None if was_there => TimerError::Over(id),
+            None => TimerError::Unknown(id),
+        }
+    }
+
+    fn end_where(&mut self, how: End, which: impl Fn(&Timer) -> bool) -> bool {
+        let before = self.timers.len();
+        let going = self.timers.extract_if(.., |timer| which(timer));
+        self.ended.extend(going.map(|timer| Ended { id: timer.id, how }));
+        let surplus = self.ended.len().saturating_sub(REMEMBERED);
+        self.ended.drain(..surplus);
+        self.timers.len() < before
+    }
+}
+
+/// Whether a timer is to fire.
+fn why(timer: &Timer, now: &Moment) -> Option<Why> {
+    if timer.paused {
+        return None;
+    }
+    if let Wake::Idle { mode, exits, watched, .. } = &timer.wake {
+        let rests = match mode {
+            _ if *exits => watched.iter().all(|watched| watched.look().is_over()),
+            Mode::All => watched.iter().all(|watched| watched.look().is_idle()),
+            // Where nobody is left who could come to rest, waiting on would be for ever.
+            Mode::Any => {
+                watched.iter().any(Watched::has_rested)
+                    || watched.iter().all(|watched| watched.look() == Look::Closed)
+            }
+        };
+        if rests {
+            return Some(Why::Rest);
+        }
+    }
+    timer.countdown().is_some_and(|time| time.is_over(now)).then_some(Why::Time)
+}
+
+/// Whether a timer that waits would wake the same owner for the same reason with the same words.
+fn is_same(timer: &Timer, new: &NewTimer) -> bool {
+    let Wake::Idle { mode, exits, watched, .. } = &timer.wake else { return false };
+    let Condition::Idle { mode: wanted, exits: ended, watched: ids, .. } = &new.condition else {
+        return false;
+    };
+    let has = |id: &ProcessId| watched.iter().any(|watched| watched.id == *id);
+    !timer.paused
+        && (mode, exits) == (wanted, ended)
+        && timer.owner == new.owner
+        && timer.body == new.body
+        && watched.len() == ids.len()
+        && ids.iter().all(|(id, _)| has(id))
+}
+
+/// Gives a timer that is set once more its newest label and time.
+fn renew(timer: &mut Timer, new: NewTimer, now: &Moment) {
+    if new.label.is_some() {
+        timer.label = new.label;
+    }
+    if let (Wake::Idle { max_wait, .. }, Condition::Idle { max_wait_ms, .. }) =
+        (&mut timer.wake, new.condition)
+    {
+        *max_wait = max_wait_ms.map(|ms| Countdown::begin(now, ms));
+    }
+}
