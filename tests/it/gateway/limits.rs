@@ -45,7 +45,7 @@ fn an_answer_nested_200_000_deep_fails_its_call_and_no_other() {
     let deep = client.post(&call(2, "deep_answer", json!({"depth": 200_000}))).json();
     assert_eq!(deep["id"], 2, "{deep}");
     let why = deep["error"]["message"].as_str().unwrap();
-    assert!(why.contains("cannot be read") && why.contains("nested deeper than"), "{deep}");
+    assert!(why.contains("cannot parse") && why.contains("nested deeper than"), "{deep}");
     let other = super::client::Exchange::of(waiting).rest().json();
     assert_eq!((&other["id"], other["result"].is_object()), (&json!(1), true), "{other}");
     let shallow = client.post(&call(3, "deep_answer", json!({"depth": 100}))).json();
