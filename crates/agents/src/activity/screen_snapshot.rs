@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use patterm_screen::{Attributes, Run, Progress, Screen};
+use patterm_screen::{Attributes, Progress, Run, Screen};
 
 use crate::presets::{Bar, Composer, Preset};
 
