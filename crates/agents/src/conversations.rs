@@ -101,7 +101,7 @@ impl Conversations {
     }
 
     /// Records that an agent took a turn: there is a conversation to resume.
-    pub fn note_spoken(&self, id: &ProcessId) {
+    pub(crate) fn note_spoken(&self, id: &ProcessId) {
         let is_news = |process: Process| {
             let took_one = process.took_a_turn();
             process.agent.is_some_and(|agent| !agent.spoken || !took_one)

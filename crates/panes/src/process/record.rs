@@ -246,7 +246,7 @@ pub struct Process {
 
 impl Process {
     /// An entry without a name of which nothing is known yet.
-    pub fn unstarted(id: ProcessId) -> Self {
+    pub(crate) fn unstarted(id: ProcessId) -> Self {
         Self {
             id,
             name: String::new(),
