@@ -1,4 +1,4 @@
-//! Agents: started from presets with an identity and patterm's tools, and taken up again.
+//! Agents: started from presets with an identity and patterm's tools, and resumed.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -26,8 +26,8 @@ use crate::presets::{
     find_program, write_back,
 };
 
-/// Tools that the CLI goes on asking its person about: with them an agent could run any program
-/// without its CLI noticing, or answer another agent's question in its person's place.
+/// Tools that still need the user's approval in the CLI: with them an agent could run any program
+/// unnoticed by its CLI, or answer another agent's question in the user's place.
 const ASKED_ABOUT: [&str; 2] = ["spawn_process", "send_input"];
 
 /// The agents of a project.
@@ -80,7 +80,7 @@ pub struct AgentParts {
     pub tools: Vec<String>,
 }
 
-/// An agent to be.
+/// An agent to start.
 #[derive(Debug)]
 pub struct NewAgent {
     /// The preset of its CLI.
@@ -89,18 +89,18 @@ pub struct NewAgent {
     pub name: Option<String>,
     /// The process that starts it.
     pub parent_id: Option<ProcessId>,
-    /// What it is to do first, free of control characters.
+    /// Its first instructions, without control characters.
     pub instructions: Option<String>,
     /// Where it works.
     pub working_dir: PathBuf,
 }
 
-/// How an agent that ended is started again.
+/// How to start an agent again after its end.
 #[derive(Debug, Default)]
 pub struct Relaunch {
     /// Why it begins a new conversation, if it does.
     pub anew: Option<String>,
-    /// Arguments for this one time: what it is told first.
+    /// Arguments for this one start: its first prompt.
     pub instructions: Vec<String>,
 }
 
@@ -157,7 +157,7 @@ impl Agents {
         Arc::new(observers).run().await;
     }
 
-    /// Notes how a process ended that an earlier server left.
+    /// Records how a process of an earlier server ended.
     pub fn note_ended(&self, process: &Process) {
         // One that may be restored has not come to rest.
         self.activities.set(&process.id, ended(process), !process.awaits_decision());
@@ -170,19 +170,19 @@ impl Agents {
         }
     }
 
-    /// A process is closed: what was on its way to it and what is known of it goes.
+    /// Forgets a closed process and the texts queued for it.
     pub fn close(&self, id: &ProcessId) {
         self.deliveries.give_up(id, "the process was closed");
         self.activities.forget(id);
         self.forget(id);
     }
 
-    /// The text as a turn: itself, or where it is too long, a file and the words that point to it.
+    /// The text as a turn: itself, or if it is too long, a reference to a file that holds it.
     pub fn as_prompt(&self, to: &ProcessId, text: &str) -> Result<String, StateError> {
         long_texts::as_prompt(self.project.root(), to, text)
     }
 
-    /// Starts an agent under a new id. Nothing is left of one that could not be started.
+    /// Starts an agent under a new id. If that fails, nothing of it is left.
     pub async fn spawn(&self, new: NewAgent) -> Result<Process, AgentError> {
         let (preset, program) = self.usable_preset(&new.preset)?;
         self.admit_agent(new.parent_id.as_ref())?;
@@ -237,7 +237,7 @@ impl Agents {
             let delivery = NewDelivery { to: process.id.clone(), source, key: None, text };
             let id = self.deliveries.enqueue(delivery)?;
             if by_argument {
-                // On its way before the program runs: never given a second time.
+                // Begun before the program runs, so that it is never given twice.
                 self.deliveries.begin(id, false)?;
             }
         }
@@ -248,8 +248,8 @@ impl Agents {
         Ok(started?)
     }
 
-    /// Whether an agent's preset says how a conversation is taken up again: only then is it started
-    /// again by itself.
+    /// Checks that an agent's preset can resume a conversation: only then is the agent started again
+    /// without a new one.
     pub fn can_resume(&self, process: &Process) -> Result<(), AgentError> {
         let Some(agent) = &process.agent else { return Ok(()) };
         let (preset, _) = self.usable_preset(&agent.preset)?;
@@ -259,14 +259,14 @@ impl Agents {
         }
     }
 
-    /// Whether an agent could be started, so that none is ended for nothing.
+    /// Checks that an agent could be started, before it is stopped for a restart.
     pub fn can_restart(&self, process: &Process) -> Result<(), AgentError> {
         let Some(agent) = &process.agent else { return Ok(()) };
         self.usable_preset(&agent.preset).map(drop)
     }
 
-    /// Makes an agent that ended ready to be started: where it was if that can be, else with a new
-    /// conversation. Returns why it is a new one.
+    /// Prepares the restart of an agent: it resumes its conversation if possible, else it begins a new
+    /// one, and the result says why.
     pub fn prepare_again(&self, process: &Process) -> Result<Relaunch, AgentError> {
         let Some(agent) = &process.agent else { return Ok(Relaunch::default()) };
         let (preset, program) = self.usable_preset(&agent.preset)?;
@@ -281,8 +281,8 @@ impl Agents {
         Ok(Relaunch { anew: going_on.why_anew(), instructions })
     }
 
-    /// Whether an agent that ended would go on where it was; if not, why. An error says why it could
-    /// not be started at all.
+    /// Why a restarted agent would begin a new conversation; `None` if it would resume. The error says
+    /// why it could not be started at all.
     pub fn would_resume(
         &self,
         agent: &AgentEntry,
@@ -292,7 +292,7 @@ impl Agents {
         Ok(going_on(agent, preset).why_anew())
     }
 
-    /// Returns the arguments with the instructions that it was given before and was not seen to take.
+    /// Returns arguments with the first prompt, if the agent was not seen to take it before.
     fn prepare_anew(
         &self,
         process: &Process,
@@ -301,9 +301,9 @@ impl Agents {
     ) -> Result<Vec<String>, AgentError> {
         let conversation = fresh_uuid()?;
         let process = self.panes.update(&process.id, |entry| {
-            // One that somebody else has started meanwhile has a conversation.
+            // If it was started meanwhile, it has a conversation.
             if let Some(agent) = entry.agent.as_mut().filter(|_| !entry.status.is_alive()) {
-                // What an earlier restart lost stays lost, though nothing was said since.
+                // What an earlier restart lost stays lost.
                 agent.anew |= agent.spoken;
                 agent.conversation = conversation;
                 (agent.told, agent.spoken) = (false, false);
@@ -346,7 +346,7 @@ impl Agents {
         Ok(launch.prompt_args)
     }
 
-    /// Writes an agent's own files, its identity among them, and says how it is started.
+    /// Writes an agent's own files, including its identity, and returns how it is started.
     fn prepare_agent(
         &self,
         process: &Process,
@@ -395,11 +395,11 @@ impl Agents {
         Launch::new(preset, program, around, opening)
     }
 
-    /// Moves what an agent's CLI wrote into a home of its own to the user's.
+    /// Moves what the CLI wrote in the agent's own home to the user's.
     fn write_back(&self, id: &ProcessId) -> io::Result<()> {
         let process = self.panes.processes.get(id);
         let preset = process.as_ref().and_then(|process| self.presets.of(process));
-        // Where the program is does not matter here; it may be gone.
+        // The path of the program does not matter here; it may be gone.
         let launch = process.zip(preset).and_then(|(process, preset)| {
             self.launch_of(&process, &preset, Path::new(&preset.program), Opening::Again).ok()
         });
@@ -409,8 +409,8 @@ impl Agents {
         }
     }
 
-    /// Takes away what an agent had of its own, but for what its CLI wrote and cannot be moved to the
-    /// user's folder.
+    /// Removes an agent's own files, except what its CLI wrote and cannot be moved to the user's
+    /// folder.
     fn forget(&self, id: &ProcessId) {
         let folder = self.agent_folder(id);
         match self.write_back(id) {
@@ -423,7 +423,7 @@ impl Agents {
         long_texts::remove(self.project.root(), id);
     }
 
-    /// A hook of an agent's CLI says something.
+    /// Handles a hook of an agent's CLI.
     pub fn hear_hook(&self, id: &ProcessId, event: &str, given: &Value) {
         let said = self.activities.signals(id).hear(event, given);
         if let Some(turn) = &said.turn {
@@ -437,8 +437,8 @@ impl Agents {
         }
     }
 
-    /// A call of an agent's CLI may tell the id of its conversation in its metadata. A helper inside of
-    /// the CLI calls in the name of its own one: where files tell the conversation, they are right.
+    /// The metadata of a CLI's tool call may carry the id of its conversation. A subagent inside the
+    /// CLI sends the id of its own conversation, so open files take precedence.
     pub fn hear_call(&self, id: &ProcessId, meta: impl Fn(&str) -> Option<String>) {
         let signals = self.activities.signals(id);
         let preset = signals.preset();
@@ -467,7 +467,7 @@ impl Agents {
         self.state.file("agents").join(id.as_str())
     }
 
-    /// A preset that can be used, and where its program is.
+    /// A usable preset and the path of its program.
     fn usable_preset(&self, name: &str) -> Result<(Preset, PathBuf), AgentError> {
         let catalogue = self.presets.catalogue();
         self.usable(name, &catalogue).map(|(preset, program)| (preset.clone(), program))
@@ -494,7 +494,7 @@ impl Agents {
         Ok((preset, program))
     }
 
-    /// Whether one more agent may run.
+    /// Checks that one more agent may run.
     pub fn check_room(&self) -> Result<(), AgentError> {
         let all = self.panes.processes.all();
         let agents = all.iter().filter(|p| p.kind == Kind::Agent && p.status.is_alive()).count();
@@ -505,7 +505,7 @@ impl Agents {
         Ok(())
     }
 
-    /// Agents have ceilings: a mistake in a prompt must not fill the machine with them.
+    /// Checks the limits of agents: a mistake in a prompt must not fill the machine with them.
     fn admit_agent(&self, parent: Option<&ProcessId>) -> Result<(), AgentError> {
         self.panes.admit_process()?;
         self.check_room()?;
@@ -519,18 +519,18 @@ impl Agents {
     }
 }
 
-/// How an agent that ended would go on.
+/// How a restarted agent would continue.
 enum GoingOn {
-    /// Where it was.
+    /// In its conversation.
     Resumes,
-    /// Anew: nothing was said before.
+    /// In a new one: the old one has no turns.
     Unspoken,
-    /// Not where it was, and why.
+    /// In a new one, for this reason.
     Cannot(String),
 }
 
 impl GoingOn {
-    /// Why it would begin anew; `None` for one that would not.
+    /// Why it would begin a new conversation; `None` if it would resume.
     fn why_anew(self) -> Option<String> {
         match self {
             Self::Resumes => None,

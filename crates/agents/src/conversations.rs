@@ -1,5 +1,5 @@
-//! The conversations of agents: which one an agent is in, found by what its CLI tells or by the names
-//! of the files that it has open.
+//! Which conversation an agent is in: reported by its CLI, or found by the names of the files that the
+//! CLI has open.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -41,8 +41,8 @@ impl Conversations {
         Self { panes, activities }
     }
 
-    /// Whether a process must be killed where others are asked to end: an agent that would delete its
-    /// conversation. The server that started it may have been another one.
+    /// Whether a process must be killed instead of terminated: an agent whose CLI would delete its
+    /// unused conversation. An earlier server may have started it.
     pub fn must_be_killed(&self, id: &ProcessId) -> bool {
         let preset = self.activities.signals(id).preset();
         let kills = preset.and_then(|preset| preset.resume.as_ref().map(|r| r.kill_unused));
@@ -51,8 +51,8 @@ impl Conversations {
         kills == Some(true) && !took_a_turn()
     }
 
-    /// Looks for the conversation of an agent whose CLI tells it by the files that it has open; `true` if
-    /// there is one. Off this thread: there may be many files.
+    /// Finds the conversation of an agent by its CLI's open files; `true` if there is one. On a
+    /// blocking thread: there may be many files.
     pub async fn find(&self, run: &ProcessRun) -> Result<bool, Elapsed> {
         let Some((init, files)) = self.where_to_look(run) else { return Ok(false) };
         let look = tokio::task::spawn_blocking(move || open_conversation(init, &files));
@@ -60,7 +60,7 @@ impl Conversations {
         Ok(self.note_found(run, found.ok().flatten()))
     }
 
-    /// The same on this thread, for those that may wait.
+    /// The same on this thread, for callers that may block.
     pub fn find_blocking(&self, run: &ProcessRun) {
         let look = self.where_to_look(run);
         self.note_found(run, look.and_then(|(init, files)| open_conversation(init, &files)));
@@ -83,13 +83,13 @@ impl Conversations {
         true
     }
 
-    /// Notes under which id the conversation can be taken up again; one that `goes_on` has turns already.
+    /// Records the id by which the conversation can be resumed; one that `goes_on` has turns already.
     pub(crate) fn note(&self, id: &ProcessId, told: String, goes_on: bool) {
         let known = self.panes.processes.get(id).and_then(|process| process.agent);
         if known.is_some_and(|agent| !agent.told || agent.conversation != told) {
             self.panes.processes.note(id, |process| {
                 if let Some(agent) = &mut process.agent {
-                    // Another conversation than before: the turns of that one do not count.
+                    // A different conversation: the turns of the old one do not count.
                     if agent.conversation != told && (agent.told || !goes_on) {
                         agent.spoken = goes_on;
                     }
@@ -100,8 +100,8 @@ impl Conversations {
         }
     }
 
-    /// An agent took a turn: there is a conversation to take up again.
-    pub fn note_spoken(&self, id: &ProcessId) {
+    /// Records that an agent took a turn: there is a conversation to resume.
+    pub(crate) fn note_spoken(&self, id: &ProcessId) {
         let is_news = |process: Process| {
             let took_one = process.took_a_turn();
             process.agent.is_some_and(|agent| !agent.spoken || !took_one)
@@ -117,8 +117,8 @@ impl Conversations {
     }
 }
 
-/// The conversation that a program below an init has open, and that it turned to last. The processes
-/// nearest to the init count: what they start may have conversations of its own.
+/// The conversation that a program below an init has open and used last. The processes nearest to the
+/// init count: what they start may have conversations of their own.
 fn open_conversation(init: i32, files: &ToldByFiles) -> Option<String> {
     let mut level = vec![init];
     for _ in 0..DEEPEST {
@@ -138,7 +138,7 @@ fn open_files(pid: i32) -> impl Iterator<Item = String> {
     open.filter_map(move |entry| fs::read_link(entry.path()).ok().and_then(path))
 }
 
-/// Of the conversations in these files the one that was written or taken up last.
+/// Of the conversations in these files, the one that was written or resumed last.
 fn newest(paths: impl Iterator<Item = String>, files: &ToldByFiles) -> Option<String> {
     let mut kept: BTreeMap<String, SystemTime> = BTreeMap::new();
     let mut taken_up: BTreeMap<String, SystemTime> = BTreeMap::new();

@@ -17,11 +17,11 @@ pub enum Caller {
     Token(String),
     /// The agent that runs in this process entry.
     Process(ProcessId),
-    /// Somebody without a token in an agent's pane, or in one that it started: he may do what this
-    /// process may, and what he starts stands below it.
+    /// A caller without a token in an agent's pane, or in a pane that the agent started: it may do what
+    /// this process may, and what it starts becomes a child of it.
     Inside(ProcessId),
-    /// Somebody in another project's pane who may be an agent; may do what an external caller may,
-    /// but what he starts is no person's.
+    /// A caller in another project's pane that may be an agent; may do what an external caller may,
+    /// but what it starts does not count as a person's.
     Elsewhere,
 }
 

@@ -1,6 +1,6 @@
-//! Where a process of the operating system speaks from: outside, in a pane of a person's, or where
-//! agents type. What a process in an agent's pane does is that agent's doing, whatever it says of itself;
-//! what only people may do is not done for a caller that cannot be placed.
+//! Where a caller runs: outside all panes, in a person's pane, or in a pane where agents type. A process
+//! in an agent's pane acts as that agent, whatever it claims; what only people may do is refused to a
+//! caller that cannot be located.
 
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -24,29 +24,28 @@ use patterm_panes::{Panes, is_of_agents};
 use patterm_store::project::Project;
 use patterm_store::state::StateDir;
 
-/// The request with which another project's server asks in whose pane here a process runs.
+/// The request by which another project's server asks whether a process runs in a person's pane here.
 pub(crate) const PLACE_METHOD: &str = "patterm/place";
 
-/// A program may speak before its pane is in the books: this long they are looked at again.
+/// A program may connect before its pane is in the table: how long the table is checked again.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// And this often.
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
 /// How many command lines are read, and how many other servers asked, at once. Either may hang on a
-/// process that is stuck, and must not take all threads for work that waits.
+/// stuck process, and must not use up all blocking threads.
 const PLACED_AT_ONCE: usize = 8;
 static READING: Semaphore = Semaphore::const_new(PLACED_AT_ONCE);
 static ASKING: Semaphore = Semaphore::const_new(PLACED_AT_ONCE);
 
-/// The most other projects in whose panes a caller may run, one within the other, and be a person:
-/// each of their servers is asked.
+/// How many nested panes of other projects a person may call from: each of their servers is asked.
 const MOST_KEEPERS: usize = 8;
 
-/// Bytes that another server's answer to `patterm/place` may have: it says one word.
+/// Size limit of another server's answer to `patterm/place`: it is one word.
 const ANSWER_BYTES: usize = 4 << 10;
 
-/// What `patterm/place` takes: a process, and those above it.
+/// The parameters of `patterm/place`: a process and its ancestors.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PlaceParams {
     pub(crate) line: Vec<i32>,
@@ -66,34 +65,34 @@ impl PlaceParams {
     }
 }
 
-/// What it answers.
+/// Its result.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PlaceResult {
     pub(crate) person: bool,
 }
 
-/// Where somebody speaks from.
+/// Where a caller runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CallerOrigin {
     /// In no pane: a person's shell, a script.
     Outside,
     /// In a pane that a person started.
     Person,
-    /// Where agents type; the nearest agent, or else the pane itself.
+    /// In a pane where agents type: the nearest agent, or else the pane itself.
     Agents(ProcessId),
-    /// Where nothing says that it is a person: an agent's pane of another project, a container.
+    /// Where it need not be a person: in an agent's pane of another project, in a container.
     Elsewhere,
-    /// The process ended before anybody looked, or runs in a pane that nobody knows.
+    /// The process ended before it could be located, or runs in an unknown pane.
     Nowhere,
 }
 
 impl CallerOrigin {
-    /// Whether what is asked for from here can come from a person.
+    /// Whether a request from here can be a person's.
     pub(crate) fn is_human_origin(&self) -> bool {
         matches!(self, Self::Outside | Self::Person)
     }
 
-    /// Who speaks, if it is somebody without a token; `None` if he is not to be served.
+    /// The caller, if it has no token; `None` if it must be refused.
     pub(crate) fn caller(&self, says: Caller) -> Option<Caller> {
         match self {
             Self::Outside | Self::Person => Some(says),
@@ -104,15 +103,14 @@ impl CallerOrigin {
     }
 }
 
-/// A process and those above it, as they were when it connected: one that ends afterwards stays where
-/// it was.
+/// A process and its ancestors at the time it connected; what ends afterwards does not matter.
 #[derive(Debug)]
 pub(crate) enum Peer {
-    /// The process and those above it, the nearest first.
+    /// The process and its ancestors, the nearest first.
     Line(Vec<i32>),
-    /// The kernel names none: it runs in a container.
+    /// The kernel does not report one: it runs in a container.
     Hidden,
-    /// It ended before it was looked at, or does not stand still.
+    /// It ended before it could be read, or keeps changing.
     Gone,
 }
 
@@ -121,24 +119,24 @@ impl Peer {
     pub(crate) fn of(stream: &tokio::net::UnixStream) -> Self {
         let pid = stream.peer_cred().ok().and_then(|peer| peer.pid()).filter(|pid| *pid > 0);
         let Some(pid) = pid else { return Self::Hidden };
-        // By its number alone, another process that got that number meanwhile would be looked at.
+        // The pid alone may belong to another process by now.
         let life = patterm_keeper::peer_process(stream.as_fd());
         let line = tree::line_of(pid).filter(|_| life.is_none_or(|life| life.is(pid)));
         line.map_or(Self::Gone, Self::Line)
     }
 }
 
-/// A pane of this project.
+/// Who types in a pane of this project.
 #[derive(Debug)]
 enum PaneOwner {
-    /// A person's.
+    /// A person.
     Person,
-    /// Where agents type; the nearest agent, or else the pane itself.
+    /// Agents: the nearest one, or else the pane itself.
     Agents(ProcessId),
 }
 
-/// A look at where a process speaks from, begun when it connected: what happens to it and to those
-/// above it afterwards changes nothing.
+/// A lookup of a caller's origin, begun when it connected: what happens to it and its ancestors
+/// afterwards does not matter.
 #[derive(Debug)]
 pub(crate) enum OriginLookup {
     Done(CallerOrigin),
@@ -146,7 +144,7 @@ pub(crate) enum OriginLookup {
 }
 
 impl OriginLookup {
-    /// Where it speaks from.
+    /// The origin.
     pub(crate) async fn origin(self) -> CallerOrigin {
         match self {
             Self::Done(origin) => origin,
@@ -155,7 +153,7 @@ impl OriginLookup {
     }
 }
 
-/// Finds out where processes speak from.
+/// Finds out where callers run.
 #[derive(Debug, Clone)]
 pub(crate) struct Origins {
     panes: Arc<Panes>,
@@ -168,8 +166,8 @@ impl Origins {
         Self { panes, key: project.key().to_owned() }
     }
 
-    /// Begins to look where a process speaks from. In an agent's pane nothing that stands nearer
-    /// counts, and no command line needs to be read.
+    /// Begins to look up where a process runs. In an agent's pane nothing nearer counts, so that no
+    /// command line needs to be read.
     pub(crate) fn begin_lookup(&self, peer: Peer) -> OriginLookup {
         let line = match peer {
             Peer::Hidden => return OriginLookup::Done(CallerOrigin::Elsewhere),
@@ -204,7 +202,7 @@ impl Origins {
         if others.len() > MOST_KEEPERS {
             return CallerOrigin::Elsewhere;
         }
-        // Whichever is nearer: a person's pane in an agent's pane is an agent's.
+        // In either order: a person's pane within an agent's pane is an agent's.
         let above = line.to_owned();
         let asked = move || {
             let deadline = Instant::now() + PATIENCE;
@@ -216,10 +214,10 @@ impl Origins {
         }
     }
 
-    /// Whether a process in no pane may be what an agent's pane left behind: the init of such a pane
-    /// was killed after its keeper, so that nothing above the process says any more where it came from.
-    /// A process with a terminal that is no pane's is not; nor is one below a process that is older
-    /// than the pane and not above this server, since what was left behind can only stand below those.
+    /// Whether a process outside all panes may have been left behind by an agent's pane: if the pane's
+    /// init was killed after its keeper, no ancestor of the process shows where it came from. It was
+    /// not if its terminal is not a pane's, or if it has an ancestor that is older than the pane and
+    /// not an ancestor of this server: what was left behind is reparented to those only.
     async fn may_be_left_behind(&self, line: &[i32]) -> bool {
         let Some(since) = self.panes.left_behind_since() else { return false };
         let above = line.to_owned();
@@ -236,12 +234,13 @@ impl Origins {
         within_patience(&READING, look).await.unwrap_or(true)
     }
 
-    /// Whether a process runs in a pane here that a person started.
+    /// Whether a process runs in a pane of this project that a person started.
     pub(crate) async fn is_in_a_persons_pane(&self, line: &[i32]) -> bool {
         matches!(self.known_pane(line).await, Some(PaneOwner::Person))
     }
 
-    /// The pane around a process. Below our keeper there is one, but it may not be in the books yet.
+    /// The owner of the pane that a process runs in. Below our keeper there is one, but the pane may
+    /// not be in the table yet.
     async fn known_pane(&self, line: &[i32]) -> Option<PaneOwner> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -258,7 +257,7 @@ impl Origins {
         self.panes.keeper.pid().is_some_and(|keeper| line.contains(&keeper))
     }
 
-    /// The pane in which the first of these runs. Where one is within another, an agent's counts.
+    /// The owner of the pane that the first of these runs in. Of nested panes, an agent's counts.
     fn pane_owner(&self, line: &[i32]) -> Option<PaneOwner> {
         let panes: Vec<_> = self
             .panes
@@ -279,14 +278,14 @@ impl Origins {
     }
 }
 
-/// Does something on a thread that may wait, when there is a turn for it; `None` if none comes in time.
+/// Runs blocking work once there is a free slot; `None` if there is none in time.
 async fn within_patience<T: Send + 'static>(
     turns: &'static Semaphore,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {
     let turn = tokio::time::timeout(PATIENCE, turns.acquire()).await.ok()?.ok()?;
     let work = move || {
-        // Held until the work is done, though the caller may be gone by then.
+        // Held until the work is done, even if the caller is gone by then.
         let _turn = turn;
         work()
     };
@@ -302,7 +301,7 @@ fn is_person_in(around: &EnclosingKeeper, line: &[i32], deadline: Instant) -> Op
     ask(stream, line, deadline).ok()
 }
 
-/// The same over a connection to that server, which may say anything, or nothing.
+/// The same over a connection to that server, which may answer anything, or nothing.
 fn ask(mut stream: UnixStream, line: &[i32], deadline: Instant) -> io::Result<bool> {
     let params = serde_json::to_string(&PlaceParams { line: line.to_owned() })?;
     let request = reply::request(&Id::from_number(1), PLACE_METHOD, Some(&params));

@@ -196,7 +196,7 @@ impl Drop for Permit {
     }
 }
 
-/// Somebody waits for an answer; when he does not any more, the work ends.
+/// A client waits for an answer; when it stops waiting, the work ends.
 struct Call<'a> {
     open: &'a Mutex<Open>,
     number: u64,

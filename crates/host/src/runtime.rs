@@ -167,8 +167,8 @@ fn sockets_in(folder: &Path, prefix: &str) -> Vec<(u32, PathBuf)> {
     files.filter_map(|file| Some((pid(file.file_name().to_str()?)?, file.path()))).collect()
 }
 
-/// Connects to a server of our own user. `None` where nobody listens, or somebody else does: then
-/// nothing was sent to him, and the server is to be looked for elsewhere.
+/// Connects to a server of our own user. `None` if nobody listens there, or another user does: then
+/// nothing was sent, and the server must be looked for elsewhere.
 pub fn connect(socket: &Path) -> io::Result<Option<UnixStream>> {
     use io::ErrorKind::{ConnectionRefused, NotFound, PermissionDenied, WouldBlock};
     // Another user's socket could keep us waiting for ever before it says whose it is.

@@ -137,7 +137,7 @@ pub enum PadError {
 
 impl PadError {
     /// The same for a caller that wanted to remove a pad, not to write it; `others` are those there are.
-    pub fn of_removal(self, others: Vec<PadName>) -> Self {
+    pub(crate) fn of_removal(self, others: Vec<PadName>) -> Self {
         match self {
             Self::Gone(name) => Self::NotFound { name, others },
             Self::Changed { name, expected, current } => Self::Kept { name, expected, current },

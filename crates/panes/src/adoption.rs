@@ -1,6 +1,6 @@
 //! Panes that the keeper holds and the process table does not know: the table was damaged, or is older
-//! than they are. What runs in them goes on, under its own id, in an entry made from what the system
-//! knows of it.
+//! than they are. Their programs keep running under their own ids, in entries made from what the
+//! system reports.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -14,14 +14,14 @@ use crate::panes::Panes;
 use crate::process::{Kind, Process, ProcessId, Recipe, Status};
 
 impl Panes {
-    /// Gives every pane of a process that the table does not know an entry. The pane of an earlier run
-    /// of a process that it does know is not wanted any more.
+    /// Gives every pane of an unknown process an entry. Panes of earlier runs of known processes are
+    /// not needed any more.
     pub(crate) fn adopt_unknown(
         &self,
         panes: &HashMap<String, Arc<Pane>>,
         is_agent: impl Fn(&ProcessId) -> bool,
     ) {
-        // Of several runs of one process the last is the one.
+        // Of several runs of one process, the last counts.
         let mut runs: BTreeMap<u64, (u64, &Arc<Pane>)> = BTreeMap::new();
         for (name, pane) in panes {
             let Some((number, run)) = process_and_run(name) else { continue };
@@ -51,7 +51,7 @@ impl Panes {
         }
     }
 
-    /// An entry for a program that runs, from what the system knows of it.
+    /// An entry for a running program, from what the system reports.
     fn entry_of(&self, id: ProcessId, run: u64, kind: Kind, pane: &Pane) -> Process {
         let program = pane.status().ok().flatten().filter(|status| status.exit.is_none());
         let recipe = program.and_then(|status| self.recipe_of(status.program, pane));

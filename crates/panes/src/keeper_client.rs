@@ -129,7 +129,7 @@ impl KeeperClient {
     }
 
     /// The same, if it lives at this moment.
-    pub fn live_pid(&self) -> Option<i32> {
+    pub(crate) fn live_pid(&self) -> Option<i32> {
         self.life().as_ref().filter(|life| !life.has_exited()).map(|life| life.pid())
     }
 
@@ -203,7 +203,7 @@ impl KeeperClient {
     }
 
     /// The same, on this thread; the keeper's answer is not needed.
-    pub fn forget_now(&self, pane: &str) {
+    pub(crate) fn forget_now(&self, pane: &str) {
         self.panes().remove(pane);
         let Ok(mut connection) = self.0.keeper.clone().try_lock_owned() else { return };
         if let Err(error) = self.forget_on(&mut connection, pane) {

@@ -18,16 +18,16 @@ use crate::error::PaneError;
 use crate::panes::{Panes, pane_name};
 use crate::process::{Exit, Kind, Process, ProcessId, Recipe, Status};
 
-/// How long a program may take to end after the first signal, before everything is killed.
+/// How long a program may take to end after the first signal before everything is killed.
 pub const GRACE: Duration = Duration::from_secs(5);
 
-/// How long everything may take to be gone after that.
+/// How long everything may take to end after that.
 pub const KILL_PATIENCE: Duration = Duration::from_secs(5);
 
-/// The size of a terminal that nobody looks at yet.
+/// The size of a terminal that no view shows yet.
 pub const SIZE: patterm_keeper::Size = patterm_keeper::Size { rows: 24, columns: 80 };
 
-/// A process to be.
+/// A process to start.
 #[derive(Debug)]
 pub struct NewProcess {
     /// Its label.
@@ -43,7 +43,7 @@ pub struct NewProcess {
 }
 
 impl Panes {
-    /// Starts a process under a new id. Nothing is left of one that could not be started.
+    /// Starts a process under a new id. If that fails, nothing of it is left.
     pub async fn spawn(&self, new: NewProcess) -> Result<Process, PaneError> {
         self.admit_process()?;
         let NewProcess { name, kind, parent_id, not_a_persons, recipe } = new;
@@ -60,7 +60,7 @@ impl Panes {
         started
     }
 
-    /// Whether there may be one more process.
+    /// Checks whether there is room for one more process.
     pub fn admit_process(&self) -> Result<(), PaneError> {
         let most = self.limits.processes;
         let there = self.processes.all().len();
@@ -113,14 +113,14 @@ impl Panes {
         Ok(())
     }
 
-    /// Lets go of a pane that nobody needs any more.
+    /// Releases a pane that is no longer needed.
     pub async fn let_go(&self, pane: String) {
         if let Err(error) = self.keeper.forget(pane).await {
             tracing::error!(%error, "the keeper does not let go of a pane yet");
         }
     }
 
-    /// The run of a process that runs.
+    /// The current run of a process.
     pub fn running(&self, process: &Process) -> Result<Arc<ProcessRun>, PaneError> {
         let run = self.run_of(&process.id).filter(|run| !run.watch().borrow().is_over());
         let Process { id, name, .. } = process;
@@ -135,7 +135,7 @@ impl Panes {
     ) -> Result<Process, PaneError> {
         let mut begins = false;
         let process = self.update(id, |process| {
-            // Decided here, where nobody else can start it at the same time.
+            // Decided under the lock, so that it is started only once.
             begins = !process.status.is_alive();
             if begins {
                 process.runs += 1;
@@ -153,7 +153,7 @@ impl Panes {
         started
     }
 
-    /// Starts the program of a process. Nothing of it runs on if that fails half-way.
+    /// Starts the program of a process. If that fails half-way, nothing keeps running.
     /// `more` are arguments for this one time.
     pub async fn launch(&self, process: &Process, more: &[String]) -> Result<Process, PaneError> {
         let id = &process.id;
@@ -218,7 +218,7 @@ impl Panes {
         self.data_plane.add(run, pane, log);
     }
 
-    /// Remembers the size a terminal was given, so that the next server shows the same screen.
+    /// Records the size of a terminal, so that the next server shows the same screen.
     pub fn note_size(&self, id: &ProcessId, size: Option<Size>) {
         let Some(size) =
             size.map(|size| patterm_keeper::Size { rows: size.rows, columns: size.columns })
@@ -238,21 +238,21 @@ impl Panes {
         }
     }
 
-    /// A person typed into a process, or went there because it asks: nobody needs to be called any more.
+    /// Clears a process's call for attention: a person typed into it or went there.
     pub fn attended(&self, id: &ProcessId) {
         if self.processes.get(id).is_some_and(|process| process.attention.is_some()) {
             self.processes.note(id, |process| process.attention = None);
         }
     }
 
-    /// Everything that ends from now on was ended with the server, on request.
+    /// Marks all runs: what ends from now on was stopped with the server.
     pub fn begin_shutdown(&self) {
         for (_, run) in self.runs() {
             run.stopping.store(true, Ordering::Release);
         }
     }
 
-    /// Writes down that everything was ended with the server.
+    /// Records that everything was stopped with the server.
     pub fn note_shutdown(&self) {
         for process in self.processes.all().iter().filter(|process| process.status.is_alive()) {
             let _ = self.update(&process.id, |process| {
@@ -306,7 +306,7 @@ impl Panes {
         }
     }
 
-    /// Waits until a run is over, that is written down, and what else is wanted holds.
+    /// Waits until a run is over and recorded as such, and `wanted` holds.
     async fn over(
         &self,
         run: &Arc<ProcessRun>,
@@ -402,7 +402,7 @@ pub(crate) fn replay(process: &Process, log: &Reader, most: u64) -> (Screen, u64
     (screen, end)
 }
 
-/// What stands for an entry that was closed while somebody waited for its end.
+/// Stands for an entry that was closed while a caller waited for its end.
 fn unknown(id: &ProcessId) -> Process {
     Process { status: Status::Stopped, ..Process::unstarted(id.clone()) }
 }

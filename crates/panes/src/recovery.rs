@@ -44,7 +44,7 @@ impl Panes {
         Ok(Recovered { ended, is_kept: self.keeper.is_kept() })
     }
 
-    /// Finds a process again after the server died; returns its entry if it does not run any more.
+    /// Recovers a process after the server died; returns its entry if it does not run any more.
     fn recover_process(&self, process: &Process, pane: Option<Arc<Pane>>) -> Option<Process> {
         let log = self.find_log(process);
         match pane {
@@ -75,8 +75,8 @@ impl Panes {
         }
     }
 
-    /// A server that died while it started a program could not say that it runs; one that died
-    /// before it ended everything said too much.
+    /// Corrects the entry of a running process: a server that died while starting the program did not
+    /// record that it runs; one that died before it ended everything recorded an interruption.
     fn note_begun(&self, process: &Process, log: &Log) -> Process {
         if process.interrupted.is_some() && process.status.is_alive() {
             self.processes.note(&process.id, |process| process.interrupted = None);
@@ -84,7 +84,7 @@ impl Panes {
         if process.status == Status::Starting {
             self.processes.note(&process.id, |process| {
                 process.status = Status::Running;
-                // Nobody has read anything of this run yet.
+                // Nothing of this run was read yet.
                 process.run_offset = log.end();
                 process.started_at = Some(now_ms());
                 process.ended_at = None;
@@ -103,8 +103,8 @@ impl Panes {
         self.set_run(Arc::new(run));
     }
 
-    /// The log that an earlier server left. One that cannot be opened costs a process no more than
-    /// its output: it is tried again as long as that lives.
+    /// The log that an earlier server left. If it cannot be opened, the process loses only its output,
+    /// and opening is tried again while the process runs.
     fn find_log(&self, process: &Process) -> Log {
         let folder = self.output_folder(&process.id);
         let mut log = Log::open(&folder, self.limits.log_bytes).unwrap_or_else(|error| {

@@ -123,7 +123,7 @@ impl Limits {
 }
 
 /// A shorter message could not say anything.
-pub const LEAST_MESSAGE_BYTES: usize = 1 << 10;
+pub(crate) const LEAST_MESSAGE_BYTES: usize = 1 << 10;
 
 /// Less could not hold a log's first two files.
 pub const LEAST_LOG_BYTES: u64 = 1 << 20;

@@ -86,7 +86,7 @@ impl PrivateDir {
 
     /// The same for a folder that a person may have moved elsewhere and left a link to. The link must
     /// be the person's own.
-    pub fn make_behind_own_link(path: &Path) -> Result<Self, Refusal> {
+    pub(crate) fn make_behind_own_link(path: &Path) -> Result<Self, Refusal> {
         DirBuilder::new().recursive(true).mode(0o700).create(path)?;
         let found = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
         if found.st_uid != own_uid() {
@@ -171,7 +171,7 @@ impl PrivateDir {
 
 /// Replaces the content of a file in an open folder in one step. What stands in its place, or in that
 /// of its new content, is never written through.
-pub fn write_in(folder: &File, name: &str, content: &[u8]) -> io::Result<()> {
+pub(crate) fn write_in(folder: &File, name: &str, content: &[u8]) -> io::Result<()> {
     let new = format!("{name}.{}.new", std::process::id());
     // A process with our id may have died here before.
     let _ = unlinkat(folder, new.as_str(), AtFlags::empty());

@@ -46,7 +46,7 @@ pub fn establish(folder: &Path) -> io::Result<()> {
 }
 
 /// Does something that needs room on the disk; where there is none, in the room that is kept.
-pub fn with_room<T>(folder: &Path, work: impl Fn() -> io::Result<T>) -> io::Result<T> {
+pub(crate) fn with_room<T>(folder: &Path, work: impl Fn() -> io::Result<T>) -> io::Result<T> {
     match work() {
         Err(error) if is_disk_full(&error) => {}
         done => return done,

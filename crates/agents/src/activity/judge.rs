@@ -130,7 +130,7 @@ pub(crate) fn seen(preset: &Preset, evidence: Evidence<'_>) -> Option<Activity> 
 
 /// Whether a screen shows a dialog or a menu: a text that is typed in would answer it, whatever else is
 /// said of the agent.
-pub fn asks_now(preset: &Preset, snapshot: &ScreenSnapshot) -> Option<Activity> {
+pub(crate) fn asks_now(preset: &Preset, snapshot: &ScreenSnapshot) -> Option<Activity> {
     let evidence = Evidence::of(snapshot);
     let report = reported(&snapshot.report);
     let rule = |rule: &Rule| {
@@ -147,7 +147,7 @@ fn field<'a>(report: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// Whether a screen shows a turn that goes on, whatever hooks say of it.
-pub fn works_now(preset: &Preset, snapshot: &ScreenSnapshot) -> bool {
+pub(crate) fn works_now(preset: &Preset, snapshot: &ScreenSnapshot) -> bool {
     seen(preset, Evidence::of(snapshot))
         .is_some_and(|activity| activity.state == ActivityState::Working)
 }

@@ -17,7 +17,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 pub use crate::activity_state::{Activity, ActivityState, ActivityStatus};
-pub use judge::{FAILED, asks_now, works_now};
+pub use judge::FAILED;
+pub(crate) use judge::{asks_now, works_now};
 pub use screen_snapshot::ScreenSnapshot;
 pub use signals::AgentSignals;
 
@@ -90,7 +91,7 @@ impl Activities {
     }
 
     /// Whether a timer or a caller waits for a change.
-    pub fn is_followed(&self, id: &ProcessId) -> bool {
+    pub(crate) fn is_followed(&self, id: &ProcessId) -> bool {
         self.map().get(id).is_some_and(|entry| Arc::strong_count(&entry.followers) > 1)
     }
 
@@ -146,7 +147,7 @@ impl Activities {
 pub(crate) const NOT_INSTRUCTED: &str = "its first instructions are not taken yet";
 
 /// Whether an agent works only in so far as it has not got its first instructions.
-pub fn awaits_instructions(activity: &Activity) -> bool {
+pub(crate) fn awaits_instructions(activity: &Activity) -> bool {
     activity.state == ActivityState::Working && activity.reason == NOT_INSTRUCTED
 }
 

@@ -146,7 +146,7 @@ impl AgentSignals {
     }
 
     /// The texts that hooks said were taken since then.
-    pub fn taken_since(&self, since: Instant) -> Vec<String> {
+    pub(crate) fn taken_since(&self, since: Instant) -> Vec<String> {
         let inner = self.lock();
         let new = inner.taken.iter().filter(|(at, _)| *at >= since);
         new.map(|(_, text)| text.clone()).collect()
@@ -158,7 +158,7 @@ impl AgentSignals {
     }
 
     /// A turn was submitted: until something shows of it, or so much time is over, it counts as work.
-    pub fn submitted(&self, what: &'static str, hold: Duration) {
+    pub(crate) fn submitted(&self, what: &'static str, hold: Duration) {
         self.lock().submitted = Some(Submitted { what, hold, at: Instant::now() });
         self.wakeup.notify_one();
     }
@@ -191,7 +191,7 @@ impl AgentSignals {
     }
 
     /// The files that its CLI has open have told its conversation.
-    pub fn note_told_by_files(&self) {
+    pub(crate) fn note_told_by_files(&self) {
         self.lock().told_by_files = true;
     }
 
@@ -206,13 +206,13 @@ impl AgentSignals {
     }
 
     /// Its prompt is drawn anew: it needs its time as after a start.
-    pub fn warm_up_again(&self) {
+    pub(crate) fn warm_up_again(&self) {
         let mut inner = self.lock();
         inner.prompt_seen = inner.prompt_seen.map(|_| Instant::now());
     }
 
     /// Since when its prompt is there.
-    pub fn prompt_seen(&self) -> Option<Instant> {
+    pub(crate) fn prompt_seen(&self) -> Option<Instant> {
         self.lock().prompt_seen
     }
 

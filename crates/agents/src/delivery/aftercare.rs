@@ -51,7 +51,7 @@ impl Deliverer {
     }
 
     /// A hook of a CLI told that a turn was taken: it may be one that was called stalled.
-    pub fn hear_turn(&self, id: &ProcessId, turn: &str) {
+    pub(crate) fn hear_turn(&self, id: &ProcessId, turn: &str) {
         let is_submitted = |begun: &Delivery| begun.to == *id && told(turn, &begun.text).is_some();
         if self.deliveries.begun().iter().any(is_submitted) {
             return;

@@ -9,7 +9,7 @@ use patterm_store::state::{self, StateError};
 
 /// The longest text that is given as it is. One argument of a program may hold 128 KiB, and CLIs
 /// were seen to take pastes of 20 kB whole.
-pub const PROMPT_BYTES: usize = 32 << 10;
+pub(crate) const PROMPT_BYTES: usize = 32 << 10;
 
 /// The longest text at all: more than any model reads.
 pub const TEXT_BYTES: usize = 4 << 20;

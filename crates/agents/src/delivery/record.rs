@@ -125,12 +125,12 @@ pub struct Delivery {
 
 impl Delivery {
     /// It is being typed in, and does not wait for a person on the way.
-    pub fn is_submitted(&self) -> bool {
+    pub(crate) fn is_submitted(&self) -> bool {
         self.stage == DeliveryStage::Begun && self.receipt.evidence == SUBMITTING
     }
 
     /// It stalled, and may yet be seen to have been taken.
-    pub fn is_watched(&self) -> bool {
+    pub(crate) fn is_watched(&self) -> bool {
         let is_stalled = self.receipt.state == ReceiptState::Stalled;
         self.stage == DeliveryStage::Done && is_stalled && !self.text.is_empty()
     }

@@ -129,7 +129,7 @@ impl Deliveries {
     }
 
     /// The oldest that waits for a process.
-    pub fn next_for(&self, id: &ProcessId) -> Option<Delivery> {
+    pub(crate) fn next_for(&self, id: &ProcessId) -> Option<Delivery> {
         let waits = |known: &&Delivery| known.to == *id && known.stage == DeliveryStage::Waiting;
         self.table().deliveries.iter().find(waits).cloned()
     }
@@ -150,7 +150,7 @@ impl Deliveries {
     }
 
     /// Whether the same text is known more than once: then what a screen shows tells nothing of one.
-    pub fn is_repeated(&self, one: &Delivery) -> bool {
+    pub(crate) fn is_repeated(&self, one: &Delivery) -> bool {
         let same = |known: &&Delivery| {
             (&known.to, &known.excerpt, known.bytes) == (&one.to, &one.excerpt, one.bytes)
         };
@@ -158,7 +158,7 @@ impl Deliveries {
     }
 
     /// A text that stalled was taken after all.
-    pub fn correct(&self, id: u64, evidence: &str) {
+    pub(crate) fn correct(&self, id: u64, evidence: &str) {
         let mut table = self.table();
         let watched = |known: &&mut Delivery| known.id == id && known.is_watched();
         let Some(delivery) = table.deliveries.iter_mut().find(watched) else { return };
@@ -170,7 +170,7 @@ impl Deliveries {
     }
 
     /// Whether a person is to be called to a text: once.
-    pub fn call_once(&self, id: u64) -> bool {
+    pub(crate) fn call_once(&self, id: u64) -> bool {
         let mut table = self.table();
         let is_it = |known: &&mut Delivery| known.id == id;
         let found = table.deliveries.iter_mut().find(is_it);
@@ -178,7 +178,7 @@ impl Deliveries {
     }
 
     /// Nothing more will be seen of what stalled for a process.
-    pub fn unwatch(&self, id: &ProcessId) {
+    pub(crate) fn unwatch(&self, id: &ProcessId) {
         let mut table = self.table();
         let mut changed = false;
         for known in table.deliveries.iter_mut().filter(|d| d.to == *id && d.is_watched()) {
@@ -210,13 +210,13 @@ impl Deliveries {
     }
 
     /// First prompts that were given as arguments and are not seen to be taken yet.
-    pub fn first_prompts_given(&self) -> Vec<Delivery> {
+    pub(crate) fn first_prompts_given(&self) -> Vec<Delivery> {
         let given = |known: &&Delivery| is_first(known) && known.stage == DeliveryStage::Begun;
         self.table().deliveries.iter().filter(given).cloned().collect()
     }
 
     /// The instructions that a process was given as arguments and was not seen to take.
-    pub fn first_prompt_not_taken(&self, id: &ProcessId) -> Option<Delivery> {
+    pub(crate) fn first_prompt_not_taken(&self, id: &ProcessId) -> Option<Delivery> {
         let table = self.table();
         let mut all = table.deliveries.iter().rev();
         let last = all.find(|known| known.to == *id && is_first(known))?;
@@ -225,17 +225,17 @@ impl Deliveries {
     }
 
     /// Whether a process was given such a one.
-    pub fn first_prompt_is_given(&self, id: &ProcessId) -> bool {
+    pub(crate) fn first_prompt_is_given(&self, id: &ProcessId) -> bool {
         self.first_prompts_given().iter().any(|given| given.to == *id)
     }
 
     /// Whether a text is half typed in; one that waits for a person may wait for the next server as well.
-    pub fn is_submitting(&self) -> bool {
+    pub(crate) fn is_submitting(&self) -> bool {
         self.begun().iter().any(Delivery::is_submitted)
     }
 
     /// Whether a process has instructions to begin with that it has not taken.
-    pub fn first_prompt_is_open(&self, id: &ProcessId) -> bool {
+    pub(crate) fn first_prompt_is_open(&self, id: &ProcessId) -> bool {
         let open = |d: &Delivery| d.to == *id && is_first(d) && d.stage != DeliveryStage::Done;
         self.table().deliveries.iter().any(open)
     }
@@ -367,13 +367,13 @@ impl Deliveries {
     }
 
     /// Whether a process has texts that its CLI may keep in its own queue.
-    pub fn has_unread(&self, id: &ProcessId) -> bool {
+    pub(crate) fn has_unread(&self, id: &ProcessId) -> bool {
         self.table().deliveries.iter().any(|known| known.to == *id && known.unread)
     }
 
     /// An agent rests: its CLI has read what was in its queue, or has given it back into its prompt, which
     /// holds `stands`.
-    pub fn settle_unread(&self, id: &ProcessId, stands: Option<&str>) {
+    pub(crate) fn settle_unread(&self, id: &ProcessId, stands: Option<&str>) {
         self.change_unread(id, |known| {
             let gives_back = |stands: &&str| has_words_of(stands, known.known_text());
             match stands.filter(gives_back) {
@@ -387,7 +387,7 @@ impl Deliveries {
     }
 
     /// The run of a process ended, and with it its CLI's own queue.
-    pub fn lose_unread(&self, id: &ProcessId) {
+    pub(crate) fn lose_unread(&self, id: &ProcessId) {
         self.change_unread(id, |known| {
             known.receipt = Receipt::new(ReceiptState::Stalled, QUEUE_ENDED);
             known.text.clear();
@@ -410,7 +410,7 @@ impl Deliveries {
     }
 
     /// Another delivery has the same text: this one is not watched any more.
-    pub fn supersede(&self, id: u64, why: &str) {
+    pub(crate) fn supersede(&self, id: u64, why: &str) {
         let mut table = self.table();
         let Some(delivery) = table.deliveries.iter_mut().find(|known| known.id == id) else {
             return;

@@ -64,7 +64,7 @@ impl Catalogue {
     }
 
     /// The same, changed further as the project file says.
-    pub fn with_project(
+    pub(crate) fn with_project(
         settings: Option<&Path>,
         project_file: &Path,
         agents: &BTreeMap<String, Table>,

@@ -86,7 +86,7 @@ pub struct Overlay {
 
 impl Preset {
     /// A text as a turn that is taken for words and for nothing else.
-    pub fn as_words(&self, text: &str) -> String {
+    pub(crate) fn as_words(&self, text: &str) -> String {
         let command = self.input.commands.as_ref().is_some_and(|commands| commands.is_match(text));
         // A line that ends with it goes on, for most of them, instead of being submitted.
         let goes_on = text.ends_with('\\');
@@ -95,13 +95,13 @@ impl Preset {
 
     /// Whether the CLI has a file open from its first turn on. It may show work beside its prompt before
     /// that, while it starts.
-    pub fn has_conversation_file(&self) -> bool {
+    pub(crate) fn has_conversation_file(&self) -> bool {
         self.resume.as_ref().is_some_and(|resume| resume.told_by_files.is_some())
     }
 
     /// A text as it is typed in, with a blank behind what opens a list of completions: an open list
     /// would take the key that submits, and change the text.
-    pub fn as_typed(&self, text: &str) -> String {
+    pub(crate) fn as_typed(&self, text: &str) -> String {
         let mut words = self.as_words(text);
         if self.input.completions.as_ref().is_some_and(|list| list.is_match(&words)) {
             words.push(' ');
@@ -324,7 +324,7 @@ pub struct Rule {
 impl Rule {
     /// Whether it depends on the title or on OSC 9;4. A program that reports its state (OSC 7501)
     /// keeps no mark of it there, and a model may have chosen the words of its title.
-    pub fn is_by_title(&self) -> bool {
+    pub(crate) fn is_by_title(&self) -> bool {
         self.title.is_some() || self.progress.is_some()
     }
 }

@@ -271,7 +271,7 @@ impl Connection {
         self.ending = Some(Instant::now() + LAST_WORDS);
     }
 
-    /// Who somebody without a token is, whatever he says.
+    /// Who a caller without a token is, whatever it claims.
     fn placed(&self, says: Caller) -> Caller {
         self.origin.caller(says).unwrap_or(Caller::Elsewhere)
     }

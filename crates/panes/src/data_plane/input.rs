@@ -14,7 +14,7 @@ pub(super) struct Input {
     /// Bytes of the first piece that are written already.
     written: usize,
     waiting: usize,
-    /// Somebody has the keyboard until he gives it back; what others write comes after that.
+    /// A writer has reserved the keyboard; what others write waits until it is released.
     reserved: bool,
     after: VecDeque<Vec<u8>>,
 }

@@ -30,7 +30,8 @@ use matcher::Matcher;
 pub use matcher::{MatchOutcome, Waiting, visible_lines};
 use parser::OutputParser;
 use reader::Reader;
-pub use run::{MARK_BYTES, ProcessRun, RunProgress};
+pub(crate) use run::MARK_BYTES;
+pub use run::{ProcessRun, RunProgress};
 pub use trouble::Trouble;
 pub use typing_state::{Typed, Typist};
 

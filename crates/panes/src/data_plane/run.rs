@@ -27,7 +27,7 @@ const RELEASE_BYTES: u64 = 64 << 10;
 /// How far ahead of the output the mark in the process table is: a log that lost its end goes on there.
 /// Each new mark writes the table to the disk, so that a flood must not need one every second; whatever
 /// a program prints, an offset stays far below 2^53.
-pub const MARK_BYTES: u64 = 8 << 30;
+pub(crate) const MARK_BYTES: u64 = 8 << 30;
 
 /// What it uses is not looked at again before this: to ask the kernel takes longer than all else that
 /// is told of it.
@@ -269,7 +269,7 @@ impl ProcessRun {
     }
 
     /// Says that it was over before this server began.
-    pub fn set_over(&self, exit: Option<Exit>) {
+    pub(crate) fn set_over(&self, exit: Option<Exit>) {
         self.progress.send_modify(|progress| {
             progress.exit = exit;
             progress.lost = exit.is_none();
@@ -298,7 +298,7 @@ impl ProcessRun {
 
     /// Whether its init was killed before it had ended everything below it, and the keeper was not
     /// above it to end the rest: what ran there may run on, where nothing says that it did.
-    pub fn is_left_behind(&self, keeper: Option<i32>) -> bool {
+    pub(crate) fn is_left_behind(&self, keeper: Option<i32>) -> bool {
         let above = self.init.get().and_then(|(_, above)| *above);
         let is_gathered = above.is_some() && above == keeper;
         // Looked at where it is seen at once: the reader may be told of it in a moment only.
@@ -355,7 +355,7 @@ impl ProcessRun {
     }
 
     /// Takes up whether an earlier server left a draft in it, and notes that for the next one from here on.
-    pub fn keep_draft(&self, mark: DraftMark) {
+    pub(crate) fn keep_draft(&self, mark: DraftMark) {
         let mut typing = lock(&self.typing);
         typing.draft = mark.is_set(self.number);
         if !typing.draft {

@@ -200,7 +200,7 @@ pub struct Process {
     /// Who started it; `None` at the top.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_id: Option<ProcessId>,
-    /// It was started over HTTP, or by somebody of whom nothing says that he is a person.
+    /// It was started over HTTP, or by a caller that may not be a person.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub not_a_persons: bool,
     /// How to start it; `None` for one that was never started here.
@@ -246,7 +246,7 @@ pub struct Process {
 
 impl Process {
     /// An entry without a name of which nothing is known yet.
-    pub fn unstarted(id: ProcessId) -> Self {
+    pub(crate) fn unstarted(id: ProcessId) -> Self {
         Self {
             id,
             name: String::new(),

@@ -162,7 +162,7 @@ impl Processes {
     }
 
     /// What screens' versions begin above: higher than any that an earlier server told.
-    pub fn version_base(&self) -> u64 {
+    pub(crate) fn version_base(&self) -> u64 {
         self.table().version_base
     }
 

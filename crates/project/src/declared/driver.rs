@@ -1,5 +1,5 @@
-//! The one task that looks after declared processes: it sleeps until the file changes, one of them
-//! ends or becomes ready, a file that they watch changes, or the time has come to start one again.
+//! The one task that runs declared processes: it sleeps until the project file changes, a process ends
+//! or becomes ready, a watched file changes, or a restart is due.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,46 +18,47 @@ use crate::project_file::{Definition, ProjectFile, ReadyWhen};
 use patterm_panes::process::{Process, Status};
 use patterm_store::project::PROJECT_FILE;
 
-/// Files are written one after the other: how long after the last of them a process is restarted.
+/// How long after the last change of a watched file a process is restarted: files are written one
+/// after the other.
 const QUIET: Duration = Duration::from_millis(200);
 
-/// How long after the first of them, at the latest.
+/// How long after the first change, at the latest.
 const LATEST: Duration = Duration::from_secs(2);
 
-/// The signal with which a process is asked to end before it is started again.
+/// The signal that ends a process before a restart.
 const TERMINATE: i32 = 15;
 
-/// Looks after the declared processes of a declared.
+/// Starts, watches and restarts declared processes.
 pub struct Driver {
     declared: Arc<Declared>,
-    /// Where the project file lies.
+    /// Watches the folders of the project file and the settings.
     place: Option<Folders>,
-    /// Where it lies itself, where a link stands in its place.
+    /// The target of the project file, if it is a link.
     target: Option<PathBuf>,
-    /// Where the files lie that processes watch.
+    /// Watches the folders of the files that processes watch.
     watched: Option<Folders>,
     sources: Arc<Sources>,
-    /// What of the file was last taken notice of.
+    /// The version of the project file that was handled last.
     version: u64,
 }
 
 impl Driver {
-    /// One that will run; it needs the runtime.
+    /// A driver; it needs the runtime.
     pub fn new(declared: Arc<Declared>) -> Self {
         let settings = settings_folder(&declared);
         let folders: Vec<_> = std::iter::once(declared.root().to_owned()).chain(settings).collect();
         let place = watching(&folders);
         let place = place.inspect_err(|error| {
-            // The kernel gives each user some hundred ways to watch.
+            // The kernel limits the inotify instances of a user to some hundred.
             tracing::error!(%error, "changes of the project file are seen when it is asked for");
         });
         let (watched, sources) = (None, Arc::default());
         Self { declared, place: place.ok(), target: None, watched, sources, version: 0 }
     }
 
-    /// Looks after them, for ever.
+    /// Runs for ever.
     pub async fn run(mut self) {
-        // What changed before anybody watched.
+        // It may have changed before it was watched.
         self.declared.read_project_file();
         loop {
             self.follow_link();
@@ -80,7 +81,7 @@ impl Driver {
         }
     }
 
-    /// A link may stand in the file's place: then what it leads to is watched too.
+    /// If the project file is a link, its target is watched too.
     fn follow_link(&mut self) {
         let root = self.declared.root();
         let file = root.join(PROJECT_FILE);
@@ -98,11 +99,11 @@ impl Driver {
             tracing::warn!(%error, "what the project file links to is not watched");
         }
         self.target = target;
-        // What changed before it was watched.
+        // It may have changed before it was watched.
         self.declared.read_project_file();
     }
 
-    /// Watches what the file now in effect says is to be watched.
+    /// Watches what the project file in effect asks for.
     async fn follow_file(&mut self) {
         let (version, file) = {
             let state = self.declared.state();
@@ -134,7 +135,7 @@ impl Driver {
         }
     }
 
-    /// Notes whom changes concern.
+    /// Records which processes a change concerns.
     async fn note_changes(&mut self, changes: Vec<Change>) {
         let own = |path: &Path| path.strip_prefix(self.declared.root()).map(Path::to_owned).ok();
         let mut folders_changed = false;
@@ -154,7 +155,7 @@ impl Driver {
     }
 }
 
-/// Has processes restarted once their files come to rest.
+/// Schedules restarts for when the files stop changing.
 fn note_concerned(declared: &Declared, names: &[&str]) {
     let now = Instant::now();
     let mut state = declared.state();
@@ -173,7 +174,7 @@ fn watching(folders: &[PathBuf]) -> io::Result<Folders> {
     Ok(watched)
 }
 
-/// Waits until something changed; for ever where nothing is watched.
+/// Waits for changes; for ever if nothing is watched.
 async fn changed(folders: &mut Option<Folders>) -> Vec<Change> {
     if let Some(watched) = folders {
         match watched.changed().await {
@@ -185,7 +186,7 @@ async fn changed(folders: &mut Option<Folders>) -> Vec<Change> {
     std::future::pending().await
 }
 
-/// Waits until the project file changed.
+/// Waits until the project file or the settings change.
 async fn file_changed(place: &mut Option<Folders>, target: Option<&Path>, settings: Option<&Path>) {
     while !changed(place).await.iter().any(|change| is_read(change, target, settings)) {}
 }
@@ -201,24 +202,24 @@ fn is_read(change: &Change, target: Option<&Path>, settings: Option<&Path>) -> b
     }
 }
 
-/// Where the user's settings lie, if there is such a folder.
+/// The folder of the user's settings, if it exists.
 fn settings_folder(declared: &Declared) -> Option<PathBuf> {
     let folder = declared.settings.as_deref()?.parent()?;
     folder.is_dir().then(|| folder.to_owned())
 }
 
-/// What is to be done for a process.
+/// What to do for a process.
 enum Deed {
     Nothing,
-    /// It is started, for the so manieth time in a row.
+    /// Start it; `restarts` counts the restarts in a row.
     Start {
         restarts: u32,
     },
-    /// It is ended if it runs, and started.
+    /// Stop it if it runs, and start it.
     Restart,
 }
 
-/// Does what is to be done for one process now.
+/// Does what is due for one process.
 async fn look_after(declared: &Arc<Declared>, file: &ProjectFile, name: &str) {
     let Some(definition) = file.processes.get(name) else { return };
     let Some(process) = declared.declared_entry(name) else {
@@ -238,14 +239,14 @@ async fn look_after(declared: &Arc<Declared>, file: &ProjectFile, name: &str) {
     }
 }
 
-/// What is to be done for one process now; it counts as done from here on.
+/// Decides what is due for one process; it counts as done from here on.
 fn deed(declared: &Declared, file: &ProjectFile, name: &str, process: &Process) -> Deed {
     let now = Instant::now();
     let mut state = declared.state();
     let managed = state.managed.of(name);
     if let Some((_, first)) = managed.changed.filter(|(at, _)| *at <= now) {
         managed.changed = None;
-        // One that was stopped on request stays so.
+        // A process that was stopped on request stays stopped.
         if !matches!(process.status, Status::Stopped | Status::Lost) {
             managed.watch_restarts.note(first, now);
             managed.again_at = None;
@@ -284,7 +285,7 @@ fn deed(declared: &Declared, file: &ProjectFile, name: &str, process: &Process) 
     }
 }
 
-/// Begins to wait until a run that is new is ready.
+/// Begins to wait until a new run is ready.
 fn begin_to_watch(
     declared: &Arc<Declared>,
     definition: &Definition,
@@ -311,7 +312,7 @@ fn begin_to_watch(
     }
 }
 
-/// Takes notice of an end, once, and decides what follows.
+/// Handles the end of a run, once, and decides what follows.
 fn note_end(declared: &Arc<Declared>, definition: &Definition, name: &str, process: &Process) {
     let mut state = declared.state();
     let managed = state.managed.of(name);
@@ -374,7 +375,7 @@ async fn start(
     declared.notify();
 }
 
-/// Ends a process if it runs, and starts it again.
+/// Stops a process if it runs, and starts it again.
 async fn restart(declared: Arc<Declared>, process: Process) {
     if process.status.is_alive()
         && let Err(error) = declared.stop(&process, TERMINATE).await

@@ -1,4 +1,4 @@
-//! How the project file stands: absent, faulty, untrusted or trusted, and what of it is in effect.
+//! The project file's status (absent, faulty, untrusted or trusted) and the content in effect.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub enum FileStatus {
     Absent,
     /// It has mistakes, or cannot be read.
     Faulty {
-        /// Each with its place.
+        /// Each with its line and column.
         faults: Vec<String>,
         /// The hash of what was read.
         hash: Option<String>,
@@ -50,7 +50,7 @@ impl FileStatus {
         }
     }
 
-    /// The word for it.
+    /// Its name.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Absent => "absent",
@@ -71,24 +71,24 @@ pub struct Declared {
     observer: OnceLock<Box<dyn Observer>>,
     trust: Trust,
     state: Mutex<State>,
-    /// One reads the file at a time.
+    /// Held while the file is read.
     reading: Mutex<()>,
     /// Notified when there may be something to do.
     pub(super) wakeup: Notify,
-    /// Counts how often the file came to stand another way, for those who show it.
+    /// Counts changes of the file's status.
     changes: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
 pub(super) struct State {
     status: FileStatus,
-    /// What was trusted last in the life of this server: it stays in effect while a newer content is
-    /// not trusted.
+    /// The content that was trusted last since this server started: it stays in effect until newer
+    /// content is trusted.
     pub(super) effect: Option<Arc<ProjectFile>>,
     pub(super) managed: ManagedProcesses,
-    /// Counts what comes into effect.
+    /// Counts contents that came into effect.
     pub(super) version: u64,
-    /// Nothing runs from before this server, so everything that starts by itself is to be started.
+    /// No process of an earlier server runs, so that everything with autostart is to be started.
     fresh: bool,
 }
 
@@ -119,7 +119,7 @@ impl Declared {
         }
     }
 
-    /// Has an observer told from here on; there is one.
+    /// Sets the one observer.
     pub fn set_observer(&self, observer: Box<dyn Observer>) {
         let _ = self.observer.set(observer);
     }
@@ -143,7 +143,7 @@ impl Declared {
         self.state().status.clone()
     }
 
-    /// What is in effect.
+    /// The content in effect.
     pub fn effect(&self) -> Option<Arc<ProjectFile>> {
         self.state().effect.clone()
     }
@@ -153,7 +153,7 @@ impl Declared {
         self.root.join(patterm_store::project::PROJECT_FILE)
     }
 
-    /// Has the driver look for something to do.
+    /// Wakes the driver.
     pub fn notify(&self) {
         self.wakeup.notify_one();
     }
@@ -167,7 +167,7 @@ impl Declared {
     }
 }
 
-/// What a look at the file found.
+/// What reading the file found.
 struct Looked {
     status: FileStatus,
     file: Option<ProjectFile>,
@@ -200,8 +200,7 @@ fn look(declared: &Declared) -> Looked {
 }
 
 impl Declared {
-    /// Looks at the project file and brings into effect what is new and trusted. Starts nothing
-    /// itself.
+    /// Reads the project file and puts new trusted content into effect. Starts nothing itself.
     pub fn read_project_file(&self) {
         let declared = self;
         let _reading = declared.reading.lock().unwrap_or_else(PoisonError::into_inner);
@@ -237,7 +236,7 @@ impl Declared {
             FileStatus::Untrusted { .. } | FileStatus::Trusted { .. } => {}
         }
         {
-            // Two who say yes at once must not write at once.
+            // Two persons may confirm at the same time.
             let reading = self.reading.lock();
             let _reading = reading.unwrap_or_else(PoisonError::into_inner);
             self.trust.add(hash)?;
@@ -246,13 +245,13 @@ impl Declared {
         Ok(())
     }
 
-    /// What an earlier server left runs on: nothing is started only because it starts by itself.
+    /// Processes of an earlier server keep running: autostart starts nothing.
     pub fn note_takeover(&self) {
         self.state().fresh = false;
     }
 
-    /// Gives every process of the file an entry, and takes those that it does not name any more for
-    /// ordinary ones. What is new and starts by itself is wanted from here on.
+    /// Gives every declared process an entry, and makes those that are no longer declared ordinary
+    /// ones. New processes with autostart are to be started.
     fn take_effect(&self, file: ProjectFile) {
         let entries = self.panes.processes.all();
         let known: BTreeSet<String> =
@@ -272,7 +271,7 @@ impl Declared {
         state.managed.retain(|name| file.processes.contains_key(name));
         for process in entries.iter().filter(|_| fresh) {
             if let Some(declared) = &process.declared {
-                // How it ended before this server is over and done.
+                // Ends before this server started do not count.
                 state.managed.of(&declared.name).seen = process.runs;
             }
         }
@@ -285,7 +284,7 @@ impl Declared {
         state.effect = Some(file);
     }
 
-    /// The entry of a declared process is closed; another may be made for it.
+    /// Forgets a closed entry; another may be made for its process.
     pub fn forget(&self, process: &patterm_panes::process::Process) {
         if let Some(declared) = &process.declared {
             self.state().managed.forget(&declared.name);

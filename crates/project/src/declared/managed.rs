@@ -1,5 +1,5 @@
-//! What is known of declared processes beside their entries: who waits for whom, who is ready, and
-//! when who is started again.
+//! The state of declared processes beside their entries: dependencies, readiness, and pending
+//! restarts.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use patterm_panes::process::{Process, Status};
 /// One declared process.
 #[derive(Debug, Default)]
 pub(super) struct ManagedProcess {
-    /// It is to be started as soon as those that it needs are ready.
+    /// It is to be started as soon as its dependencies are ready.
     pub(super) wanted: bool,
-    /// It is started again then.
+    /// When it is started again.
     pub(super) again_at: Option<Instant>,
-    /// It is restarted then, since files changed; and when the first of them did.
+    /// When it is restarted because watched files changed, and when the first of them did.
     pub(super) changed: Option<(Instant, Instant)>,
-    /// How often that was so.
+    /// Restarts for that reason.
     pub(super) watch_restarts: WatchRestarts,
-    /// The last run whose end was taken notice of.
+    /// The last run whose end was handled.
     pub(super) seen: u64,
-    /// The run whose readiness is looked for.
+    /// The run whose readiness is being awaited.
     pub(super) awaited: u64,
     /// The run that is ready, or was.
     pub(super) ready: u64,
@@ -37,7 +37,7 @@ pub(super) struct ManagedProcess {
 #[derive(Debug, Default)]
 pub(super) struct ManagedProcesses(BTreeMap<String, ManagedProcess>);
 
-/// Whether one that others need is ready.
+/// Whether a dependency is ready.
 #[derive(Debug, PartialEq, Eq)]
 enum Need {
     Ready,
@@ -45,14 +45,14 @@ enum Need {
     Never(String),
 }
 
-/// What may be done for one that is wanted.
+/// Whether a process that is to be started may be started.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum May {
     /// It may be started.
     Start,
     /// It waits for these.
     Wait(Vec<String>),
-    /// It waits in vain.
+    /// It can never be started, for this reason.
     Never(String),
 }
 
@@ -78,7 +78,7 @@ impl ManagedProcesses {
         self.0.retain(|name, _| keep(name));
     }
 
-    /// The time at which the next is to be done something for.
+    /// When the next restart is due.
     pub(super) fn next_at(&self) -> Option<Instant> {
         let times = self
             .0
@@ -87,7 +87,7 @@ impl ManagedProcesses {
         times.flatten().min()
     }
 
-    /// A process is to be started, and what it needs before it, unless that is there.
+    /// Marks a process and its missing dependencies as to be started.
     pub(super) fn want(
         &mut self,
         name: &str,
@@ -110,14 +110,14 @@ impl ManagedProcesses {
         }
     }
 
-    /// What is due of one that is just being started is looked at later.
+    /// Postpones what is due for a process that is being started.
     pub(super) fn put_off(&mut self, name: &str, time: Duration) {
         let managed = self.of(name);
         managed.again_at = None;
         managed.changed = managed.changed.map(|(at, first)| (at.max(Instant::now() + time), first));
     }
 
-    /// Its entry is another one from here on.
+    /// Forgets a process; its entry is a new one from here on.
     pub(super) fn forget(&mut self, name: &str) {
         self.0.remove(name);
     }
@@ -152,7 +152,7 @@ impl ManagedProcesses {
                 false => Need::Coming,
             };
         }
-        // Its end may be a moment old, and what follows on it not decided.
+        // It may have ended a moment ago, and what follows is not decided yet.
         if managed.is_some_and(|managed| managed.seen < process.runs) {
             return Need::Coming;
         }
@@ -167,7 +167,7 @@ impl ManagedProcesses {
         })
     }
 
-    /// What may be done for one that is wanted. `entry` finds the process of a name.
+    /// Whether a process may be started. `entry` finds the entry of a name.
     pub(super) fn may(
         &self,
         name: &str,
@@ -188,7 +188,7 @@ impl ManagedProcesses {
         if waits.is_empty() { May::Start } else { May::Wait(waits) }
     }
 
-    /// The status of one.
+    /// The status of a process.
     pub(super) fn status(
         &self,
         name: &str,

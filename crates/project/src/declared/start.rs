@@ -1,4 +1,4 @@
-//! Starting a declared process: by whoever asks, with what it needs before it, and as the file says
+//! Starting a declared process on request: after its dependencies, and as the project file defines it
 //! now.
 
 use super::error::DeclaredError;
@@ -44,11 +44,11 @@ impl Declared {
         Ok(started?)
     }
 
-    /// Ends a declared process, or takes back that it is to be started.
+    /// Stops a declared process, or cancels its pending start.
     pub(super) async fn stop(&self, process: &Process, signal: i32) -> Result<(), PaneError> {
         let waited = self.cancel_start(process);
         let run = match self.panes.running(process) {
-            // It would have been started soon.
+            // Its start was pending.
             Err(_) if waited => return Ok(()),
             running => running?,
         };
@@ -67,8 +67,8 @@ impl Declared {
         }
     }
 
-    /// Makes a declared process that does not run ready to be started: `None` if it may start now,
-    /// the process as callers are told of it if it waits for others.
+    /// Prepares the start of a declared process: `None` if it may start now; if it waits for others,
+    /// the entry as callers see it.
     pub fn prepare(&self, process: &Process) -> Result<Option<Process>, DeclaredError> {
         let Some(entry) = &process.declared else { return Ok(None) };
         let name = &entry.name;
@@ -104,8 +104,8 @@ impl Declared {
         }
     }
 
-    /// Whether it is for people to start a process: none that the file in effect does not name, and
-    /// none that it has started anyway.
+    /// Whether a person decides about starting a process: not if the project file in effect does not
+    /// declare it, or starts it anyway.
     pub fn is_left_to_people(&self, process: &Process) -> bool {
         let Some(entry) = &process.declared else { return true };
         let mut state = self.state();
@@ -115,8 +115,7 @@ impl Declared {
         named && !managed.wanted && managed.again_at.is_none()
     }
 
-    /// The processes that one waits for before it is started; `None` for one that does not wait to be
-    /// started.
+    /// The processes that a pending start waits for; `None` if no start is pending.
     pub fn starts_after(&self, process: &Process) -> Option<Vec<String>> {
         let entry = process.declared.as_ref().filter(|_| !process.status.is_alive())?;
         let mut state = self.state();
@@ -125,7 +124,7 @@ impl Declared {
         is_wanted.then(|| self.status(process).unwrap_or_default().waits_for)
     }
 
-    /// Takes back that a process is to be started; `false` if it was not.
+    /// Cancels a pending start; `false` if there was none.
     pub fn cancel_start(&self, process: &Process) -> bool {
         let Some(entry) = &process.declared else { return false };
         let mut state = self.state();
@@ -138,13 +137,13 @@ impl Declared {
         pending
     }
 
-    /// A process that was to be started will not be: timers and callers may wait for that.
+    /// Tells timers and callers that a pending start was cancelled.
     pub(super) fn note_not_wanted(&self) {
         self.observer().not_wanted();
         self.panes.processes.notify();
     }
 
-    /// Writes into an entry how its definition says it is started now.
+    /// Updates an entry from its definition.
     pub(super) fn refresh_recipe(
         &self,
         id: &ProcessId,
@@ -176,7 +175,7 @@ impl Declared {
         Some(state.managed.status(&entry.name, process, &file, |name| self.declared_entry(name)))
     }
 
-    /// Whether a process runs as an earlier content of the file said.
+    /// Whether a process runs with an older definition.
     pub fn is_outdated(&self, process: &Process) -> bool {
         let file = self.effect();
         let definition = process.declared.as_ref().zip(file.as_ref());
