@@ -87,6 +87,7 @@ const VERBS: &[Verb] = &[
     verb("key", &["ID", "enter"]).wrong(&["p1"]).of_id(&["enter"]),
     verb("stop", &["ID"]).wrong(&["p1", "--signal", "99"]).of_id(&[]),
     verb("restart", &["ID"]).json(&["ID"], Json::Object).wrong(&["--json"]).of_id(&[]),
+    verb("restore", &[]).json(&[], Json::List),
     verb("close", &["ID"]).wrong(&[]).of_id(&[]),
     verb("attach", &[]).stays().wrong(&["--raw"]),
     verb("timers", &[]).json(&[], Json::List),
