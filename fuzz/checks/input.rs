@@ -1,21 +1,21 @@
 //! What must hold of what the person's terminal sends, for any bytes. The fuzz target and the test that
 //! replays the corpus share it.
 
-use patterm_screen::input::{Parser, Token};
+use patterm_screen::input::{InputEvent, InputParser};
 
-fn tokens(stream: &[u8], step: usize) -> Vec<Token> {
-    let mut parser = Parser::default();
-    let mut seen: Vec<Token> = Vec::new();
-    let mut note = |token: Token| match (seen.last_mut(), token) {
+fn tokens(stream: &[u8], step: usize) -> Vec<InputEvent> {
+    let mut parser = InputParser::default();
+    let mut seen: Vec<InputEvent> = Vec::new();
+    let mut note = |token: InputEvent| match (seen.last_mut(), token) {
         // A long paste is handed on in pieces.
-        (Some(Token::Paste(before)), Token::Paste(text)) => before.extend(text),
+        (Some(InputEvent::Paste(before)), InputEvent::Paste(text)) => before.extend(text),
         (_, token) => seen.push(token),
     };
     for piece in stream.chunks(step) {
         parser.feed(piece);
-        std::iter::from_fn(|| parser.next_token()).for_each(&mut note);
+        std::iter::from_fn(|| parser.next_event()).for_each(&mut note);
     }
-    std::iter::from_fn(|| parser.settle()).for_each(&mut note);
+    std::iter::from_fn(|| parser.flush()).for_each(&mut note);
     seen
 }
 
@@ -28,17 +28,17 @@ pub(crate) fn input(data: &[u8]) {
     let mut rest = stream;
     for token in &whole {
         let bytes = match token {
-            Token::Key(stroke) => &stroke.raw,
-            Token::Paste(text) => text,
+            InputEvent::Key(stroke) => &stroke.raw,
+            InputEvent::Paste(text) => text,
             _ => continue,
         };
         let at = rest.windows(bytes.len().max(1)).position(|part| part == bytes.as_slice());
         let at = if bytes.is_empty() { Some(0) } else { at };
         rest = &rest[at.unwrap_or_else(|| panic!("{token:?} never came")) + bytes.len()..];
     }
-    if whole.iter().all(|token| matches!(token, Token::Key(_))) {
+    if whole.iter().all(|token| matches!(token, InputEvent::Key(_))) {
         let keys = whole.iter().map(|token| match token {
-            Token::Key(stroke) => stroke.raw.len(),
+            InputEvent::Key(stroke) => stroke.raw.len(),
             _ => 0,
         });
         // A mark of a paste's end without a beginning is let go; nothing else is.

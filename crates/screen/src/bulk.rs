@@ -5,31 +5,31 @@
 use alacritty_terminal::term::cell::Cell;
 use alacritty_terminal::vte::ansi::StandardCharset;
 
-use crate::engine::{CHARSETS, Engine};
+use crate::emulator::{CHARSETS, Emulator};
 use crate::parser::printable_ascii;
 
 const LINE_END: &[u8] = b"\r\n";
 
 /// Rows beyond a screenful for which the detour begins to pay.
-const GAIN: usize = 4;
+const MIN_EXTRA_ROWS: usize = 4;
 
-impl Engine {
+impl Emulator {
     /// Takes the plain lines that `bytes` begin with into the history, as far as they do not stay
     /// on the screen; returns the bytes used. The rest is to be read as ever.
-    pub(crate) fn take_plain_lines(&mut self, bytes: &[u8]) -> usize {
-        if !self.takes_plain_lines() {
+    pub(crate) fn feed_plain_lines(&mut self, bytes: &[u8]) -> usize {
+        if !self.can_bypass_grid() {
             return 0;
         }
         let (rows, columns) = (self.page.rows(), self.page.columns());
         let count = plain_rows(bytes, columns).count();
         // The last row stays blank for the cursor.
-        let staying = rows - 1;
-        if count < rows + GAIN {
+        let kept = rows - 1;
+        if count < rows + MIN_EXTRA_ROWS {
             return 0;
         }
-        self.remember(staying);
+        self.push_to_history(kept);
         let mut used = 0;
-        for (text, wraps) in plain_rows(bytes, columns).take(count - staying) {
+        for (text, wraps) in plain_rows(bytes, columns).take(count - kept) {
             self.history.push_plain(text, wraps, self.base_offset + used as u64);
             used += text.len() + if wraps { 0 } else { LINE_END.len() };
         }
@@ -41,9 +41,9 @@ impl Engine {
     }
 
     /// Whether plain lines would each be printed into a blank last row and scrolled up.
-    fn takes_plain_lines(&self) -> bool {
+    fn can_bypass_grid(&self) -> bool {
         let (cursor, last) = (&self.page.grid.cursor, self.page.rows() - 1);
-        self.parked.is_none()
+        self.hidden_main.is_none()
             && (self.top, self.bottom) == (0, last)
             && (self.page.row(), self.page.column()) == (last, 0)
             && self.page.info[last].extent == 0
@@ -64,11 +64,11 @@ fn plain_rows(bytes: &[u8], columns: usize) -> impl Iterator<Item = (&[u8], bool
     std::iter::from_fn(move || {
         if line.is_empty() {
             let end = printable_ascii(rest);
-            let behind = rest[end..].strip_prefix(LINE_END)?;
-            (line, rest) = (&rest[..end], behind);
+            let after = rest[end..].strip_prefix(LINE_END)?;
+            (line, rest) = (&rest[..end], after);
         }
-        let (row, behind) = line.split_at(columns.min(line.len()));
-        line = behind;
+        let (row, after) = line.split_at(columns.min(line.len()));
+        line = after;
         Some((row, !line.is_empty()))
     })
 }

@@ -1,30 +1,30 @@
 //! Which control sequence does what.
 
-use crate::engine::Engine;
+use crate::emulator::Emulator;
 use crate::parser::Csi;
 use crate::sgr;
 use crate::size::CursorShape;
 
-impl Engine {
+impl Emulator {
     /// One control sequence. What is not here does nothing.
     pub(crate) fn control_sequence(&mut self, csi: &Csi) {
         match (csi.marker, csi.intermediate) {
             (0, 0) => self.plain_sequence(csi),
             (b'?', 0) => self.private_sequence(csi),
             (b'>', 0) => match csi.last {
-                b'c' if csi.get(0) == 0 => self.answer_secondary(),
+                b'c' if csi.get(0) == 0 => self.reply_secondary(),
                 b'm' if csi.get(0) == 4 || csi.get(0) == 0 => {
                     self.modes.modify_other_keys = csi.get(1).min(2) as u8;
                 }
-                b'q' if csi.get(0) == 0 => self.answer_version(),
+                b'q' if csi.get(0) == 0 => self.reply_version(),
                 b'u' => self.keyboard.push(csi.get(0)),
                 _ => {}
             },
             (b'<', 0) if csi.last == b'u' => self.keyboard.pop(csi.count(0)),
             (b'=', 0) if csi.last == b'u' => self.keyboard.set(csi.get(0), csi.get(1)),
             (0, b'!') if csi.last == b'p' => self.soft_reset(),
-            (0, b'$') if csi.last == b'p' => self.answer_mode(csi.get(0), false),
-            (b'?', b'$') if csi.last == b'p' => self.answer_mode(csi.get(0), true),
+            (0, b'$') if csi.last == b'p' => self.reply_mode(csi.get(0), false),
+            (b'?', b'$') if csi.last == b'p' => self.reply_mode(csi.get(0), true),
             (0, b' ') if csi.last == b'q' => self.set_shape(csi.get(0)),
             _ => {}
         }
@@ -60,7 +60,7 @@ impl Engine {
             b'X' => self.erase_characters(count),
             b'Z' => self.tab_back(count),
             b'b' => self.repeat(count),
-            b'c' if csi.get(0) == 0 => self.answer_primary(),
+            b'c' if csi.get(0) == 0 => self.reply_primary(),
             b'd' => self.go(count - 1, column),
             b'g' => match csi.get(0) {
                 0 => self.tabs.set(column, false),
@@ -70,7 +70,7 @@ impl Engine {
             b'h' => self.set_modes(csi, true),
             b'l' => self.set_modes(csi, false),
             b'm' => sgr::apply(&mut self.page.grid.cursor.template, csi),
-            b'n' => self.answer_status(csi.get(0), false),
+            b'n' => self.reply_status(csi.get(0), false),
             b'r' => {
                 let bottom = if csi.get(1) == 0 { self.page.rows() } else { csi.count(1) };
                 self.set_margins(count - 1, bottom);
@@ -89,9 +89,9 @@ impl Engine {
             // Selective erase: nothing here is protected.
             b'J' if csi.get(0) < 3 => self.erase_in_display(csi.get(0)),
             b'K' => self.erase_in_line(csi.get(0)),
-            b'm' if csi.get(0) == 4 => self.answer_other_keys(),
-            b'n' => self.answer_status(csi.get(0), true),
-            b'u' => self.answer_keyboard(),
+            b'm' if csi.get(0) == 4 => self.reply_other_keys(),
+            b'n' => self.reply_status(csi.get(0), true),
+            b'u' => self.reply_keyboard(),
             _ => {}
         }
     }
@@ -151,7 +151,7 @@ impl Engine {
     /// XTWINOPS: sizes are told, titles put aside and taken back; windows are nobody's here.
     fn window_operation(&mut self, csi: &Csi) {
         match (csi.get(0), csi.get(1)) {
-            (18 | 19, _) => self.answer_size(csi.get(0)),
+            (18 | 19, _) => self.reply_size(csi.get(0)),
             (22, 0 | 2) => self.title.push(),
             (23, 0 | 2) => {
                 if let Some(title) = self.title.pop() {

@@ -1,9 +1,9 @@
 //! Erasing, inserting and deleting.
 
-use crate::engine::Engine;
+use crate::emulator::Emulator;
 use crate::page::line;
 
-impl Engine {
+impl Emulator {
     /// EL: 0 from the cursor on, 1 up to it, 2 the whole row.
     pub(crate) fn erase_in_line(&mut self, what: u16) {
         let (row, column, columns) = (self.page.row(), self.page.column(), self.page.columns());
@@ -30,8 +30,8 @@ impl Engine {
             }
             2 => {
                 // Erased by the program, but a person may still want to read it.
-                if self.parked.is_none() {
-                    self.remember(self.page.text_rows());
+                if self.hidden_main.is_none() {
+                    self.push_to_history(self.page.text_rows());
                 }
                 self.page.blank_rows(0..rows);
             }
@@ -114,7 +114,7 @@ impl Engine {
         self.changed = true;
         self.page.grid.cursor.input_needs_wrap = false;
         if self.wide {
-            self.page.mend(row);
+            self.page.clear_orphaned_halves(row);
         }
     }
 }

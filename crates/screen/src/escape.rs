@@ -3,7 +3,7 @@
 use alacritty_terminal::term::cell::Hyperlink;
 use alacritty_terminal::vte::ansi::StandardCharset;
 
-use crate::engine::{CHARSETS, Engine};
+use crate::emulator::{CHARSETS, Emulator};
 use crate::notice::{self, Notice};
 use crate::parser::{Actions, Csi};
 use crate::title::{TITLE_LIMIT, clean};
@@ -11,7 +11,7 @@ use crate::title::{TITLE_LIMIT, clean};
 /// Longest link kept; what browsers take.
 const LINK_LIMIT: usize = 2_048;
 
-impl Actions for Engine {
+impl Actions for Emulator {
     fn reached(&mut self, bytes: usize) {
         self.offset = self.base_offset + bytes as u64;
     }
@@ -57,7 +57,7 @@ impl Actions for Engine {
             }
             ([], b'H') => self.tabs.set(self.page.column(), true),
             ([], b'M') => self.reverse_line_feed(),
-            ([], b'Z') => self.answer_primary(),
+            ([], b'Z') => self.reply_primary(),
             ([], b'c') => self.reset(),
             ([], b'n') => self.charset = 2,
             ([], b'o') => self.charset = 3,
@@ -102,14 +102,14 @@ impl Actions for Engine {
 
     fn dcs(&mut self, head: &Csi, _text: &[u8]) {
         match (head.marker, head.intermediate, head.last) {
-            (0, b'$', b'q') => self.answer_unknown('$'),
-            (0, b'+', b'q') => self.answer_unknown('+'),
+            (0, b'$', b'q') => self.reply_unknown('$'),
+            (0, b'+', b'q') => self.reply_unknown('+'),
             _ => {}
         }
     }
 }
 
-impl Engine {
+impl Emulator {
     /// Notes something, unless an old log is read.
     fn notice(&mut self, notice: Notice) {
         if let Notice::Progress(progress) = &notice {
@@ -124,7 +124,7 @@ impl Engine {
     fn status_report(&mut self, text: &[u8]) {
         let mut fields = text.split(|&byte| byte == b':');
         if text == b"?" {
-            self.answer_status_reports();
+            self.reply_status_reports();
         } else if !fields.any(|field| field.starts_with(b"id=")) {
             self.report = clean(text, TITLE_LIMIT);
             self.reports += 1;
@@ -142,7 +142,7 @@ impl Engine {
     fn colours(&mut self, code: u16, text: &[u8], by_bell: bool) {
         for (code, part) in (code..=12).zip(text.split(|&byte| byte == b';')) {
             if part == b"?" {
-                self.answer_colour(code, None, by_bell);
+                self.reply_colour(code, None, by_bell);
             }
         }
     }
@@ -153,7 +153,7 @@ impl Engine {
         for pair in parts.chunks_exact(2) {
             let index = std::str::from_utf8(pair[0]).ok().and_then(|index| index.parse().ok());
             if let (Some(index), b"?") = (index, pair[1]) {
-                self.answer_colour(4, Some(index), by_bell);
+                self.reply_colour(4, Some(index), by_bell);
             }
         }
     }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use alacritty_terminal::term::cell::Cell;
 
-use crate::record::{self, Record};
+use crate::row_record::{self, RowRecord};
 use crate::wrap::{self, StyledRow};
 
 /// Text and styles a block takes before the next is begun. Small, because whole blocks are dropped
@@ -17,7 +17,7 @@ const BLOCK_BYTES: usize = 16 << 10;
 
 /// Rows of one line that are joined. A program may print without end and never send a line feed;
 /// nobody can use a line of more than some hundred kilobytes.
-const LINE_ROWS: usize = 2_000;
+const MAX_LINE_ROWS: usize = 2_000;
 
 /// A logical line: rows joined where the terminal had wrapped them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,14 +63,14 @@ impl Block {
     }
 
     /// All rows, each with its line's number.
-    fn rows(&self) -> impl Iterator<Item = (u64, Record<'_>)> {
+    fn rows(&self) -> impl Iterator<Item = (u64, RowRecord<'_>)> {
         let (mut text, mut meta) = (self.text.as_str(), self.meta.as_slice());
         let (mut number, mut offset) = (self.first_line, self.first_offset);
         std::iter::from_fn(move || {
             if meta.is_empty() {
                 return None;
             }
-            let record = record::read(text, meta, offset)?;
+            let record = row_record::read(text, meta, offset)?;
             text = &text[record.text.len()..];
             meta = &meta[record.size..];
             offset = record.offset;
@@ -207,7 +207,7 @@ impl History {
     pub(crate) fn push(&mut self, cells: &[Cell], wraps: bool, offset: u64) {
         let step = self.begin_row(wraps, offset);
         if let Some(Block { text, meta, .. }) = self.blocks.back_mut() {
-            record::write(text, meta, &mut self.scratch, cells, wraps, step);
+            row_record::write(text, meta, &mut self.scratch, cells, wraps, step);
         }
     }
 
@@ -215,7 +215,7 @@ impl History {
     pub(crate) fn push_plain(&mut self, row: &[u8], wraps: bool, offset: u64) {
         let step = self.begin_row(wraps, offset);
         if let Some(Block { text, meta, .. }) = self.blocks.back_mut() {
-            record::write_plain(text, meta, row, wraps, step);
+            row_record::write_plain(text, meta, row, wraps, step);
         }
     }
 
@@ -261,7 +261,7 @@ impl History {
 
     /// Takes the last lines back, at least `count` rows of them at this width if there are so many,
     /// so that a resize can bring them onto the screen.
-    pub(crate) fn take_back(&mut self, count: usize, columns: usize) -> Vec<StyledRow> {
+    pub(crate) fn pop_rows(&mut self, count: usize, columns: usize) -> Vec<StyledRow> {
         let (rows, (block, row)) = self.last_rows(count, columns);
         if rows.is_empty() {
             return rows;
@@ -280,7 +280,7 @@ impl History {
         'blocks: for (index, block) in self.blocks.iter().enumerate().rev() {
             let records: Vec<_> = block.rows().map(|(_, record)| record).collect();
             for (row, record) in records.iter().enumerate().rev() {
-                if !line.is_empty() && (!record.wraps || line.len() >= LINE_ROWS) {
+                if !line.is_empty() && (!record.wraps || line.len() >= MAX_LINE_ROWS) {
                     let rows = wrap::wrap(line.make_contiguous(), columns);
                     total += rows.len();
                     found.push(rows);
@@ -290,7 +290,7 @@ impl History {
                         break 'blocks;
                     }
                 }
-                line.push_front(StyledRow { runs: record.runs(), wraps: record.wraps });
+                line.push_front(StyledRow { spans: record.spans(), wraps: record.wraps });
                 line_start = (index, row);
             }
         }
@@ -332,7 +332,7 @@ pub(crate) fn join<'a>(rows: impl Iterator<Item = RowText<'a>>) -> impl Iterator
     let mut rows = rows.peekable();
     std::iter::from_fn(move || {
         let mut row = rows.next()?;
-        for _ in 0..LINE_ROWS {
+        for _ in 0..MAX_LINE_ROWS {
             if !row.wraps {
                 break;
             }

@@ -26,7 +26,7 @@ fn lines_are_found_by_number_and_from_the_end() {
     assert_eq!(history.tail(0).len(), 0);
     let styled = history.styled(80, 10, 1);
     assert_eq!(styled[0].text(), "4966 some text of a line");
-    assert_eq!(styled[0].runs[0].style.foreground, Colour::Indexed(6));
+    assert_eq!(styled[0].spans[0].style.foreground, Colour::Indexed(6));
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_flood_in_one_piece_is_the_same_as_byte_by_byte() {
         let mut bytes = Vec::new();
         while !u.is_empty() && bytes.len() < 3_000 {
             match u.int_in_range(0..=40)? {
-                0 => bytes.extend_from_slice(&crate::screen_tests::soup(u)?),
+                0 => bytes.extend_from_slice(&crate::screen_tests::random_output(u)?),
                 1 => bytes.extend_from_slice(b"\x1b[31mred\x1b[0m\r\n"),
                 2 => bytes.extend_from_slice(b"\n"),
                 length => {

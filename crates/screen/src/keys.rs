@@ -79,8 +79,8 @@ impl FromStr for Key {
         let unknown = || UnknownKey(name.chars().take(64).collect());
         let mut key = Self::from(KeyCode::Enter);
         let mut rest = name;
-        while let Some(behind) = key.hold(rest) {
-            rest = behind;
+        while let Some(after) = key.strip_modifier(rest) {
+            rest = after;
         }
         key.code = code(rest).ok_or_else(unknown)?;
         if key.code == KeyCode::Tab && is_back_tab(rest) {
@@ -100,14 +100,14 @@ impl FromStr for Key {
 impl Key {
     /// Takes one modifier off the beginning of a name; returns what is behind it. `ctrl+c`, `ctrl-c`,
     /// `C-c` and `^C` are the same key.
-    fn hold<'a>(&mut self, name: &'a str) -> Option<&'a str> {
-        if let Some(behind) = name.strip_prefix('^').filter(|behind| !behind.is_empty()) {
+    fn strip_modifier<'a>(&mut self, name: &'a str) -> Option<&'a str> {
+        if let Some(after) = name.strip_prefix('^').filter(|after| !after.is_empty()) {
             self.ctrl = true;
-            return Some(behind);
+            return Some(after);
         }
-        let (modifier, behind) = name.split_once(['+', '-'])?;
+        let (modifier, after) = name.split_once(['+', '-'])?;
         // A plus or minus at the end is the key itself.
-        if behind.is_empty() {
+        if after.is_empty() {
             return None;
         }
         let dashed = name.as_bytes().get(modifier.len()) == Some(&b'-');
@@ -121,7 +121,7 @@ impl Key {
             "s" if dashed => self.shift = true,
             _ => return None,
         }
-        Some(behind)
+        Some(after)
     }
 }
 

@@ -150,7 +150,7 @@ fn a_key_that_is_none_gets_a_list() {
 }
 
 /// What of a text may be pasted, written down a second time and otherwise.
-fn sanctioned(text: &str) -> String {
+fn allowed_paste(text: &str) -> String {
     let text = text.replace("\x1b[200~", "").replace("\x1b[201~", "");
     let text = text.replace("\r\n", "\r").replace('\n', "\r");
     text.chars().filter(|c| matches!(c, '\r' | '\t') || !c.is_control()).collect()
@@ -200,9 +200,9 @@ fn a_hundred_thousand_pastes_send_exactly_the_sanctioned_bytes() {
                         false => text.push_str(u.choose(&PIECES)?),
                     }
                 }
-                let expected = format!("\x1b[200~{}\x1b[201~", sanctioned(&text));
+                let expected = format!("\x1b[200~{}\x1b[201~", allowed_paste(&text));
                 assert_eq!(paste(&text, &marked), expected.as_bytes(), "{text:?}");
-                assert_eq!(paste(&text, &Modes::default()), sanctioned(&text).as_bytes());
+                assert_eq!(paste(&text, &Modes::default()), allowed_paste(&text).as_bytes());
                 count += 1;
             }
             Ok(())

@@ -5,23 +5,22 @@
 mod bulk;
 mod csi;
 mod edit;
-mod engine;
+mod emulator;
 mod escape;
 mod history;
 #[cfg(test)]
 mod history_tests;
 pub mod input;
-mod keyboard;
 pub mod keys;
 #[cfg(test)]
 mod keys_tests;
+mod kitty_keyboard;
 mod modes;
 mod notice;
 mod page;
 mod parser;
 mod paste;
 mod print;
-mod record;
 #[cfg(test)]
 mod recording_tests;
 mod replies;
@@ -29,6 +28,7 @@ mod reply;
 #[cfg(test)]
 mod reply_tests;
 mod resize;
+mod row_record;
 mod screen;
 #[cfg(test)]
 mod screen_tests;
@@ -46,10 +46,10 @@ mod wrap;
 pub use history::{History, Line};
 pub use keys::Key;
 pub use modes::{Modes, Mouse, MouseEncoding};
-pub use notice::{Mark, Notice, Progress, base64};
+pub use notice::{Mark, Notice, ProgressReport, decode_base64};
 pub use paste::{paste, type_text};
 pub use screen::Screen;
 pub use size::{Cursor, CursorShape, Size};
-pub use stripper::{Stripper, TAIL_BYTES, begun_before, strip_whole};
-pub use style::{Attributes, Colour, Run, Style};
+pub use stripper::{Stripper, TAIL_BYTES, partial_prefix, strip_complete};
+pub use style::{Attributes, Colour, Span, Style};
 pub use wrap::StyledRow;

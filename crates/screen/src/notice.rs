@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use crate::title::clean;
 
 /// Notices that may wait to be taken; older ones go first.
-const WAITING: usize = 256;
+const MAX_QUEUED: usize = 256;
 
 /// Longest text of a notice: more than a notification shows, enough for any path.
 const TEXT_LIMIT: usize = 4 << 10;
@@ -30,7 +30,7 @@ pub enum Notice {
         body: String,
     },
     /// How far it is (OSC 9;4).
-    Progress(Progress),
+    Progress(ProgressReport),
     /// It wants to set the clipboard (OSC 52). Whether it may is for others to say; reading it is
     /// never answered.
     Clipboard {
@@ -45,7 +45,7 @@ pub enum Notice {
 
 /// How far a program is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub enum ProgressReport {
     /// Nothing to show.
     Off,
     /// So many percent.
@@ -89,7 +89,7 @@ impl Notices {
         if let Some(old) = self.0.iter().position(replaced) {
             self.0.remove(old);
         }
-        if self.0.len() == WAITING {
+        if self.0.len() == MAX_QUEUED {
             self.0.pop_front();
         }
         self.0.push_back(notice);
@@ -114,16 +114,16 @@ pub(crate) fn osc_9(text: &[u8]) -> Option<Notice> {
     (!body.is_empty()).then(|| Notice::Notification { title: String::new(), body })
 }
 
-fn osc_9_4(text: &[u8]) -> Option<Progress> {
+fn osc_9_4(text: &[u8]) -> Option<ProgressReport> {
     let mut parts = text.split(|&byte| byte == b';');
     let state = number(parts.next()?)?;
     let percent = parts.next().and_then(number).unwrap_or(0).clamp(0, 100) as u8;
     Some(match state {
-        0 => Progress::Off,
-        1 => Progress::Percent(percent),
-        2 => Progress::Failed(percent),
-        3 => Progress::Busy,
-        4 => Progress::Paused(percent),
+        0 => ProgressReport::Off,
+        1 => ProgressReport::Percent(percent),
+        2 => ProgressReport::Failed(percent),
+        3 => ProgressReport::Busy,
+        4 => ProgressReport::Paused(percent),
         _ => return None,
     })
 }
@@ -159,7 +159,7 @@ pub(crate) fn osc_133(text: &[u8]) -> Option<Notice> {
 pub(crate) fn osc_52(text: &[u8]) -> Option<Notice> {
     let mut parts = text.splitn(2, |&byte| byte == b';');
     let selection = clean(parts.next()?, 8);
-    let content = base64(parts.next()?)?;
+    let content = decode_base64(parts.next()?)?;
     Some(Notice::Clipboard { selection, content })
 }
 
@@ -169,7 +169,7 @@ fn number(text: &[u8]) -> Option<i32> {
 
 /// Decodes base64 in the usual alphabet or in that for URLs, padded or not; `None` if it is none.
 #[must_use]
-pub fn base64(text: &[u8]) -> Option<Vec<u8>> {
+pub fn decode_base64(text: &[u8]) -> Option<Vec<u8>> {
     let text = text.trim_ascii_end();
     let text = text.strip_suffix(b"==").or(text.strip_suffix(b"=")).unwrap_or(text);
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 2);

@@ -7,7 +7,7 @@ use alacritty_terminal::grid::{Cursor, Dimensions, Grid, GridCell};
 use alacritty_terminal::index::{Column, Line};
 use alacritty_terminal::term::cell::{Cell, Flags};
 
-use crate::record;
+use crate::row_record;
 use crate::size::Size;
 use crate::style::{self, DEFAULT_BACKGROUND};
 
@@ -86,7 +86,7 @@ impl Page {
     }
 
     /// The cells of a row up to the last that shows something.
-    pub(crate) fn shown(&self, row: usize) -> &[Cell] {
+    pub(crate) fn visible_cells(&self, row: usize) -> &[Cell] {
         let cells = self.cells(row);
         if self.wraps(row) {
             return cells;
@@ -104,7 +104,7 @@ impl Page {
     /// The text of a row without blanks at its end; one that wraps keeps them.
     pub(crate) fn text(&self, row: usize) -> String {
         let mut text = String::new();
-        record::push_text(&mut text, self.shown(row));
+        row_record::push_text(&mut text, self.visible_cells(row));
         if !self.wraps(row) {
             text.truncate(text.trim_end_matches(' ').len());
         }
@@ -113,12 +113,15 @@ impl Page {
 
     /// Rows up to the last that shows something.
     pub(crate) fn used_rows(&self) -> usize {
-        (0..self.rows()).rev().find(|&row| !self.shown(row).is_empty()).map_or(0, |row| row + 1)
+        (0..self.rows())
+            .rev()
+            .find(|&row| !self.visible_cells(row).is_empty())
+            .map_or(0, |row| row + 1)
     }
 
     /// Rows up to the last with a character in it; colour alone does not count.
     pub(crate) fn text_rows(&self) -> usize {
-        let has_text = |row: &usize| self.shown(*row).iter().any(|cell| cell.c != ' ');
+        let has_text = |row: &usize| self.visible_cells(*row).iter().any(|cell| cell.c != ' ');
         (0..self.rows()).rev().find(has_text).map_or(0, |row| row + 1)
     }
 
@@ -190,25 +193,25 @@ impl Page {
         if column > 0
             && cells.get(column).is_some_and(|c| c.flags.contains(Flags::WIDE_CHAR_SPACER))
         {
-            tear(&mut cells[column - 1]);
-            tear(&mut cells[column]);
+            clear_half(&mut cells[column - 1]);
+            clear_half(&mut cells[column]);
         }
     }
 
     /// Blanks halves of wide characters that an edit left behind in a row.
-    pub(crate) fn mend(&mut self, row: usize) {
+    pub(crate) fn clear_orphaned_halves(&mut self, row: usize) {
         let columns = self.columns();
         let cells = &mut self.grid[line(row)][..];
         for column in 0..columns {
             let flags = cells[column].flags;
-            let torn = if flags.contains(Flags::WIDE_CHAR) {
+            let orphaned = if flags.contains(Flags::WIDE_CHAR) {
                 column + 1 == columns || !cells[column + 1].flags.contains(Flags::WIDE_CHAR_SPACER)
             } else {
                 flags.contains(Flags::WIDE_CHAR_SPACER)
                     && (column == 0 || !cells[column - 1].flags.contains(Flags::WIDE_CHAR))
             };
-            if torn {
-                tear(&mut cells[column]);
+            if orphaned {
+                clear_half(&mut cells[column]);
             }
             if column + 1 < columns {
                 cells[column].flags.remove(Flags::LEADING_WIDE_CHAR_SPACER);
@@ -218,7 +221,7 @@ impl Page {
 }
 
 /// Makes half of a wide character a blank of the same look.
-pub(crate) fn tear(cell: &mut Cell) {
+pub(crate) fn clear_half(cell: &mut Cell) {
     cell.clear_wide();
     cell.flags.remove(Flags::WIDE_CHAR_SPACER);
 }

@@ -11,7 +11,7 @@ const STRING_LIMIT: usize = 256 << 10;
 const STRING_KEPT: usize = 4 << 10;
 
 /// Parameters of one CSI sequence; as many as xterm.js takes. More are ignored.
-const PARAMETERS: usize = 32;
+const MAX_PARAMETERS: usize = 32;
 
 /// What is shown in place of bytes that are no text. Whoever counts back from where it ends must come to
 /// where they began, so its end is reported that much behind their beginning.
@@ -40,7 +40,7 @@ pub(crate) trait Actions {
 /// The head of a CSI or DCS sequence.
 #[derive(Debug, Clone)]
 pub(crate) struct Csi {
-    values: [u16; PARAMETERS],
+    values: [u16; MAX_PARAMETERS],
     /// Bit i: value i stands behind a colon, so it belongs to the value before it.
     joined: u32,
     count: usize,
@@ -54,7 +54,14 @@ pub(crate) struct Csi {
 
 impl Csi {
     fn new() -> Self {
-        Self { values: [0; PARAMETERS], joined: 0, count: 0, marker: 0, intermediate: 0, last: 0 }
+        Self {
+            values: [0; MAX_PARAMETERS],
+            joined: 0,
+            count: 0,
+            marker: 0,
+            intermediate: 0,
+            last: 0,
+        }
     }
 
     fn clear(&mut self) {
@@ -86,7 +93,7 @@ impl Csi {
         if self.count == 0 {
             self.count = 1;
         }
-        if self.count <= PARAMETERS {
+        if self.count <= MAX_PARAMETERS {
             let value = &mut self.values[self.count - 1];
             *value = value.saturating_mul(10).saturating_add(u16::from(digit - b'0'));
         }
@@ -94,16 +101,16 @@ impl Csi {
 
     fn separator(&mut self, colon: bool) {
         self.count = self.count.max(1);
-        if self.count < PARAMETERS {
+        if self.count < MAX_PARAMETERS {
             self.values[self.count] = 0;
             self.joined |= u32::from(colon) << self.count;
         }
         // One more than there is room for: further digits go nowhere.
-        self.count = (self.count + 1).min(PARAMETERS + 1);
+        self.count = (self.count + 1).min(MAX_PARAMETERS + 1);
     }
 
     fn finish(&mut self, last: u8) {
-        self.count = self.count.min(PARAMETERS);
+        self.count = self.count.min(MAX_PARAMETERS);
         self.last = last;
     }
 }
@@ -241,7 +248,7 @@ impl Parser {
         &mut self,
         mut bytes: &[u8],
         mut at: usize,
-        may_go_on: bool,
+        may_continue: bool,
         actions: &mut impl Actions,
     ) {
         while !bytes.is_empty() {
@@ -261,7 +268,7 @@ impl Parser {
                 actions.unicode(text);
             }
             match error.error_len() {
-                None if may_go_on => {
+                None if may_continue => {
                     self.partial[..bad.len()].copy_from_slice(bad);
                     self.partial_len = bad.len();
                     return;

@@ -4,15 +4,15 @@ use alacritty_terminal::index::Column;
 use alacritty_terminal::term::cell::{Cell, Flags};
 use alacritty_terminal::vte::ansi::StandardCharset;
 
-use crate::engine::{CHARSETS, Engine};
-use crate::page::{line, tear};
+use crate::emulator::{CHARSETS, Emulator};
+use crate::page::{clear_half, line};
 use crate::wrap;
 
 /// Marks kept on one character. Real text has up to four; a program that sends marks without end
 /// must not fill the memory.
-const MARKS: usize = 8;
+const MAX_MARKS: usize = 8;
 
-impl Engine {
+impl Emulator {
     /// Printable ASCII: the path that nearly all output takes.
     pub(crate) fn print_ascii(&mut self, mut text: &[u8]) {
         let Some(&last) = text.last() else { return };
@@ -51,7 +51,7 @@ impl Engine {
         let (row, start, columns) = (self.page.row(), self.page.column(), self.page.columns());
         let end = start + text.len();
         if self.wide {
-            self.tear_around(row, start, end);
+            self.clear_halves_around(row, start, end);
         }
         let info = &mut self.page.info[row];
         info.extent = info.extent.max(end);
@@ -76,14 +76,14 @@ impl Engine {
     }
 
     /// Blanks the halves of wide characters that writing `start..end` will leave.
-    fn tear_around(&mut self, row: usize, start: usize, end: usize) {
+    fn clear_halves_around(&mut self, row: usize, start: usize, end: usize) {
         let columns = self.page.columns();
         let cells = &mut self.page.grid[line(row)][..];
         if start > 0 && cells[start].flags.contains(Flags::WIDE_CHAR_SPACER) {
-            tear(&mut cells[start - 1]);
+            clear_half(&mut cells[start - 1]);
         }
         if end < columns && cells[end].flags.contains(Flags::WIDE_CHAR_SPACER) {
-            tear(&mut cells[end]);
+            clear_half(&mut cells[end]);
         }
     }
 
@@ -125,7 +125,7 @@ impl Engine {
             self.insert_blanks(width);
         }
         if self.wide {
-            self.tear_around(row, column, column + width);
+            self.clear_halves_around(row, column, column + width);
         }
         self.wide |= width == 2;
         self.page.touch(row);
@@ -145,7 +145,7 @@ impl Engine {
     fn fill_for_wide(&mut self) {
         let (row, column) = (self.page.row(), self.page.column());
         if self.wide {
-            self.tear_around(row, column, column + 1);
+            self.clear_halves_around(row, column, column + 1);
         }
         let mut cell = Cell { c: ' ', ..self.page.grid.cursor.template.clone() };
         cell.flags.insert(Flags::LEADING_WIDE_CHAR_SPACER);
@@ -164,7 +164,7 @@ impl Engine {
             column = column.saturating_sub(1);
         }
         let cell = &mut cells[Column(column)];
-        if cell.zerowidth().is_none_or(|marks| marks.len() < MARKS) {
+        if cell.zerowidth().is_none_or(|marks| marks.len() < MAX_MARKS) {
             cell.push_zerowidth(mark);
             self.page.touch(row);
         }

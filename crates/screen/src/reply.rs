@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use crate::engine::Engine;
+use crate::emulator::Emulator;
 
 /// Who we say we are. Claude Code asks, and older ones switch their keyboard on only for names they
 /// know; what programs assume about tmux (a multiplexer, no images) is true here.
@@ -21,49 +21,49 @@ const BACKGROUND: Rgb = (0x18, 0x18, 0x18);
 
 type Rgb = (u8, u8, u8);
 
-impl Engine {
+impl Emulator {
     /// Answers, unless an old log is read.
-    fn answer(&mut self, text: &str) {
+    fn reply(&mut self, text: &str) {
         if !self.replay {
             self.replies.push(text);
         }
     }
 
     /// DA1.
-    pub(crate) fn answer_primary(&mut self) {
-        self.answer(PRIMARY);
+    pub(crate) fn reply_primary(&mut self) {
+        self.reply(PRIMARY);
     }
 
     /// DA2.
-    pub(crate) fn answer_secondary(&mut self) {
-        self.answer(SECONDARY);
+    pub(crate) fn reply_secondary(&mut self) {
+        self.reply(SECONDARY);
     }
 
     /// XTVERSION.
-    pub(crate) fn answer_version(&mut self) {
-        self.answer(&format!("\x1bP>|{VERSION}\x1b\\"));
+    pub(crate) fn reply_version(&mut self) {
+        self.reply(&format!("\x1bP>|{VERSION}\x1b\\"));
     }
 
     /// OSC 7501: reports of what a program does are read here.
-    pub(crate) fn answer_status_reports(&mut self) {
-        self.answer("\x1b]7501;?\x1b\\");
+    pub(crate) fn reply_status_reports(&mut self) {
+        self.reply("\x1b]7501;?\x1b\\");
     }
 
     /// DSR.
-    pub(crate) fn answer_status(&mut self, what: u16, private: bool) {
+    pub(crate) fn reply_status(&mut self, what: u16, private: bool) {
         let (row, column) = (self.addressed_row() + 1, self.page.column() + 1);
         match (what, private) {
-            (5, false) => self.answer("\x1b[0n"),
-            (6, false) => self.answer(&format!("\x1b[{row};{column}R")),
-            (6, true) => self.answer(&format!("\x1b[?{row};{column}R")),
+            (5, false) => self.reply("\x1b[0n"),
+            (6, false) => self.reply(&format!("\x1b[{row};{column}R")),
+            (6, true) => self.reply(&format!("\x1b[?{row};{column}R")),
             // The colour scheme: dark.
-            (996, true) => self.answer("\x1b[?997;1n"),
+            (996, true) => self.reply("\x1b[?997;1n"),
             _ => {}
         }
     }
 
     /// DECRQM: 1 set, 2 reset, 0 not known.
-    pub(crate) fn answer_mode(&mut self, number: u16, private: bool) {
+    pub(crate) fn reply_mode(&mut self, number: u16, private: bool) {
         let state = match (private, number) {
             (true, _) => self.modes.state(number),
             (false, 4) => Some(self.modes.insert),
@@ -72,32 +72,32 @@ impl Engine {
         };
         let state = state.map_or(0, |on| if on { 1 } else { 2 });
         let mark = if private { "?" } else { "" };
-        self.answer(&format!("\x1b[{mark}{number};{state}$y"));
+        self.reply(&format!("\x1b[{mark}{number};{state}$y"));
     }
 
     /// The kitty keyboard's flags.
-    pub(crate) fn answer_keyboard(&mut self) {
-        self.answer(&format!("\x1b[?{}u", self.keyboard.flags()));
+    pub(crate) fn reply_keyboard(&mut self) {
+        self.reply(&format!("\x1b[?{}u", self.keyboard.flags()));
     }
 
     /// modifyOtherKeys.
-    pub(crate) fn answer_other_keys(&mut self) {
-        self.answer(&format!("\x1b[>4;{}m", self.modes.modify_other_keys));
+    pub(crate) fn reply_other_keys(&mut self) {
+        self.reply(&format!("\x1b[>4;{}m", self.modes.modify_other_keys));
     }
 
     /// The size in cells, of the text area (18) and of the screen it is on (19).
-    pub(crate) fn answer_size(&mut self, what: u16) {
+    pub(crate) fn reply_size(&mut self, what: u16) {
         let (rows, columns) = (self.page.rows(), self.page.columns());
-        self.answer(&format!("\x1b[{};{rows};{columns}t", what - 10));
+        self.reply(&format!("\x1b[{};{rows};{columns}t", what - 10));
     }
 
     /// DECRQSS and XTGETTCAP: whatever was asked for is not known.
-    pub(crate) fn answer_unknown(&mut self, kind: char) {
-        self.answer(&format!("\x1bP0{kind}r\x1b\\"));
+    pub(crate) fn reply_unknown(&mut self, kind: char) {
+        self.reply(&format!("\x1bP0{kind}r\x1b\\"));
     }
 
     /// OSC 4, 10, 11, 12 with a question mark. The end is the one that the question had.
-    pub(crate) fn answer_colour(&mut self, code: u16, index: Option<u8>, by_bell: bool) {
+    pub(crate) fn reply_colour(&mut self, code: u16, index: Option<u8>, by_bell: bool) {
         let (r, g, b) = match (code, index) {
             (4, Some(index)) => palette(index),
             (11, _) => BACKGROUND,
@@ -109,7 +109,7 @@ impl Engine {
         }
         let _ = write!(text, "rgb:{r:02x}{r:02x}/{g:02x}{g:02x}/{b:02x}{b:02x}");
         text.push_str(if by_bell { "\x07" } else { "\x1b\\" });
-        self.answer(&text);
+        self.reply(&text);
     }
 }
 

@@ -5,7 +5,7 @@ use alacritty_terminal::grid::{Dimensions, Grid};
 use alacritty_terminal::index::{Column, Line};
 use alacritty_terminal::term::cell::{Cell, Flags, Hyperlink};
 
-use crate::engine::Engine;
+use crate::emulator::Emulator;
 use crate::history::History;
 use crate::page::{Page, RowInfo};
 use crate::size::Size;
@@ -13,42 +13,42 @@ use crate::style::{self, DEFAULT_BACKGROUND, DEFAULT_FOREGROUND, Style};
 use crate::wrap::{self, StyledRow};
 
 /// Rows taken back at most: enough to fill the largest screen, little enough to be quick.
-const TAKEN_BACK: usize = 2_000;
+const MAX_RESTORED_ROWS: usize = 2_000;
 
 /// Rows the grid may push out in one resize: all it has, each cut into pieces of two columns.
-const PUSHED_OUT: usize = 4_000_000;
+const MAX_PUSHED_ROWS: usize = 4_000_000;
 
-pub(crate) fn resize(engine: &mut Engine, size: Size) {
+pub(crate) fn resize(emulator: &mut Emulator, size: Size) {
     let (rows, columns) = (usize::from(size.rows), usize::from(size.columns));
-    if let Some(main) = &mut engine.parked {
-        engine.page.grid.resize(false, rows, columns);
-        forget_rows(&mut engine.page);
-        (0..rows).for_each(|row| engine.page.mend(row));
-        resize_main(main, &mut engine.history, rows, columns);
+    if let Some(main) = &mut emulator.hidden_main {
+        emulator.page.grid.resize(false, rows, columns);
+        reset_row_info(&mut emulator.page);
+        (0..rows).for_each(|row| emulator.page.clear_orphaned_halves(row));
+        resize_main(main, &mut emulator.history, rows, columns);
     } else {
-        resize_main(&mut engine.page, &mut engine.history, rows, columns);
+        resize_main(&mut emulator.page, &mut emulator.history, rows, columns);
     }
-    (engine.top, engine.bottom) = (0, rows - 1);
-    engine.tabs.resize(columns);
+    (emulator.top, emulator.bottom) = (0, rows - 1);
+    emulator.tabs.resize(columns);
 }
 
 fn resize_main(page: &mut Page, history: &mut History, rows: usize, columns: usize) {
-    let taken = take_back(page, history, rows, columns);
+    let taken = restore_rows(page, history, rows, columns);
     // A program on the alternate screen goes back to where the cursor was saved.
     let saved_here = page.grid.saved_cursor.point == page.grid.cursor.point;
-    page.grid.update_history(PUSHED_OUT);
+    page.grid.update_history(MAX_PUSHED_ROWS);
     page.grid.resize(true, rows, columns);
     if saved_here {
         page.grid.saved_cursor.point = page.grid.cursor.point;
     }
     let above = page.grid.history_size();
     let down = pull_down(page, above.saturating_sub(taken));
-    give_out(page, history, above - down);
+    move_to_history(page, history, above - down);
     page.margins = (0, rows - 1);
 }
 
 /// Puts the last rows of the history back above the page, where it may need them; returns how many.
-fn take_back(page: &mut Page, history: &mut History, rows: usize, columns: usize) -> usize {
+fn restore_rows(page: &mut Page, history: &mut History, rows: usize, columns: usize) -> usize {
     let full = page.used_rows().max(page.row() + 1) == page.rows();
     let grows = full && (rows > page.rows() || columns > page.columns());
     if !grows && !history.is_open() {
@@ -57,7 +57,7 @@ fn take_back(page: &mut Page, history: &mut History, rows: usize, columns: usize
     // Wider rows take in several of the old ones.
     let ratio = columns.div_ceil(page.columns());
     let wanted = if grows { rows * ratio } else { 1 };
-    let taken = history.take_back(wanted.min(TAKEN_BACK), page.columns());
+    let taken = history.pop_rows(wanted.min(MAX_RESTORED_ROWS), page.columns());
     let grid = &mut page.grid;
     grid.update_history(taken.len());
     grid.initialize_all();
@@ -96,9 +96,9 @@ fn pull_down(page: &mut Page, count: usize) -> usize {
 fn fill(grid: &mut Grid<Cell>, line: Line, row: &StyledRow) {
     let columns = grid.columns();
     let mut column: usize = 0;
-    for run in &row.runs {
-        let template = template(&run.style);
-        for character in run.text.chars() {
+    for span in &row.spans {
+        let template = template(&span.style);
+        for character in span.text.chars() {
             let width = wrap::width(character);
             if width == 0 {
                 grid[line][Column(column.saturating_sub(1).min(columns - 1))]
@@ -131,13 +131,13 @@ fn fill(grid: &mut Grid<Cell>, line: Line, row: &StyledRow) {
 /// A blank cell of a style.
 fn template(style: &Style) -> Cell {
     let mut cell = Cell {
-        fg: style.foreground.to_engine(DEFAULT_FOREGROUND),
-        bg: style.background.to_engine(DEFAULT_BACKGROUND),
+        fg: style.foreground.to_alacritty(DEFAULT_FOREGROUND),
+        bg: style.background.to_alacritty(DEFAULT_BACKGROUND),
         flags: style::flags(style.attributes),
         ..Cell::default()
     };
     if let Some(colour) = style.underline {
-        cell.set_underline_color(Some(colour.to_engine(DEFAULT_FOREGROUND)));
+        cell.set_underline_color(Some(colour.to_alacritty(DEFAULT_FOREGROUND)));
     }
     if let Some(link) = &style.link {
         cell.set_hyperlink(Some(Hyperlink::new(Some(""), link.to_string())));
@@ -147,7 +147,7 @@ fn template(style: &Style) -> Cell {
 
 /// Moves what stands above the page into the history, and gives its memory back. Where in the
 /// output these rows began is not known any more, only that it was not before those above.
-fn give_out(page: &mut Page, history: &mut History, count: usize) {
+fn move_to_history(page: &mut Page, history: &mut History, count: usize) {
     let columns = page.columns();
     for index in 0..count {
         let row = &page.grid[above(count, index)];
@@ -157,11 +157,11 @@ fn give_out(page: &mut Page, history: &mut History, count: usize) {
         history.push(if wraps { cells } else { &cells[..end] }, wraps, 0);
     }
     page.grid.update_history(0);
-    forget_rows(page);
+    reset_row_info(page);
 }
 
 /// Rows were moved about: what is still known is that none was begun before the first.
-fn forget_rows(page: &mut Page) {
+fn reset_row_info(page: &mut Page) {
     page.grid.truncate();
     let offset = page.info.front().map_or(0, |info| info.offset);
     let info = RowInfo { offset, extent: page.columns() };

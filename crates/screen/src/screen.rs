@@ -5,24 +5,24 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use alacritty_terminal::term::cell::Flags;
 
-use crate::engine::Engine;
+use crate::emulator::Emulator;
 use crate::history::{self, History, Line, RowText};
 use crate::modes::Modes;
-use crate::notice::{Notice, Progress};
+use crate::notice::{Notice, ProgressReport};
 use crate::page::Page;
 use crate::parser::Parser;
-use crate::record;
 use crate::resize;
+use crate::row_record;
 use crate::size::{Cursor, Size};
 use crate::snapshot;
-use crate::style::{Run, Style, same_look};
+use crate::style::{Span, Style, same_style};
 use crate::wrap::StyledRow;
 
 /// A terminal's screen and the history above it.
 #[derive(Debug)]
 pub struct Screen {
     parser: Parser,
-    engine: Engine,
+    emulator: Emulator,
     version: u64,
     failures: u64,
 }
@@ -32,15 +32,15 @@ impl Screen {
     #[must_use]
     pub fn new(size: Size) -> Self {
         let size = Size::new(size.rows, size.columns);
-        Self { parser: Parser::new(), engine: Engine::new(size), version: 0, failures: 0 }
+        Self { parser: Parser::new(), emulator: Emulator::new(size), version: 0, failures: 0 }
     }
 
     /// Reads output of the program: any bytes, cut anywhere.
     pub fn feed(&mut self, bytes: &[u8]) {
-        let end = self.engine.base_offset + bytes.len() as u64;
-        self.guarded(|parser, engine| read(parser, engine, bytes));
-        self.engine.base_offset = end;
-        self.engine.offset = end;
+        let end = self.emulator.base_offset + bytes.len() as u64;
+        self.guarded(|parser, emulator| read(parser, emulator, bytes));
+        self.emulator.base_offset = end;
+        self.emulator.offset = end;
         self.note_change();
     }
 
@@ -50,14 +50,14 @@ impl Screen {
         let size = Size::new(size.rows, size.columns);
         if size != self.size() {
             let mut done = false;
-            self.guarded(|_, engine| {
-                resize::resize(engine, size);
+            self.guarded(|_, emulator| {
+                resize::resize(emulator, size);
                 done = true;
             });
             if !done {
                 self.restart(size);
             }
-            self.engine.changed = true;
+            self.emulator.changed = true;
             self.note_change();
         }
     }
@@ -65,30 +65,30 @@ impl Screen {
     /// Runs what may panic inside the engine. A pane that met such a fault shows an empty screen
     /// of the same size and keeps its history; [`Screen::failures`] tells whoever has a log to
     /// read it again.
-    fn guarded(&mut self, work: impl FnOnce(&mut Parser, &mut Engine)) {
+    fn guarded(&mut self, work: impl FnOnce(&mut Parser, &mut Emulator)) {
         let size = self.size();
-        let (parser, engine) = (&mut self.parser, &mut self.engine);
-        if catch_unwind(AssertUnwindSafe(|| work(parser, engine))).is_err() {
+        let (parser, emulator) = (&mut self.parser, &mut self.emulator);
+        if catch_unwind(AssertUnwindSafe(|| work(parser, emulator))).is_err() {
             self.restart(size);
             self.failures += 1;
         }
     }
 
     fn restart(&mut self, size: Size) {
-        let old = std::mem::replace(&mut self.engine, Engine::new(size));
-        self.engine.history = old.history;
-        self.engine.title = old.title;
-        (self.engine.report, self.engine.reports) = (old.report, old.reports);
-        self.engine.progress = old.progress;
-        self.engine.base_offset = old.base_offset;
-        self.engine.offset = old.offset;
-        self.engine.replay = old.replay;
+        let old = std::mem::replace(&mut self.emulator, Emulator::new(size));
+        self.emulator.history = old.history;
+        self.emulator.title = old.title;
+        (self.emulator.report, self.emulator.reports) = (old.report, old.reports);
+        self.emulator.progress = old.progress;
+        self.emulator.base_offset = old.base_offset;
+        self.emulator.offset = old.offset;
+        self.emulator.replay = old.replay;
         self.parser = Parser::new();
-        self.engine.changed = true;
+        self.emulator.changed = true;
     }
 
     fn note_change(&mut self) {
-        self.version += u64::from(std::mem::take(&mut self.engine.changed));
+        self.version += u64::from(std::mem::take(&mut self.emulator.changed));
     }
 
     /// A number that grows whenever the visible screen or its cursor changed.
@@ -111,16 +111,16 @@ impl Screen {
     /// Bytes fed up to now, plus what [`Screen::set_offset`] said.
     #[must_use]
     pub fn offset(&self) -> u64 {
-        self.engine.offset
+        self.emulator.offset
     }
 
     /// Says where in the program's output the next byte stands, for a screen that does not begin
     /// at its beginning.
     pub fn set_offset(&mut self, offset: u64) {
-        self.engine.base_offset = offset;
-        self.engine.offset = offset;
-        let row = self.engine.page.row();
-        let info = &mut self.engine.page.info[row];
+        self.emulator.base_offset = offset;
+        self.emulator.offset = offset;
+        let row = self.emulator.page.row();
+        let info = &mut self.emulator.page.info[row];
         if info.extent == 0 {
             info.offset = offset;
         }
@@ -137,103 +137,103 @@ impl Screen {
 
     /// Reads an old log from now on: no query is answered and nothing is noticed.
     pub fn set_replay(&mut self, replay: bool) {
-        self.engine.replay = replay;
+        self.emulator.replay = replay;
     }
 
     /// The size.
     #[must_use]
     pub fn size(&self) -> Size {
-        self.engine.size()
+        self.emulator.size()
     }
 
     /// The cursor.
     #[must_use]
     pub fn cursor(&self) -> Cursor {
         Cursor {
-            row: self.engine.page.row() as u16,
-            column: self.engine.page.column() as u16,
-            visible: self.engine.modes.cursor_visible,
-            shape: self.engine.shape,
-            blinking: self.engine.blinking,
+            row: self.emulator.page.row() as u16,
+            column: self.emulator.page.column() as u16,
+            visible: self.emulator.modes.cursor_visible,
+            shape: self.emulator.shape,
+            blinking: self.emulator.blinking,
         }
     }
 
     /// The title that the program gave itself, free of control characters.
     #[must_use]
     pub fn title(&self) -> &str {
-        &self.engine.title.text
+        &self.emulator.title.text
     }
 
     /// What the program last said of its own state (OSC 7501, like `state=working:app=codex`), free
     /// of control characters.
     #[must_use]
     pub fn report(&self) -> &str {
-        &self.engine.report
+        &self.emulator.report
     }
 
     /// How often it said something of its own state.
     #[must_use]
     pub fn reports(&self) -> u64 {
-        self.engine.reports
+        self.emulator.reports
     }
 
     /// How far the program last said to be (OSC 9;4).
     #[must_use]
-    pub fn progress(&self) -> Option<Progress> {
-        self.engine.progress
+    pub fn progress(&self) -> Option<ProgressReport> {
+        self.emulator.progress
     }
 
     /// What the program has switched on.
     #[must_use]
     pub fn modes(&self) -> Modes {
-        Modes { kitty_keyboard: self.engine.keyboard.flags(), ..self.engine.modes }
+        Modes { kitty_keyboard: self.emulator.keyboard.flags(), ..self.emulator.modes }
     }
 
     /// The visible rows as text, without blanks at their ends; a row that wraps keeps them.
     #[must_use]
     pub fn rows(&self) -> Vec<String> {
-        (0..self.engine.page.rows()).map(|row| self.engine.page.text(row)).collect()
+        (0..self.emulator.page.rows()).map(|row| self.emulator.page.text(row)).collect()
     }
 
     /// One visible row as text; empty where there is none.
     #[must_use]
     pub fn row(&self, row: u16) -> String {
         let row = usize::from(row);
-        if row < self.engine.page.rows() { self.engine.page.text(row) } else { String::new() }
+        if row < self.emulator.page.rows() { self.emulator.page.text(row) } else { String::new() }
     }
 
     /// Whether the terminal wrapped a row: its line goes on in the next.
     #[must_use]
     pub fn wraps(&self, row: u16) -> bool {
-        usize::from(row) < self.engine.page.rows() && self.engine.page.wraps(usize::from(row))
+        usize::from(row) < self.emulator.page.rows() && self.emulator.page.wraps(usize::from(row))
     }
 
     /// One visible row with its styles; empty where there is none.
     #[must_use]
     pub fn styled_row(&self, row: u16) -> StyledRow {
-        let (page, row) = (&self.engine.page, usize::from(row));
+        let (page, row) = (&self.emulator.page, usize::from(row));
         if row < page.rows() { styled(page, row) } else { StyledRow::default() }
     }
 
     /// The rows above the screen.
     #[must_use]
     pub fn history(&self) -> &History {
-        &self.engine.history
+        &self.emulator.history
     }
 
     /// The rows above the screen, to stamp or to drop them.
     pub fn history_mut(&mut self) -> &mut History {
-        &mut self.engine.history
+        &mut self.emulator.history
     }
 
     /// All lines from the number `from` on, oldest first: the history, the main screen, and the
     /// alternate screen where one is shown. Rows that the terminal wrapped are one line. Numbers
     /// of lines still on the screen are the ones they will have in the history.
     pub fn lines(&self, from: u64) -> impl Iterator<Item = Line<'_>> {
-        let history = &self.engine.history;
+        let history = &self.emulator.history;
         let first = history.next_line() - u64::from(history.is_open());
-        let main = self.engine.main();
-        let alternate = self.engine.parked.is_some().then_some(&self.engine.page);
+        let main = self.emulator.main();
+        let alternate = self.emulator.hidden_main.is_some().then_some(&self.emulator.page);
         let after_main = first + line_count(main);
         let screen = screen_rows(main, first)
             .chain(alternate.into_iter().flat_map(move |page| screen_rows(page, after_main)));
@@ -243,7 +243,7 @@ impl Screen {
     /// The last `count` lines, joined where the terminal wrapped them, oldest first.
     #[must_use]
     pub fn tail(&self, count: usize) -> Vec<Line<'_>> {
-        let history = &self.engine.history;
+        let history = &self.emulator.history;
         let older = history.tail(count).first().map_or(history.next_line(), |line| line.number);
         let mut lines: Vec<_> = self.lines(older).collect();
         lines.split_off(lines.len().saturating_sub(count))
@@ -254,36 +254,36 @@ impl Screen {
     /// the output does, so that the bytes from [`Screen::offset`] on can follow it.
     #[must_use]
     pub fn snapshot(&self) -> Vec<u8> {
-        [snapshot::snapshot(&self.engine), self.parser.pending()].concat()
+        [snapshot::snapshot(&self.emulator), self.parser.pending()].concat()
     }
 
     /// Answers to the program's queries, to be written to it.
     pub fn take_replies(&mut self) -> Vec<u8> {
-        self.engine.replies.take()
+        self.emulator.replies.take()
     }
 
     /// What the program told its terminal since this was last asked.
     pub fn take_notices(&mut self) -> Vec<Notice> {
-        self.engine.notices.take()
+        self.emulator.notices.take()
     }
 }
 
 /// Reads a piece, plain lines in bulk where there are many.
-fn read(parser: &mut Parser, engine: &mut Engine, bytes: &[u8]) {
+fn read(parser: &mut Parser, emulator: &mut Emulator, bytes: &[u8]) {
     // A piece mostly begins inside a line.
     let (head, rest) = match memchr::memchr(b'\n', bytes) {
         Some(end) => bytes.split_at(end + 1),
         None => (bytes, &[][..]),
     };
     let mut rest = rest;
-    parser.advance(head, engine);
-    engine.base_offset += head.len() as u64;
+    parser.advance(head, emulator);
+    emulator.base_offset += head.len() as u64;
     if parser.is_ground() {
-        let used = engine.take_plain_lines(rest);
-        engine.base_offset += used as u64;
+        let used = emulator.feed_plain_lines(rest);
+        emulator.base_offset += used as u64;
         rest = &rest[used..];
     }
-    parser.advance(rest, engine);
+    parser.advance(rest, emulator);
 }
 
 /// Lines that end on a page, its blank rows at the end left out.
@@ -304,20 +304,20 @@ fn screen_rows(page: &Page, first: u64) -> impl Iterator<Item = RowText<'_>> {
 
 /// A row of a page in pieces of one style each.
 pub(crate) fn styled(page: &Page, row: usize) -> StyledRow {
-    let mut rest = page.shown(row);
-    let mut runs = Vec::new();
+    let mut rest = page.visible_cells(row);
+    let mut spans = Vec::new();
     while let Some(first) = rest.first() {
-        let length = rest.iter().position(|cell| !same_look(first, cell)).unwrap_or(rest.len());
+        let length = rest.iter().position(|cell| !same_style(first, cell)).unwrap_or(rest.len());
         let mut text = String::new();
-        record::push_text(&mut text, &rest[..length]);
+        row_record::push_text(&mut text, &rest[..length]);
         // Left out of a line's text, but a column of its row.
         if rest[length - 1].flags.contains(Flags::LEADING_WIDE_CHAR_SPACER) {
             text.push(' ');
         }
         if !text.is_empty() {
-            runs.push(Run { text, style: Style::from(first) });
+            spans.push(Span { text, style: Style::from(first) });
         }
         rest = &rest[length..];
     }
-    StyledRow { runs, wraps: page.wraps(row) }
+    StyledRow { spans, wraps: page.wraps(row) }
 }

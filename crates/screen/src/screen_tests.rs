@@ -3,7 +3,7 @@
 use arbtest::arbitrary::Unstructured;
 use arbtest::arbtest;
 
-use crate::{Modes, Mouse, Notice, Progress, Screen, Size, Style};
+use crate::{Modes, Mouse, Notice, ProgressReport, Screen, Size, Style};
 
 fn fed(rows: u16, columns: u16, bytes: impl AsRef<[u8]>) -> Screen {
     let mut screen = Screen::new(Size { rows, columns });
@@ -204,7 +204,7 @@ fn history_is_cut_for_a_width_when_it_is_read() {
     let rows = screen.history().styled(6, 0, 10);
     let texts: Vec<_> = rows.iter().map(|row| row.text()).collect();
     assert_eq!(texts, ["red an", "d plai", "n", "b"]);
-    assert_eq!(rows[0].runs[0].style.foreground, crate::Colour::Indexed(1));
+    assert_eq!(rows[0].spans[0].style.foreground, crate::Colour::Indexed(1));
     assert_eq!(screen.history().styled(6, 1, 2).len(), 2);
     assert_eq!(screen.history().styled(6, 1, 2)[1].text(), "n");
 }
@@ -216,7 +216,7 @@ fn notices() {
     let notices = screen.take_notices();
     assert_eq!(notices[0], Notice::Bell);
     assert_eq!(notices[1], Notice::Folder("file:///tmp".into()));
-    assert_eq!(notices[2], Notice::Progress(Progress::Percent(40)));
+    assert_eq!(notices[2], Notice::Progress(ProgressReport::Percent(40)));
     let body = "done".to_owned();
     assert_eq!(notices[3], Notice::Notification { title: String::new(), body });
     let content = b"hello".to_vec();
@@ -278,7 +278,7 @@ pub(crate) fn budget() -> u64 {
 }
 
 /// Bytes that look like terminal output, with some that do not.
-pub(crate) fn soup(u: &mut Unstructured<'_>) -> arbtest::arbitrary::Result<Vec<u8>> {
+pub(crate) fn random_output(u: &mut Unstructured<'_>) -> arbtest::arbitrary::Result<Vec<u8>> {
     const PIECES: [&str; 44] = [
         "abc",
         "hello world ",
@@ -347,7 +347,7 @@ fn no_bytes_and_no_sizes_make_it_fail() {
         let mut screen = Screen::new(Size { rows: 5, columns: 12 });
         let mut fed = 0;
         for _ in 0..4 {
-            let bytes = soup(u)?;
+            let bytes = random_output(u)?;
             screen.feed(&bytes);
             fed += bytes.len();
             screen.resize(Size { rows: u.int_in_range(0..=12)?, columns: u.int_in_range(0..=30)? });
@@ -371,13 +371,13 @@ fn a_snapshot_draws_the_same_screen() {
     arbtest(|u| {
         let size = Size { rows: u.int_in_range(1..=9)?, columns: u.int_in_range(2..=25)? };
         let mut screen = Screen::new(size);
-        screen.feed(&soup(u)?);
+        screen.feed(&random_output(u)?);
         screen.feed(b"\x1b[m"); // The character that REP repeats is not part of a snapshot.
         let mut copy = Screen::new(size);
         copy.feed(&screen.snapshot());
         assert_same(&screen, &copy);
         // What comes next must look the same as well, the other screen included.
-        let more = [soup(u)?, b"\x1b[?1049l".to_vec(), soup(u)?].concat();
+        let more = [random_output(u)?, b"\x1b[?1049l".to_vec(), random_output(u)?].concat();
         screen.feed(&more);
         copy.feed(&more);
         assert_same_text(&screen, &copy);
@@ -400,7 +400,7 @@ fn assert_same(a: &Screen, b: &Screen) {
         let (a, b) = (a.styled_row(row), b.styled_row(row));
         let wraps = a.wraps || b.wraps;
         let styles = |row: crate::StyledRow| -> Vec<_> {
-            let all = row.runs.iter().flat_map(|run| run.text.chars().map(|c| (c, &run.style)));
+            let all = row.spans.iter().flat_map(|span| span.text.chars().map(|c| (c, &span.style)));
             all.map(|(c, style)| (c, style.clone())).collect()
         };
         let trim = |all: &mut Vec<(char, Style)>| {
@@ -432,7 +432,7 @@ fn a_program_says_what_it_does_and_parts_of_it_do_not_speak_for_it() {
     assert_eq!(screen.report(), "state=working:app=x");
     screen.set_replay(true);
     screen.feed(b"\x1b]7501;state=done\x07\x1b]9;4;3\x07");
-    assert_eq!((screen.report(), screen.progress()), ("state=done", Some(Progress::Busy)));
+    assert_eq!((screen.report(), screen.progress()), ("state=done", Some(ProgressReport::Busy)));
     screen.feed(b"\x1bc");
     assert_eq!(screen.report(), "state=done", "a reset says nothing of it");
 }

@@ -10,17 +10,17 @@ use crate::style::{DEFAULT_BACKGROUND, DEFAULT_FOREGROUND};
 pub(crate) fn apply(template: &mut Cell, sequence: &Csi) {
     let parameters: Vec<(u16, bool)> = sequence.all().collect();
     let mut rest = parameters.as_slice();
-    while let Some((&(value, _), behind)) = rest.split_first() {
+    while let Some((&(value, _), after)) = rest.split_first() {
         // Values behind colons belong to this one.
-        let joined = behind.iter().take_while(|(_, joined)| *joined).count();
-        let (sub, next) = behind.split_at(joined);
-        let used = one(template, value, sub, next);
+        let joined = after.iter().take_while(|(_, joined)| *joined).count();
+        let (sub, next) = after.split_at(joined);
+        let used = apply_one(template, value, sub, next);
         rest = &next[used..];
     }
 }
 
 /// Applies one parameter; returns how many of the following ones it used.
-fn one(cell: &mut Cell, value: u16, sub: &[(u16, bool)], next: &[(u16, bool)]) -> usize {
+fn apply_one(cell: &mut Cell, value: u16, sub: &[(u16, bool)], next: &[(u16, bool)]) -> usize {
     match value {
         0 => {
             let link = cell.hyperlink();

@@ -2,36 +2,36 @@
 
 use std::fmt::Write as _;
 
-use alacritty_terminal::grid::Cursor as EngineCursor;
+use alacritty_terminal::grid::Cursor as GridCursor;
 use alacritty_terminal::term::cell::{Cell, Flags, Hyperlink};
 use alacritty_terminal::vte::ansi::StandardCharset;
 
-use crate::engine::{CHARSETS, Engine};
+use crate::emulator::{CHARSETS, Emulator};
 use crate::page::Page;
-use crate::record;
+use crate::row_record;
 use crate::sgr;
 use crate::size::CursorShape;
-use crate::style::{SPACER, same_look};
+use crate::style::{SPACER, same_style};
 
-pub(crate) fn snapshot(engine: &Engine) -> Vec<u8> {
+pub(crate) fn snapshot(emulator: &Emulator) -> Vec<u8> {
     let mut pen = Pen::default();
-    if !engine.title.text.is_empty() {
-        pen.add(format_args!("\x1b]2;{}\x1b\\", engine.title.text));
+    if !emulator.title.text.is_empty() {
+        pen.add(format_args!("\x1b]2;{}\x1b\\", emulator.title.text));
     }
-    let (shown, other) = engine.keyboard.stacks();
-    if let Some(main) = &engine.parked {
+    let (shown, other) = emulator.keyboard.stacks();
+    if let Some(main) = &emulator.hidden_main {
         pen.page(main);
         pen.saved_cursor(main);
         pen.keyboard(other);
         pen.margins(main.margins, main.rows());
-        pen.look(&Cell::default()); // The other screen begins in the background in force.
+        pen.set_style(&Cell::default()); // The other screen begins in the background in force.
         pen.add(format_args!("\x1b[?1047h"));
     }
-    pen.page(&engine.page);
-    pen.saved_cursor(&engine.page);
+    pen.page(&emulator.page);
+    pen.saved_cursor(&emulator.page);
     pen.keyboard(shown);
-    pen.settings(engine);
-    pen.cursor(engine);
+    pen.settings(emulator);
+    pen.cursor(emulator);
     pen.out.into_bytes()
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn snapshot(engine: &Engine) -> Vec<u8> {
 #[derive(Default)]
 struct Pen {
     out: String,
-    look: Cell,
+    style: Cell,
     link: Option<Hyperlink>,
 }
 
@@ -53,20 +53,20 @@ impl Pen {
     }
 
     fn page(&mut self, page: &Page) {
-        let mut goes_on = false;
+        let mut continues = false;
         for row in 0..page.rows() {
-            let cells = page.shown(row);
-            if goes_on && cells.is_empty() {
+            let cells = page.visible_cells(row);
+            if continues && cells.is_empty() {
                 self.cells(&[Cell::default()]); // So that the row before wraps.
             } else if !cells.is_empty() {
-                if !goes_on {
+                if !continues {
                     self.go(row, 0);
                 }
                 let wide_next = row + 1 < page.rows()
                     && page.cells(row + 1)[0].flags.contains(Flags::WIDE_CHAR);
                 self.row(cells, wide_next);
             }
-            goes_on = page.wraps(row) && row + 1 < page.rows();
+            continues = page.wraps(row) && row + 1 < page.rows();
         }
     }
 
@@ -88,15 +88,15 @@ impl Pen {
     fn cells(&mut self, mut cells: &[Cell]) {
         while let Some(first) = cells.first() {
             let length =
-                cells.iter().position(|cell| !same_look(first, cell)).unwrap_or(cells.len());
-            self.look(first);
-            record::push_text(&mut self.out, &cells[..length]);
+                cells.iter().position(|cell| !same_style(first, cell)).unwrap_or(cells.len());
+            self.set_style(first);
+            row_record::push_text(&mut self.out, &cells[..length]);
             cells = &cells[length..];
         }
     }
 
-    fn look(&mut self, cell: &Cell) {
-        if !same_look(&self.look, cell) {
+    fn set_style(&mut self, cell: &Cell) {
+        if !same_style(&self.style, cell) {
             self.add(format_args!("\x1b[{}m", sgr::parameters(cell)));
             let link = cell.hyperlink();
             if link != self.link {
@@ -111,12 +111,12 @@ impl Pen {
                 }
                 self.link = link;
             }
-            self.look = cell.clone();
+            self.style = cell.clone();
         }
     }
 
     /// Character sets and look of a cursor.
-    fn dress(&mut self, cursor: &EngineCursor<Cell>, charset: usize) {
+    fn cursor_style(&mut self, cursor: &GridCursor<Cell>, charset: usize) {
         for (index, name) in CHARSETS.iter().zip(['(', ')', '*', '+']) {
             let set = match cursor.charsets[*index] {
                 StandardCharset::Ascii => 'B',
@@ -125,12 +125,12 @@ impl Pen {
             self.add(format_args!("\x1b{name}{set}"));
         }
         self.out.push_str(["\x0f", "\x0e", "\x1bn", "\x1bo"][charset]);
-        self.look(&cursor.template);
+        self.set_style(&cursor.template);
     }
 
     fn saved_cursor(&mut self, page: &Page) {
         let saved = &page.grid.saved_cursor;
-        if *saved == EngineCursor::default() && !page.saved_origin && page.saved_charset == 0 {
+        if *saved == GridCursor::default() && !page.saved_origin && page.saved_charset == 0 {
             return;
         }
         if page.saved_origin {
@@ -138,7 +138,7 @@ impl Pen {
         }
         let row = usize::try_from(saved.point.line.0).unwrap_or(0);
         self.go(row, saved.point.column.0);
-        self.dress(saved, page.saved_charset);
+        self.cursor_style(saved, page.saved_charset);
         self.add(format_args!("\x1b7\x1b[?6l\x0f\x1b(B"));
     }
 
@@ -154,38 +154,38 @@ impl Pen {
         }
     }
 
-    fn settings(&mut self, engine: &Engine) {
-        if let Some(stops) = engine.tabs.changed() {
+    fn settings(&mut self, emulator: &Emulator) {
+        if let Some(stops) = emulator.tabs.changed() {
             self.add(format_args!("\x1b[3g"));
             for column in stops {
                 self.add(format_args!("\x1b[{}G\x1bH", column + 1));
             }
         }
-        self.margins((engine.top, engine.bottom), engine.page.rows());
-        for (number, on) in engine.modes.changed() {
+        self.margins((emulator.top, emulator.bottom), emulator.page.rows());
+        for (number, on) in emulator.modes.changed() {
             self.add(format_args!("\x1b[?{number}{}", if on { 'h' } else { 'l' }));
         }
-        if engine.modes.newline {
+        if emulator.modes.newline {
             self.add(format_args!("\x1b[20h"));
         }
-        if engine.modes.modify_other_keys > 0 {
-            self.add(format_args!("\x1b[>4;{}m", engine.modes.modify_other_keys));
+        if emulator.modes.modify_other_keys > 0 {
+            self.add(format_args!("\x1b[>4;{}m", emulator.modes.modify_other_keys));
         }
-        let shape = match engine.shape {
+        let shape = match emulator.shape {
             CursorShape::Block => 1,
             CursorShape::Underline => 3,
             CursorShape::Bar => 5,
-        } + u8::from(!engine.blinking);
+        } + u8::from(!emulator.blinking);
         if shape != 1 {
             self.add(format_args!("\x1b[{shape} q"));
         }
     }
 
     /// The cursor comes last: nothing may move it any more.
-    fn cursor(&mut self, engine: &Engine) {
-        let page = &engine.page;
-        let (row, mut column) = (engine.addressed_row(), page.column());
-        if engine.modes.origin {
+    fn cursor(&mut self, emulator: &Emulator) {
+        let page = &emulator.page;
+        let (row, mut column) = (emulator.addressed_row(), page.column());
+        if emulator.modes.origin {
             self.add(format_args!("\x1b[?6h"));
         }
         let full = page.grid.cursor.input_needs_wrap;
@@ -200,8 +200,8 @@ impl Pen {
             last.iter_mut().for_each(|c| c.flags.remove(Flags::LEADING_WIDE_CHAR_SPACER));
             self.cells(&last);
         }
-        self.dress(&page.grid.cursor, engine.charset);
-        if engine.modes.insert {
+        self.cursor_style(&page.grid.cursor, emulator.charset);
+        if emulator.modes.insert {
             self.add(format_args!("\x1b[4h"));
         }
     }

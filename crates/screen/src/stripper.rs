@@ -3,7 +3,7 @@
 use crate::parser::{Actions, Csi, Parser};
 
 /// Blanks written for one move to the right: more is a move to somewhere else.
-const BLANKS: usize = 80;
+const MAX_BLANKS: usize = 80;
 
 /// A sequence that is begun but not ended is looked for in this many bytes at the end of a piece.
 pub const TAIL_BYTES: usize = 4 << 10;
@@ -42,7 +42,7 @@ impl Stripper {
 /// The text in some bytes, and in how many of them: a character or a sequence that is begun at
 /// their end is left to whoever goes on from there.
 #[must_use]
-pub fn strip_whole(bytes: &[u8]) -> (String, usize) {
+pub fn strip_complete(bytes: &[u8]) -> (String, usize) {
     let mut stripper = Stripper::default();
     let text = stripper.feed(bytes);
     if stripper.is_ground() {
@@ -68,7 +68,7 @@ pub fn strip_whole(bytes: &[u8]) -> (String, usize) {
 /// How many bytes belong to a character or a sequence that began in the bytes `before` them. Reading
 /// from there on, no part of a sequence looks like text.
 #[must_use]
-pub fn begun_before(before: &[u8], bytes: &[u8]) -> usize {
+pub fn partial_prefix(before: &[u8], bytes: &[u8]) -> usize {
     let mut stripper = Stripper::default();
     let _ = stripper.feed(before);
     let ends = |byte: &u8| {
@@ -83,38 +83,38 @@ pub fn begun_before(before: &[u8], bytes: &[u8]) -> usize {
 struct Text {
     out: String,
     /// There is text on the line that the last character stands on.
-    begun: bool,
+    has_text: bool,
     /// The last thing was a carriage return.
-    returned: bool,
+    after_return: bool,
 }
 
 impl Text {
     fn new_line(&mut self) {
-        if self.begun {
+        if self.has_text {
             self.out.push('\n');
         }
-        (self.begun, self.returned) = (false, false);
+        (self.has_text, self.after_return) = (false, false);
     }
 
     /// Before text: a carriage return that no line feed followed.
-    fn settle(&mut self) {
-        if self.returned {
+    fn before_text(&mut self) {
+        if self.after_return {
             self.new_line();
         }
-        self.begun = true;
+        self.has_text = true;
     }
 }
 
 impl Actions for Text {
     fn ascii(&mut self, text: &[u8]) {
-        self.settle();
+        self.before_text();
         if let Ok(text) = std::str::from_utf8(text) {
             self.out.push_str(text);
         }
     }
 
     fn unicode(&mut self, text: &str) {
-        self.settle();
+        self.before_text();
         self.out.extend(text.chars().filter(|c| !c.is_control()));
     }
 
@@ -122,11 +122,11 @@ impl Actions for Text {
         match byte {
             b'\n' | 0x0b | 0x0c => {
                 self.out.push('\n');
-                (self.begun, self.returned) = (false, false);
+                (self.has_text, self.after_return) = (false, false);
             }
-            b'\r' => self.returned = true,
+            b'\r' => self.after_return = true,
             b'\t' => {
-                self.settle();
+                self.before_text();
                 self.out.push('\t');
             }
             0x08 if !self.out.ends_with('\n') => {
@@ -145,7 +145,7 @@ impl Actions for Text {
     fn csi(&mut self, csi: &Csi) {
         match (csi.marker, csi.intermediate, csi.last) {
             (0, 0, b'C') => {
-                let blanks = csi.count(0).min(BLANKS);
+                let blanks = csi.count(0).min(MAX_BLANKS);
                 self.out.extend(std::iter::repeat_n(' ', blanks));
             }
             (0, 0, b'A' | b'B' | b'E' | b'F' | b'H' | b'd' | b'f') => self.new_line(),
@@ -169,10 +169,10 @@ mod tests {
             (b"\x1b]0;title", "", 0),
             (b"", "", 0),
         ] {
-            assert_eq!(strip_whole(bytes), (text.to_owned(), whole));
+            assert_eq!(strip_complete(bytes), (text.to_owned(), whole));
         }
         let long = [b"text\x1b]0;".as_slice(), &[b'x'; 2 * TAIL_BYTES]].concat();
-        assert_eq!(strip_whole(&long), ("text".to_owned(), long.len()));
+        assert_eq!(strip_complete(&long), ("text".to_owned(), long.len()));
     }
     #[test]
     fn bytes_of_what_began_before_them_are_counted() {
@@ -187,8 +187,8 @@ mod tests {
             (link, "link é"),
         ] {
             let (before, bytes) = printed.split_at(at);
-            let rest = &bytes[begun_before(before, bytes)..];
-            assert_eq!(strip_whole(rest).0, text, "from {at}");
+            let rest = &bytes[partial_prefix(before, bytes)..];
+            assert_eq!(strip_complete(rest).0, text, "from {at}");
         }
     }
 }

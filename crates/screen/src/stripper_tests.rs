@@ -44,9 +44,9 @@ fn what_comes_out_has_no_controls_and_does_not_depend_on_the_pieces() {
         assert!(!whole.contains(|c: char| c.is_control() && c != '\n' && c != '\t'), "{whole:?}");
         let (mut stripper, mut rest, mut text) = (Stripper::default(), &bytes[..], String::new());
         while !rest.is_empty() {
-            let (piece, behind) = rest.split_at(u.int_in_range(1..=rest.len())?);
+            let (piece, after) = rest.split_at(u.int_in_range(1..=rest.len())?);
             text.push_str(&stripper.feed(piece));
-            rest = behind;
+            rest = after;
         }
         assert_eq!(text, whole);
         Ok(())

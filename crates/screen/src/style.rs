@@ -94,7 +94,7 @@ pub struct Style {
 
 /// A piece of text in one style.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Run {
+pub struct Span {
     /// The text; a wide character is one character here.
     pub text: String,
     /// How it looks.
@@ -156,7 +156,7 @@ impl From<Color> for Colour {
 
 impl Colour {
     /// The engine's form; `default` is what stands for the terminal's own.
-    pub(crate) fn to_engine(self, default: Color) -> Color {
+    pub(crate) fn to_alacritty(self, default: Color) -> Color {
         match self {
             Self::Default => default,
             Self::Indexed(index) => Color::Indexed(index),
@@ -179,7 +179,7 @@ impl From<&Cell> for Style {
 
 /// Whether two cells look the same, without building their styles.
 #[inline]
-pub(crate) fn same_look(a: &Cell, b: &Cell) -> bool {
+pub(crate) fn same_style(a: &Cell, b: &Cell) -> bool {
     a.fg == b.fg
         && a.bg == b.bg
         && a.flags.symmetric_difference(b.flags).difference(LAYOUT).is_empty()

@@ -2,13 +2,13 @@
 
 use unicode_width::UnicodeWidthChar;
 
-use crate::style::Run;
+use crate::style::Span;
 
 /// One row of text in pieces of one style each.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StyledRow {
     /// Its pieces from the left; the rest of the row is blank.
-    pub runs: Vec<Run>,
+    pub spans: Vec<Span>,
     /// Whether the terminal wrapped it: its line goes on in the next row.
     pub wraps: bool,
 }
@@ -17,13 +17,13 @@ impl StyledRow {
     /// Its text.
     #[must_use]
     pub fn text(&self) -> String {
-        self.runs.iter().map(|run| run.text.as_str()).collect()
+        self.spans.iter().map(|span| span.text.as_str()).collect()
     }
 
-    fn push(&mut self, character: char, run: &Run) {
-        match self.runs.last_mut() {
-            Some(last) if last.style == run.style => last.text.push(character),
-            _ => self.runs.push(Run { text: character.into(), style: run.style.clone() }),
+    fn push(&mut self, character: char, span: &Span) {
+        match self.spans.last_mut() {
+            Some(last) if last.style == span.style => last.text.push(character),
+            _ => self.spans.push(Span { text: character.into(), style: span.style.clone() }),
         }
     }
 }
@@ -37,8 +37,8 @@ pub(crate) fn width(character: char) -> usize {
 pub(crate) fn wrap(line: &[StyledRow], columns: usize) -> Vec<StyledRow> {
     let mut rows = vec![StyledRow::default()];
     let mut column = 0;
-    for run in line.iter().flat_map(|row| &row.runs) {
-        for character in run.text.chars() {
+    for span in line.iter().flat_map(|row| &row.spans) {
+        for character in span.text.chars() {
             let width = width(character);
             if column + width > columns {
                 if let Some(row) = rows.last_mut() {
@@ -49,7 +49,7 @@ pub(crate) fn wrap(line: &[StyledRow], columns: usize) -> Vec<StyledRow> {
             }
             column += width;
             if let Some(row) = rows.last_mut() {
-                row.push(character, run);
+                row.push(character, span);
             }
         }
     }

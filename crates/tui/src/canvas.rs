@@ -1,6 +1,6 @@
 //! A picture of cells: what a frame is before it is bytes.
 
-use patterm_screen::{CursorShape, Run, Style};
+use patterm_screen::{CursorShape, Span, Style};
 use patterm_wire::printable::is_active;
 use unicode_width::UnicodeWidthChar;
 
@@ -194,7 +194,7 @@ impl Canvas {
     }
 
     /// Writes pieces of text one after the other.
-    pub(crate) fn put_runs(&mut self, x: u16, y: u16, edge: u16, runs: &[Run]) -> u16 {
+    pub(crate) fn put_runs(&mut self, x: u16, y: u16, edge: u16, runs: &[Span]) -> u16 {
         runs.iter().fold(x, |at, run| self.put(at, y, edge, &run.text, &run.style))
     }
 

@@ -10,7 +10,7 @@ use patterm_wire::view::{ToView, ViewSize};
 use crate::layout::PaneId;
 use crate::model::{Agent, Model};
 use crate::update::{Effect, Event, update};
-use patterm_screen::input::Parser;
+use patterm_screen::input::InputParser;
 
 /// When it is now, in milliseconds since 1970.
 const NOW: u64 = 1_000_000_000;
@@ -161,10 +161,10 @@ impl Sample {
 
     /// What the terminal sends.
     pub(crate) fn type_in(&mut self, typed: &str) -> &[Effect] {
-        let mut parser = Parser::default();
+        let mut parser = InputParser::default();
         parser.feed(typed.as_bytes());
-        let mut tokens: Vec<_> = std::iter::from_fn(|| parser.next_token()).collect();
-        tokens.extend(std::iter::from_fn(|| parser.settle()));
+        let mut tokens: Vec<_> = std::iter::from_fn(|| parser.next_event()).collect();
+        tokens.extend(std::iter::from_fn(|| parser.flush()));
         let all = tokens.into_iter().flat_map(|token| update(&mut self.model, Event::Input(token)));
         self.effects = all.collect();
         &self.effects

@@ -4,20 +4,20 @@
 use patterm_screen::keys::KeyCode;
 use patterm_screen::{Modes, Mouse, MouseEncoding};
 
-use patterm_screen::input::{Form, MouseEvent, Stroke};
+use patterm_screen::input::{KeyEncoding, KeyEvent, MouseEvent};
 
 /// The kitty keyboard's flags that change how a press is written.
 const KITTY_FORMS: u8 = 1 | 8;
 
 /// The bytes of a key. The person's terminal is in the program's own keyboard mode wherever it
 /// can be, so a key mostly passes as it came; one that came in another form is written anew.
-pub(crate) fn key(stroke: &Stroke, modes: &Modes) -> Vec<u8> {
+pub(crate) fn key(stroke: &KeyEvent, modes: &Modes) -> Vec<u8> {
     let kitty = modes.kitty_keyboard & KITTY_FORMS != 0;
-    let as_it_came = match stroke.form {
-        Form::Kitty => modes.kitty_keyboard != 0,
-        Form::ModifyOther => modes.modify_other_keys > 0,
+    let as_it_came = match stroke.encoding {
+        KeyEncoding::Kitty => modes.kitty_keyboard != 0,
+        KeyEncoding::ModifyOther => modes.modify_other_keys > 0,
         // Without a name there is nothing else to send.
-        Form::Legacy => !kitty && !follows_cursor_mode(stroke),
+        KeyEncoding::Legacy => !kitty && !follows_cursor_mode(stroke),
     };
     match stroke.key {
         Some(key) if !as_it_came => {
@@ -27,14 +27,14 @@ pub(crate) fn key(stroke: &Stroke, modes: &Modes) -> Vec<u8> {
                 key.encode(modes)
             }
         }
-        None if stroke.form == Form::Kitty && !as_it_came => Vec::new(),
+        None if stroke.encoding == KeyEncoding::Kitty && !as_it_came => Vec::new(),
         _ => stroke.raw.clone(),
     }
 }
 
 /// Whether a key is written in two ways, as the program has set the cursor keys. The person's
 /// terminal stays in one of them.
-fn follows_cursor_mode(stroke: &Stroke) -> bool {
+fn follows_cursor_mode(stroke: &KeyEvent) -> bool {
     use KeyCode::{Down, End, Home, Left, Right, Up};
     stroke.key.is_some_and(|key| {
         matches!(key.code, Up | Down | Left | Right | Home | End)
@@ -103,7 +103,7 @@ mod tests {
     use patterm_screen::{Screen, Size};
 
     use super::*;
-    use patterm_screen::input::{Parser, Token};
+    use patterm_screen::input::{InputEvent, InputParser};
 
     fn modes(set: &str) -> Modes {
         let mut screen = Screen::new(Size::DEFAULT);
@@ -112,12 +112,12 @@ mod tests {
     }
 
     fn sent(typed: &str, set: &str) -> String {
-        let mut parser = Parser::default();
+        let mut parser = InputParser::default();
         parser.feed(typed.as_bytes());
         let mut out = Vec::new();
-        let all = std::iter::from_fn(|| parser.next_token()).collect::<Vec<_>>();
-        for token in all.into_iter().chain(std::iter::from_fn(|| parser.settle())) {
-            let Token::Key(stroke) = token else { panic!("{token:?}") };
+        let all = std::iter::from_fn(|| parser.next_event()).collect::<Vec<_>>();
+        for token in all.into_iter().chain(std::iter::from_fn(|| parser.flush())) {
+            let InputEvent::Key(stroke) = token else { panic!("{token:?}") };
             out.extend(key(&stroke, &modes(set)));
         }
         String::from_utf8(out).unwrap()

@@ -14,8 +14,8 @@ pub(super) struct Recording {
 
 impl Recording {
     pub(super) fn new(title: &str) -> Self {
-        let about = "Recorded by a test from real CLIs with a scripted model; screens are as patterm \
-            sees them.";
+        let about = "A test recorded this from real CLIs with a scripted model; the screens are shown \
+            as patterm sees them.";
         Self { text: format!("# {title}\n\n{about}\n"), steps: 0 }
     }
 
@@ -31,7 +31,7 @@ impl Recording {
     /// What the tools answered.
     pub(super) fn results(&mut self, results: &[String]) {
         let lines: Vec<_> = results.iter().map(|result| result.replace('\n', " ")).collect();
-        self.text("What the tools answered", &lines.join("\n"));
+        self.text("Tool results", &lines.join("\n"));
     }
 
     /// All processes, each below the one that started it.

@@ -19,14 +19,14 @@ const PLAN: &str = concat!(
 #[test]
 fn an_orchestrator_hands_out_work_is_woken_once_and_closes_its_team() {
     let mut bench = Bench::new(CLAUDE);
-    let mut recording = Recording::new("A team: claude leads, codex and opencode work");
+    let mut recording = Recording::new("A team: Claude leads, Codex and opencode work");
     let lead = bench.spawn(Some(PLAN));
-    recording.step("The person starts an orchestrator, claude, and says what is to be done.");
+    recording.step("The user starts an orchestrator, Claude, and tells it what to do.");
     let planned =
         bench.until_turn("the end of the plan", |turn| turn.text == PLAN && turn.is_final());
     let [spawned, _, timer] = planned.results.as_slice() else { panic!("{planned:?}") };
     assert!(spawned.contains("process_id") && timer.contains("timer_id"), "{planned:?}");
-    recording.text("What it was told", PLAN);
+    recording.text("Its prompt", PLAN);
     recording.step("It starts two agents, sets a timer on both, and ends its turn.");
     recording.results(&planned.results);
     let (builder, painter) = ("p2".to_owned(), "p3".to_owned());
@@ -35,7 +35,7 @@ fn an_orchestrator_hands_out_work_is_woken_once_and_closes_its_team() {
         bench.until_state(id, "working");
     }
     bench.until_state(&lead, "idle");
-    recording.step("Nobody waits in a loop: the orchestrator rests while the others work.");
+    recording.step("No polling: the orchestrator is idle while the others work.");
     recording.screen(&mut bench, &lead, "the orchestrator");
     recording.tree(&mut bench);
     for (cli, said) in [(CODEX, "the wall stands"), (OPENCODE, "the wall is blue")] {
@@ -54,8 +54,8 @@ fn an_orchestrator_hands_out_work_is_woken_once_and_closes_its_team() {
     let woken = bench.until_turn("the orchestrator's second turn", |turn| {
         turn.text.starts_with("[system] ") && turn.is_final()
     });
-    recording.step("The timer wakes the orchestrator, which reads what they said and closes them.");
-    recording.text("What it was told", &woken.text);
+    recording.step("The timer wakes the orchestrator, which reads their output and closes them.");
+    recording.text("Its prompt", &woken.text);
     assert!(woken.text.contains("\nThe team is done."), "{}", woken.text);
     assert_eq!(woken.results.len(), 4, "{woken:?}");
     assert!(woken.results[0].contains("the wall stands"), "{}", woken.results[0]);
@@ -68,7 +68,7 @@ fn an_orchestrator_hands_out_work_is_woken_once_and_closes_its_team() {
     let wakes = bench.arrived().iter().filter(|t| t.starts_with("[system] ")).count();
     assert_eq!(wakes, 1, "{}", bench.story());
     assert_eq!(bench.arrived().len(), 2, "the plan, and the wake");
-    recording.step("Nothing of the team is left.");
+    recording.step("The team is gone.");
     recording.tree(&mut bench);
     bench.tools.close(&lead);
     recording.write();

@@ -25,6 +25,7 @@ const CASES: &[(&str, Case)] = &[
     ("cargo run --release", Elsewhere("the same binary, and `patterm` below")),
     ("cargo install --path crates/cli", Elsewhere("builds what the tests build")),
     ("scripts/test", Elsewhere("runs this test")),
+    ("scripts/test --quick", Elsewhere("a part of scripts/test")),
     ("scripts/package", Elsewhere("harness::package")),
     (
         concat!("sudo apt install ./patterm_", env!("CARGO_PKG_VERSION"), "_amd64.deb"),

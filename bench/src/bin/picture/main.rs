@@ -1,5 +1,5 @@
-//! The picture and the recording in the documents: a real run of patterm with real agents' CLIs and
-//! a scripted model. `scripts/picture` starts it.
+//! Records the picture and the session in the documents from a real run of patterm, with real agents'
+//! CLIs and a scripted model. `scripts/picture` starts it.
 
 mod harness;
 mod recorder;
@@ -18,13 +18,13 @@ use recorder::Recorder;
 /// The window.
 const SIZE: Size = Size { rows: 34, columns: 124 };
 
-/// What the lead is told.
+/// The prompt for Claude.
 const PROMPT: &str = "Invoices are off by a cent. Fix it, and have it reviewed.";
 
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
-    let clients = arguments.next().context("where are the agents' CLIs?")?;
-    let docs = arguments.next().context("where do the documents lie?")?;
+    let clients = arguments.next().context("first argument: the folder with the agents' CLIs")?;
+    let docs = arguments.next().context("second argument: the folder with the documents")?;
     let harness = Harness::new(&clients)?;
     let person = Recorder::start(harness.command("setsid"), "exec bash", SIZE)?;
     let mut tour = Tour { person, frames: Vec::new(), picture: String::new() };
@@ -35,10 +35,10 @@ fn main() -> anyhow::Result<()> {
     tour.write(&docs, &harness)
 }
 
-/// What is done, and what is seen of it.
+/// The recorded session.
 struct Tour {
     person: Recorder,
-    /// What happened, and what was shown then.
+    /// Heading and screen of each frame.
     frames: Vec<(String, String)>,
     picture: String,
 }
@@ -57,7 +57,7 @@ impl Tour {
         self.person.write("patterm\r")?;
         self.person.until("ctrl+b: keys")?;
         self.person.pause(800)?;
-        self.frame("`patterm` in a project where nothing runs yet.");
+        self.frame("`patterm` in a project where nothing is running yet.");
         self.person.lead("a")?;
         self.person.until("● Claude Code")?;
         self.person.pause(800)?;
@@ -91,14 +91,14 @@ impl Tour {
         self.person.until("◆ blocked")?;
         self.person.pause(1_000)?;
         self.picture = svg::draw(&self.person.screen);
-        self.frame("Three panes. codex, which claude started, asks before it pushes.");
+        self.frame("Three panes. Codex, started by Claude, asks for permission to push.");
         self.person.lead("!")?;
         self.person.pause(800)?;
         self.person.write("\r")?;
         self.person.pause(800)?;
         self.person.write("\r")?;
         self.person.until("Nothing is left to do")?;
-        self.frame("`ctrl+b !` lists the agents that need you, enter goes there; enter again says yes, and the lead is told.");
+        self.frame("`ctrl+b !` jumps to the agent that needs you; enter approves, and Claude gets the result.");
         Ok(())
     }
 
@@ -111,11 +111,11 @@ impl Tour {
         self.person.until("what runs goes on")?;
         self.person.write("patterm ps\r")?;
         self.person.pause(1_500)?;
-        self.frame("Left. Everything goes on, with nobody looking.");
+        self.frame("Detached. Everything keeps running.");
         self.person.write("patterm\r")?;
         self.person.until("ctrl+b: keys")?;
         self.person.pause(1_500)?;
-        self.frame("`patterm` again: everything still runs.");
+        self.frame("`patterm` again: everything is still running.");
         Ok(())
     }
 
@@ -124,19 +124,19 @@ impl Tour {
     }
 
     fn write(self, docs: &Path, harness: &Harness) -> anyhow::Result<()> {
-        let mut told = "# A few minutes in patterm\n\n\
-            Recorded by `scripts/picture` from a real run: patterm, Claude Code and Codex as they are, with a\n\
-            scripted model. `asciinema play docs/recordings/tui.cast` shows it moving.\n"
+        let mut page = "# A few minutes in patterm\n\n\
+            `scripts/picture` recorded this from a real run of unmodified patterm, Claude Code and Codex with a\n\
+            scripted model. `asciinema play docs/recordings/tui.cast` plays it.\n"
             .to_owned();
         for (number, (what, shown)) in self.frames.iter().enumerate() {
-            write!(told, "\n## {}. {what}\n\n```text\n{shown}\n```\n", number + 1)?;
+            write!(page, "\n## {}. {what}\n\n```text\n{shown}\n```\n", number + 1)?;
         }
         let cast = self.person.cast();
         let here = harness.home().to_string_lossy().into_owned();
         for (name, text) in [
             ("picture.svg", self.picture),
             ("recordings/tui.cast", cast),
-            ("recordings/tui.md", told),
+            ("recordings/tui.md", page),
         ] {
             anyhow::ensure!(!text.contains(&here), "{name} names {here}");
             std::fs::write(docs.join(name), text)?;

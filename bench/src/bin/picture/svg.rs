@@ -72,7 +72,7 @@ struct Picture {
 impl Picture {
     fn row(&mut self, screen: &Screen, row: u16) {
         let mut column = 0;
-        for run in screen.styled_row(row).runs {
+        for run in screen.styled_row(row).spans {
             let look = Look::of(&run.style);
             let width: usize = run.text.chars().map(width_of).sum();
             self.background(row, column, width, &look);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use patterm_screen::{Attributes, Progress, Run, Screen};
+use patterm_screen::{Attributes, ProgressReport, Screen, Span};
 
 use crate::presets::{Bar, Composer, Preset};
 
@@ -48,7 +48,7 @@ impl Glimpse {
             title: screen.title().to_owned(),
             report: screen.report().to_owned(),
             reports: screen.reports(),
-            busy: screen.progress().map(|progress| progress != Progress::Off),
+            busy: screen.progress().map(|progress| progress != ProgressReport::Off),
             bottom,
             composer: composer.and_then(|composer| read(composer, screen)),
             at_start: composer.is_some_and(|composer| is_at_start(composer, screen)),
@@ -108,7 +108,7 @@ fn is_at_start(composer: &Composer, screen: &Screen) -> bool {
 
 /// Whether the CLI wrote what stands at this byte of a row.
 fn is_faint_at(screen: &Screen, row: u16, byte: usize) -> bool {
-    let runs = screen.styled_row(row).runs;
+    let runs = screen.styled_row(row).spans;
     let mut end = 0;
     let at = runs.iter().position(|run| {
         end += run.text.len();
@@ -157,8 +157,8 @@ fn barred_rows(composer: &Composer, bar: Bar, screen: &Screen) -> Option<Range<u
 
 /// Whether a CLI, not a person, wrote a piece of its prompt: it is faint, or it is the cursor's
 /// cell on the first letter of something faint.
-fn is_faint(run: &Run, next: Option<&Run>) -> bool {
-    let has = |run: &Run, attribute| run.style.attributes.contains(attribute);
+fn is_faint(run: &Span, next: Option<&Span>) -> bool {
+    let has = |run: &Span, attribute| run.style.attributes.contains(attribute);
     let cursor_on_faint = || next.is_some_and(|next| has(next, Attributes::DIM));
     has(run, Attributes::DIM)
         || (has(run, Attributes::INVERSE) && run.text.chars().count() == 1 && cursor_on_faint())
@@ -178,7 +178,7 @@ fn typed_text(
     let end = border.map_or(whole.len(), |found| begin + found.start());
     let mut typed = String::new();
     let mut at = 0;
-    let runs = screen.styled_row(row).runs;
+    let runs = screen.styled_row(row).spans;
     for (number, run) in runs.iter().enumerate() {
         let from = begin.saturating_sub(at).min(run.text.len());
         let to = end.saturating_sub(at).clamp(from, run.text.len());

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use patterm_screen::base64;
+use patterm_screen::decode_base64;
 
 use super::glimpse::Glimpse;
 use super::verdict::{State, Verdict};
@@ -170,7 +170,7 @@ const REPORT_CHARS: usize = 120;
 /// The words of a report's message, which come as base64: those of a program, so without control
 /// characters and not many. `None` where it is no text.
 fn report_words(msg: &str) -> Option<String> {
-    let text = String::from_utf8(base64(msg.as_bytes())?).ok()?;
+    let text = String::from_utf8(decode_base64(msg.as_bytes())?).ok()?;
     let text = plain(&text.replace(char::is_control, " "));
     let words: String = text.chars().take(REPORT_CHARS).collect();
     (!words.is_empty()).then_some(words)

@@ -2,7 +2,7 @@
 //! keys and pastes count; what a terminal sends by itself does not
 //! ([`patterm_screen::input`] tells them apart).
 
-use patterm_screen::input::{Parser, Stroke, Token};
+use patterm_screen::input::{InputEvent, InputParser, KeyEvent};
 use patterm_screen::keys::{Key, KeyCode};
 use tokio::time::Instant;
 
@@ -71,12 +71,12 @@ pub(crate) struct Typed {
 }
 
 impl Typed {
-    fn add(&mut self, token: &Token) {
+    fn add(&mut self, token: &InputEvent) {
         self.any |= token.is_typed();
         self.draft = leaves_draft(token).or(self.draft);
         match token {
-            Token::Paste(text) => self.write(&String::from_utf8_lossy(text)),
-            Token::Key(Stroke { key: Some(key), released: false, .. }) => match key.code {
+            InputEvent::Paste(text) => self.write(&String::from_utf8_lossy(text)),
+            InputEvent::Key(KeyEvent { key: Some(key), released: false, .. }) => match key.code {
                 _ if erases_word(key) => self.erase_word(),
                 KeyCode::Backspace => self.erased += 1,
                 KeyCode::Char(letter) if leaves_draft(token) == Some(true) => {
@@ -125,7 +125,7 @@ impl Typed {
 /// Finds what a person typed in the input of one view, however it is cut.
 #[derive(Debug, Default)]
 pub(crate) struct Typist {
-    parser: Parser,
+    parser: InputParser,
 }
 
 impl Typist {
@@ -137,7 +137,7 @@ impl Typist {
         }
         self.parser.feed(bytes);
         let mut typed = Typed::default();
-        while let Some(token) = self.parser.next_token() {
+        while let Some(token) = self.parser.next_event() {
             typed.add(&token);
         }
         // The text of a paste comes when it is whole.
@@ -154,13 +154,13 @@ impl Typist {
 
     /// Whether an escape waits for what may follow it.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.parser.is_waiting()
+        self.parser.has_pending()
     }
 
     /// Nothing followed: it was the key.
     pub(crate) fn settle(&mut self) -> Typed {
         let mut typed = Typed::default();
-        while let Some(token) = self.parser.settle() {
+        while let Some(token) = self.parser.flush() {
             typed.add(&token);
         }
         typed
@@ -203,10 +203,10 @@ fn plain(bytes: &[u8]) -> Typed {
 }
 
 /// Whether there is an unfinished text after this; `None` where it says nothing about that.
-fn leaves_draft(token: &Token) -> Option<bool> {
+fn leaves_draft(token: &InputEvent) -> Option<bool> {
     match token {
-        Token::Paste(text) => (!text.is_empty()).then_some(true),
-        Token::Key(Stroke { key: Some(key), released: false, .. }) => match key.code {
+        InputEvent::Paste(text) => (!text.is_empty()).then_some(true),
+        InputEvent::Key(KeyEvent { key: Some(key), released: false, .. }) => match key.code {
             // The end of a line, of a thought, of a program.
             KeyCode::Enter | KeyCode::Escape => (!key.shift && !key.alt).then_some(false),
             KeyCode::Char('c' | 'd' | 'u' | 'j') if key.ctrl => Some(false),

@@ -1,7 +1,7 @@
 //! `get_process_output`: what a process shows, printed, or has in its history.
 
 use patterm_keeper::log::Reader;
-use patterm_screen::{Cursor, Size, Stripper, TAIL_BYTES, begun_before, strip_whole};
+use patterm_screen::{Cursor, Size, Stripper, TAIL_BYTES, partial_prefix, strip_complete};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -101,7 +101,7 @@ impl Part {
         if before.end() != self.offset {
             return;
         }
-        let begun = begun_before(&before.bytes, &self.bytes);
+        let begun = partial_prefix(&before.bytes, &self.bytes);
         if begun < self.bytes.len() {
             self.offset += begun as u64;
         }
@@ -175,7 +175,7 @@ impl Answer {
         let Part { offset, bytes, dropped, clamped, more, ends_at_gap } = part;
         // Half a sequence must not look like text to whoever reads on from its middle. The rest of
         // one that ends at a gap never comes.
-        let (text, whole) = match strip_whole(&bytes) {
+        let (text, whole) = match strip_complete(&bytes) {
             (_, 0) if bytes.len() == most || ends_at_gap => {
                 (Stripper::default().feed(&bytes), bytes.len())
             }

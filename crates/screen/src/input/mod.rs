@@ -7,13 +7,13 @@ mod tests;
 
 use crate::Key;
 
-pub use parse::Parser;
+pub use parse::InputParser;
 
 /// One thing that the terminal sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Token {
+pub enum InputEvent {
     /// A key.
-    Key(Stroke),
+    Key(KeyEvent),
     /// Pasted text, without its marks.
     Paste(Vec<u8>),
     /// The terminal has the focus now, or no longer.
@@ -21,15 +21,15 @@ pub enum Token {
     /// The mouse.
     Mouse(MouseEvent),
     /// The answer to a question; never a key.
-    Reply(Reply),
+    Reply(TerminalReply),
 }
 
-impl Token {
+impl InputEvent {
     /// Whether a person typed it: pressed a key or pasted. The mouse is no keyboard, a key that is let
     /// go was typed before, and focus reports and replies are sent by the terminal itself.
     pub fn is_typed(&self) -> bool {
         match self {
-            Self::Key(stroke) => !stroke.released,
+            Self::Key(key_event) => !key_event.released,
             Self::Paste(_) => true,
             Self::Focus(_) | Self::Mouse(_) | Self::Reply(_) => false,
         }
@@ -38,7 +38,7 @@ impl Token {
 
 /// In which of its forms a key came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum KeyEncoding {
     /// As terminals always had it.
     Legacy,
     /// As modifyOtherKeys has it.
@@ -49,13 +49,13 @@ pub enum Form {
 
 /// A key that was pressed, or let go.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stroke {
+pub struct KeyEvent {
     /// Which key; `None` for one that has no name here.
     pub key: Option<Key>,
     /// It was let go.
     pub released: bool,
     /// How it came.
-    pub form: Form,
+    pub encoding: KeyEncoding,
     /// Its bytes.
     pub raw: Vec<u8>,
 }
@@ -101,7 +101,7 @@ impl MouseEvent {
 
 /// What a terminal answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reply {
+pub enum TerminalReply {
     /// The kitty keyboard's flags: it has one.
     KittyKeyboard(u8),
     /// Anything else.

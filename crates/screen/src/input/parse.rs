@@ -3,20 +3,20 @@
 use crate::Key;
 use crate::keys::KeyCode;
 
-use super::{Form, MouseEvent, Reply, Stroke, Token};
+use super::{InputEvent, KeyEncoding, KeyEvent, MouseEvent, TerminalReply};
 
 const PASTE_BEGIN: &[u8] = b"\x1b[200~";
 const PASTE_END: &[u8] = b"\x1b[201~";
 
 /// A sequence longer than this is none: it passes on as it is.
-const SEQUENCE_BYTES: usize = 4096;
+const MAX_SEQUENCE_BYTES: usize = 4096;
 
 /// A paste is handed on in pieces of this, so that none has to fit into memory whole.
-const PASTE_BYTES: usize = 1 << 20;
+const MAX_PASTE_BYTES: usize = 1 << 20;
 
 /// Takes bytes apart.
 #[derive(Debug, Default)]
-pub struct Parser {
+pub struct InputParser {
     buffer: Vec<u8>,
     /// Bytes of the buffer that are taken already.
     taken: usize,
@@ -25,14 +25,14 @@ pub struct Parser {
     searched: usize,
 }
 
-/// How much of the buffer the next token takes.
+/// How much of the buffer the next event takes.
 enum Length {
     Whole(usize),
     /// More must come; how it is taken if nothing does.
     Open,
 }
 
-impl Parser {
+impl InputParser {
     /// Takes bytes in.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.buffer.drain(..std::mem::take(&mut self.taken));
@@ -40,7 +40,7 @@ impl Parser {
     }
 
     /// Whether something waits for more bytes, or for a moment without any.
-    pub fn is_waiting(&self) -> bool {
+    pub fn has_pending(&self) -> bool {
         !self.rest().is_empty() && !self.pasting
     }
 
@@ -60,34 +60,34 @@ impl Parser {
         self.buffer[begin..self.taken].to_vec()
     }
 
-    /// The next token; `None` until more is fed.
-    pub fn next_token(&mut self) -> Option<Token> {
+    /// The next event; `None` until more is fed.
+    pub fn next_event(&mut self) -> Option<InputEvent> {
         loop {
             if self.pasting {
                 return self.paste();
             }
             // However long it is in the end: it must not matter in which pieces it comes.
             let length = match length(self.rest())? {
-                Length::Whole(length) => length.min(SEQUENCE_BYTES),
-                Length::Open if self.rest().len() >= SEQUENCE_BYTES => SEQUENCE_BYTES,
+                Length::Whole(length) => length.min(MAX_SEQUENCE_BYTES),
+                Length::Open if self.rest().len() >= MAX_SEQUENCE_BYTES => MAX_SEQUENCE_BYTES,
                 Length::Open => return None,
             };
             let raw = self.take(length);
             if raw == PASTE_BEGIN {
                 self.pasting = true;
             } else if raw != PASTE_END {
-                return Some(token(raw));
+                return Some(event(raw));
             }
         }
     }
 
     /// Nothing more came: what waits is what it is. An escape alone is the key.
-    pub fn settle(&mut self) -> Option<Token> {
+    pub fn flush(&mut self) -> Option<InputEvent> {
         if self.pasting || self.rest().is_empty() {
             return None;
         }
-        if let Some(token) = self.next_token() {
-            return Some(token);
+        if let Some(event) = self.next_event() {
+            return Some(event);
         }
         let length = match self.rest() {
             // An escape and the beginning of a sequence: alt and that character.
@@ -95,10 +95,10 @@ impl Parser {
             [0x1b, ..] => 1,
             rest => rest.len(),
         };
-        (length > 0).then(|| Token::Key(legacy(self.take(length))))
+        (length > 0).then(|| InputEvent::Key(legacy(self.take(length))))
     }
 
-    fn paste(&mut self) -> Option<Token> {
+    fn paste(&mut self) -> Option<InputEvent> {
         let rest = self.rest();
         // Each byte is looked at once, however many pieces a paste comes in; the mark may be cut.
         let from = self.searched.saturating_sub(PASTE_END.len() - 1).min(rest.len());
@@ -107,7 +107,7 @@ impl Parser {
         let length = match end {
             Some(end) => end,
             // The mark of its end may be cut.
-            None if rest.len() > PASTE_BYTES => rest.len() - PASTE_END.len(),
+            None if rest.len() > MAX_PASTE_BYTES => rest.len() - PASTE_END.len(),
             None => {
                 self.searched = rest.len();
                 return None;
@@ -119,7 +119,7 @@ impl Parser {
             self.taken += PASTE_END.len();
             self.pasting = false;
         }
-        Some(Token::Paste(text))
+        Some(InputEvent::Paste(text))
     }
 }
 
@@ -202,28 +202,30 @@ fn character(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-fn token(raw: Vec<u8>) -> Token {
+fn event(raw: Vec<u8>) -> InputEvent {
     match raw.as_slice() {
-        b"\x1b[I" => Token::Focus(true),
-        b"\x1b[O" => Token::Focus(false),
-        [0x1b, b'[', b'M', ..] if raw.len() > 6 => Token::Reply(Reply::Other),
-        [0x1b, b'[', b'M', code, x, y] => Token::Mouse(MouseEvent {
+        b"\x1b[I" => InputEvent::Focus(true),
+        b"\x1b[O" => InputEvent::Focus(false),
+        [0x1b, b'[', b'M', ..] if raw.len() > 6 => InputEvent::Reply(TerminalReply::Other),
+        [0x1b, b'[', b'M', code, x, y] => InputEvent::Mouse(MouseEvent {
             code: u16::from(code.saturating_sub(32)),
             x: u16::from(x.saturating_sub(33)),
             y: u16::from(y.saturating_sub(33)),
             released: code & 3 == 3 && code & 64 == 0,
         }),
         [0x1b, b'[', b'<', inner @ .., b'M' | b'm'] => match mouse(inner, raw.ends_with(b"m")) {
-            Some(mouse) => Token::Mouse(mouse),
-            None => Token::Reply(Reply::Other),
+            Some(mouse) => InputEvent::Mouse(mouse),
+            None => InputEvent::Reply(TerminalReply::Other),
         },
         [0x1b, b'[', b'?', flags @ .., b'u'] => {
             let flags = std::str::from_utf8(flags).ok().and_then(|flags| flags.parse().ok());
-            Token::Reply(flags.map_or(Reply::Other, Reply::KittyKeyboard))
+            InputEvent::Reply(flags.map_or(TerminalReply::Other, TerminalReply::KittyKeyboard))
         }
-        [0x1b, b'[', rest @ .., last] if is_reply(rest, *last) => Token::Reply(Reply::Other),
-        [0x1b, b']' | b'P' | b'_' | b'^' | b'X', _, ..] => Token::Reply(Reply::Other),
-        _ => Token::Key(stroke(raw)),
+        [0x1b, b'[', rest @ .., last] if is_reply(rest, *last) => {
+            InputEvent::Reply(TerminalReply::Other)
+        }
+        [0x1b, b']' | b'P' | b'_' | b'^' | b'X', _, ..] => InputEvent::Reply(TerminalReply::Other),
+        _ => InputEvent::Key(key_event(raw)),
     }
 }
 
@@ -246,19 +248,22 @@ fn mouse(parameters: &[u8], released: bool) -> Option<MouseEvent> {
     Some(MouseEvent { code, x: x.saturating_sub(1), y: y.saturating_sub(1), released })
 }
 
-fn stroke(raw: Vec<u8>) -> Stroke {
+fn key_event(raw: Vec<u8>) -> KeyEvent {
     match raw.as_slice() {
         [0x1b, b'[', inner @ .., b'u'] => {
             let (key, released) = kitty(inner);
-            Stroke { key, released, form: Form::Kitty, raw }
+            KeyEvent { key, released, encoding: KeyEncoding::Kitty, raw }
         }
-        [0x1b, b'[', b'2', b'7', b';', inner @ .., b'~'] => {
-            Stroke { key: modify_other(inner), released: false, form: Form::ModifyOther, raw }
-        }
+        [0x1b, b'[', b'2', b'7', b';', inner @ .., b'~'] => KeyEvent {
+            key: modify_other(inner),
+            released: false,
+            encoding: KeyEncoding::ModifyOther,
+            raw,
+        },
         [0x1b, b'[' | b'O', inner @ .., last] => {
             let (key, released, kitty) = function(inner, *last);
-            let form = if kitty { Form::Kitty } else { Form::Legacy };
-            Stroke { key, released, form, raw }
+            let encoding = if kitty { KeyEncoding::Kitty } else { KeyEncoding::Legacy };
+            KeyEvent { key, released, encoding, raw }
         }
         _ => legacy(raw),
     }
@@ -383,7 +388,7 @@ fn tilde(number: u32) -> Option<KeyCode> {
 }
 
 /// A character, a control character, or alt and one of them.
-fn legacy(raw: Vec<u8>) -> Stroke {
+fn legacy(raw: Vec<u8>) -> KeyEvent {
     let (alt, rest) = match raw.as_slice() {
         [0x1b, rest @ ..] if !rest.is_empty() => (true, rest),
         rest => (false, rest),
@@ -399,7 +404,7 @@ fn legacy(raw: Vec<u8>) -> Stroke {
         }
     };
     let key = key.map(|key| Key { alt: alt || key.alt, ..key });
-    Stroke { key, released: false, form: Form::Legacy, raw }
+    KeyEvent { key, released: false, encoding: KeyEncoding::Legacy, raw }
 }
 
 fn control(byte: u8) -> Key {

@@ -4,25 +4,25 @@ use arbtest::arbtest;
 
 use super::*;
 
-fn tokens(bytes: &[u8], step: usize) -> Vec<Token> {
-    let mut parser = Parser::default();
+fn events(bytes: &[u8], step: usize) -> Vec<InputEvent> {
+    let mut parser = InputParser::default();
     let mut seen = Vec::new();
     for piece in bytes.chunks(step) {
         parser.feed(piece);
-        seen.extend(std::iter::from_fn(|| parser.next_token()));
+        seen.extend(std::iter::from_fn(|| parser.next_event()));
     }
-    seen.extend(std::iter::from_fn(|| parser.settle()));
+    seen.extend(std::iter::from_fn(|| parser.flush()));
     seen
 }
 
 #[track_caller]
 fn check(bytes: &[u8], names: &[&str]) {
     for step in [1, 2, bytes.len()] {
-        let seen = tokens(bytes, step);
+        let seen = events(bytes, step);
         let keys: Vec<_> = seen
             .iter()
-            .map(|token| match token {
-                Token::Key(stroke) => stroke.key,
+            .map(|event| match event {
+                InputEvent::Key(key_event) => key_event.key,
                 other => panic!("{} is {other:?}", bytes.escape_ascii()),
             })
             .collect();
@@ -30,8 +30,8 @@ fn check(bytes: &[u8], names: &[&str]) {
         assert_eq!(keys, wanted, "{} by {step}", bytes.escape_ascii());
         let raw: Vec<u8> = seen
             .iter()
-            .flat_map(|token| match token {
-                Token::Key(stroke) => stroke.raw.clone(),
+            .flat_map(|event| match event {
+                InputEvent::Key(key_event) => key_event.raw.clone(),
                 _ => vec![],
             })
             .collect();
@@ -54,10 +54,10 @@ fn keys_of_any_terminal() {
 
 #[test]
 fn a_key_that_is_let_go() {
-    let Some(Token::Key(stroke)) = tokens(b"\x1b[98;5:3u", 99).pop() else { panic!() };
-    assert!(stroke.released);
-    let Some(Token::Key(stroke)) = tokens(b"\x1b[1;1:3A", 99).pop() else { panic!() };
-    assert!(stroke.released && stroke.form == Form::Kitty);
+    let Some(InputEvent::Key(key_event)) = events(b"\x1b[98;5:3u", 99).pop() else { panic!() };
+    assert!(key_event.released);
+    let Some(InputEvent::Key(key_event)) = events(b"\x1b[1;1:3A", 99).pop() else { panic!() };
+    assert!(key_event.released && key_event.encoding == KeyEncoding::Kitty);
 }
 
 #[test]
@@ -74,11 +74,16 @@ fn answers_are_never_keys() {
         b"\x1b[8;24;80t",
     ] {
         for step in [1, 3, answer.len()] {
-            let seen = tokens(answer, step);
-            assert_eq!(seen, [Token::Reply(Reply::Other)], "{}", answer.escape_ascii());
+            let seen = events(answer, step);
+            assert_eq!(
+                seen,
+                [InputEvent::Reply(TerminalReply::Other)],
+                "{}",
+                answer.escape_ascii()
+            );
         }
     }
-    assert_eq!(tokens(b"\x1b[?5u", 1), [Token::Reply(Reply::KittyKeyboard(5))]);
+    assert_eq!(events(b"\x1b[?5u", 1), [InputEvent::Reply(TerminalReply::KittyKeyboard(5))]);
 }
 
 #[test]
@@ -86,7 +91,7 @@ fn a_paste_is_one_thing_whatever_it_holds() {
     let pasted = b"one\rtwo\x1b[A\x02d";
     let sent = [b"\x1b[200~", &pasted[..], b"\x1b[201~"].concat();
     for step in [1, 4, sent.len()] {
-        assert_eq!(tokens(&sent, step), [Token::Paste(pasted.to_vec())]);
+        assert_eq!(events(&sent, step), [InputEvent::Paste(pasted.to_vec())]);
     }
 }
 
@@ -95,22 +100,22 @@ fn a_paste_is_one_thing_whatever_it_holds() {
 fn a_long_paste_that_comes_byte_by_byte_is_looked_at_once() {
     let pasted = vec![b'x'; 1_000_000];
     let sent = [b"\x1b[200~", pasted.as_slice(), b"\x1b[201~"].concat();
-    assert!(tokens(&sent, 1) == [Token::Paste(pasted)]);
+    assert!(events(&sent, 1) == [InputEvent::Paste(pasted)]);
 }
 
 #[test]
 fn mouse_and_focus() {
-    let at = |code, x, y, released| Token::Mouse(MouseEvent { code, x, y, released });
-    assert_eq!(tokens(b"\x1b[<0;3;4M\x1b[<0;3;4m", 1), [at(0, 2, 3, false), at(0, 2, 3, true)]);
-    assert_eq!(tokens(b"\x1b[M !!", 1), [at(0, 0, 0, false)]);
-    assert_eq!(tokens(b"\x1b[I\x1b[O", 1), [Token::Focus(true), Token::Focus(false)]);
+    let at = |code, x, y, released| InputEvent::Mouse(MouseEvent { code, x, y, released });
+    assert_eq!(events(b"\x1b[<0;3;4M\x1b[<0;3;4m", 1), [at(0, 2, 3, false), at(0, 2, 3, true)]);
+    assert_eq!(events(b"\x1b[M !!", 1), [at(0, 0, 0, false)]);
+    assert_eq!(events(b"\x1b[I\x1b[O", 1), [InputEvent::Focus(true), InputEvent::Focus(false)]);
 }
 
 #[test]
 fn no_bytes_make_it_panic_and_it_always_ends() {
     arbtest(|u| {
         let bytes: Vec<u8> = u.arbitrary()?;
-        tokens(&bytes, 3.min(bytes.len()).max(1));
+        events(&bytes, 3.min(bytes.len()).max(1));
         Ok(())
     });
 }
@@ -138,11 +143,11 @@ fn only_keys_and_pastes_are_typed() {
         "\x1b[97;1:3u",
     ];
     for report in reports {
-        let seen = tokens(report.as_bytes(), report.len());
-        assert!(!seen.iter().any(Token::is_typed), "{report:?} is {seen:?}");
+        let seen = events(report.as_bytes(), report.len());
+        assert!(!seen.iter().any(InputEvent::is_typed), "{report:?} is {seen:?}");
     }
     for typed in ["a", "\r", "\x1b", "\x1b[A", "\x1b[97u", "\x1b[200~x\x1b[201~", "é", "\x1bOP"] {
-        let seen = tokens(typed.as_bytes(), typed.len());
-        assert!(seen.iter().all(Token::is_typed) && !seen.is_empty(), "{typed:?} is {seen:?}");
+        let seen = events(typed.as_bytes(), typed.len());
+        assert!(seen.iter().all(InputEvent::is_typed) && !seen.is_empty(), "{typed:?} is {seen:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! Text that flows: letters with their looks, broken into rows between words.
 
-use patterm_screen::{Run, Style};
+use patterm_screen::{Span, Style};
 
 use super::Row;
 use crate::canvas::width_of;
@@ -105,7 +105,7 @@ impl Flow {
 
     fn runs(&self, letters: &[Letter]) -> Row {
         let runs = letters.chunk_by(|(_, one), (_, other)| one == other);
-        let runs = runs.map(|part| Run {
+        let runs = runs.map(|part| Span {
             text: part.iter().map(|(letter, _)| *letter).collect(),
             style: self.looks.get(part[0].1).cloned().unwrap_or_default(),
         });

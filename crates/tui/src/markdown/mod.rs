@@ -5,7 +5,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use patterm_screen::{Attributes, Run, Style};
+use patterm_screen::{Attributes, Span, Style};
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use crate::canvas::text_width;
@@ -15,7 +15,7 @@ use flow::Flow;
 use table::Table;
 
 /// One row.
-pub(crate) type Row = Vec<Run>;
+pub(crate) type Row = Vec<Span>;
 
 /// Bytes that are shown: hours of reading, laid out anew for every frame. An editor shows the rest.
 const TEXT_BYTES: usize = 128 << 10;
@@ -39,8 +39,8 @@ pub(crate) fn rows(text: &str, width: usize, theme: &Theme) -> Vec<Row> {
     page.rows
 }
 
-fn run(text: &str, style: &Style) -> Run {
-    Run { text: text.to_owned(), style: style.clone() }
+fn run(text: &str, style: &Style) -> Span {
+    Span { text: text.to_owned(), style: style.clone() }
 }
 
 /// What stands at the left of a list's item or a quote.

@@ -1,6 +1,6 @@
 //! Tables: as wide as they need to be, and no wider than the page.
 
-use patterm_screen::Run;
+use patterm_screen::Span;
 use pulldown_cmark::Alignment;
 
 use super::flow::Flow;
@@ -109,7 +109,7 @@ fn aligned(cell: Row, width: usize, alignment: Alignment, theme: &Theme) -> Row 
         Alignment::Center => free / 2,
         Alignment::None | Alignment::Left => 0,
     };
-    let blank = |columns: usize| -> Option<Run> {
+    let blank = |columns: usize| -> Option<Span> {
         (columns > 0).then(|| run(&" ".repeat(columns), &theme.text))
     };
     blank(left).into_iter().chain(cell).chain(blank(free - left)).collect()

@@ -26,7 +26,7 @@ use crate::saved_layout::SavedLayout;
 use crate::settings::file::SettingsFile;
 use crate::terminal::Terminal;
 use crate::update::{Event, update};
-use patterm_screen::input::Parser;
+use patterm_screen::input::InputParser;
 
 use carry::Unsent;
 use draw::FRAME;
@@ -103,7 +103,7 @@ struct Tui {
     depth: Depth,
     model: Model,
     settings: Option<SettingsFile>,
-    parser: Parser,
+    parser: InputParser,
     /// When something was last typed.
     typed: Instant,
     follow: Option<Follow>,
@@ -153,7 +153,7 @@ impl Tui {
             depth: options.depth,
             model,
             settings: options.settings.map(SettingsFile::new),
-            parser: Parser::default(),
+            parser: InputParser::default(),
             typed: now,
             follow: None,
             calls: None,

@@ -23,7 +23,7 @@ impl Tui {
         }
         self.parser.feed(bytes);
         self.typed = Instant::now();
-        while let Some(token) = self.parser.next_token() {
+        while let Some(token) = self.parser.next_event() {
             self.happen(Event::Input(token));
         }
         Ok(true)
@@ -31,8 +31,8 @@ impl Tui {
 
     /// An escape that nothing followed is the key.
     pub(super) fn settle_escape(&mut self) {
-        if self.parser.is_waiting() && self.typed.elapsed() >= ESCAPE {
-            while let Some(token) = self.parser.settle() {
+        if self.parser.has_pending() && self.typed.elapsed() >= ESCAPE {
+            while let Some(token) = self.parser.flush() {
                 self.happen(Event::Input(token));
             }
         }

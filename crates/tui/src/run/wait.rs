@@ -73,7 +73,7 @@ impl Tui {
     /// When to look up without being told to; never at rest.
     fn next_deadline(&self) -> Option<Instant> {
         let draw = self.dirty.filter(|_| !self.terminal.is_behind()).map(|_| self.draw_at());
-        let escape = self.parser.is_waiting().then(|| self.typed + ESCAPE);
+        let escape = self.parser.has_pending().then(|| self.typed + ESCAPE);
         let look = self.looking.as_ref().map(|looking| looking.next);
         let second = self.counts_down().then(|| self.drawn + SECOND);
         [draw, escape, look, second].into_iter().flatten().min()

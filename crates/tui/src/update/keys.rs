@@ -8,29 +8,29 @@ use crate::action::{Action, typed};
 use crate::list;
 use crate::model::{Mode, Model, Question, is_alive};
 use crate::{send, view};
-use patterm_screen::input::{Reply, Stroke, Token};
+use patterm_screen::input::{InputEvent, KeyEvent, TerminalReply};
 
 /// Keys held down at once; more are not told apart.
 const HELD_KEYS: usize = 8;
 
 /// Takes what the terminal sent.
-pub(super) fn input(model: &mut Model, token: Token, effects: &mut Vec<Effect>) {
+pub(super) fn input(model: &mut Model, token: InputEvent, effects: &mut Vec<Effect>) {
     if token.is_typed() {
         model.typed_at = Some(model.now);
     }
     match token {
-        Token::Key(stroke) => key(model, &stroke, effects),
-        Token::Paste(text) => paste(model, &text, effects),
-        Token::Focus(gained) => {
+        InputEvent::Key(stroke) => key(model, &stroke, effects),
+        InputEvent::Paste(text) => paste(model, &text, effects),
+        InputEvent::Focus(gained) => {
             model.focused = gained;
             panes::tell_focus(model, gained, effects);
         }
-        Token::Mouse(event) => mouse::take(model, event, effects),
-        Token::Reply(Reply::KittyKeyboard(_) | Reply::Other) => {}
+        InputEvent::Mouse(event) => mouse::take(model, event, effects),
+        InputEvent::Reply(TerminalReply::KittyKeyboard(_) | TerminalReply::Other) => {}
     }
 }
 
-fn key(model: &mut Model, stroke: &Stroke, effects: &mut Vec<Effect>) {
+fn key(model: &mut Model, stroke: &KeyEvent, effects: &mut Vec<Effect>) {
     if stroke.released {
         let code = stroke.key.map(|key| key.code);
         let before = model.ours.len();
@@ -78,7 +78,7 @@ fn key(model: &mut Model, stroke: &Stroke, effects: &mut Vec<Effect>) {
 }
 
 /// What is typed goes to the program, in its own form.
-fn send(model: &mut Model, stroke: &Stroke, effects: &mut Vec<Effect>) {
+fn send(model: &mut Model, stroke: &KeyEvent, effects: &mut Vec<Effect>) {
     let Some(pane) = model.focused_pane() else {
         begin_without_pane(model, stroke, effects);
         return;
@@ -100,7 +100,7 @@ fn push(effects: &mut Vec<Effect>, pane: u32, bytes: Vec<u8>) {
 }
 
 /// With nothing to type into, the keys that the first screen names work without the leader.
-fn begin_without_pane(model: &mut Model, stroke: &Stroke, effects: &mut Vec<Effect>) {
+fn begin_without_pane(model: &mut Model, stroke: &KeyEvent, effects: &mut Vec<Effect>) {
     let action = stroke.key.as_ref().and_then(|key| model.settings.keys.after_leader(key));
     if let Some(action) = action {
         actions::act(model, action, effects);

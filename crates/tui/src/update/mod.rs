@@ -28,14 +28,14 @@ use serde_json::Value;
 
 use crate::layout::PaneId;
 use crate::model::{Model, Notice};
-use patterm_screen::input::Token;
+use patterm_screen::input::InputEvent;
 
 /// Everything that can happen.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "events are handled one at a time and never stored")]
 pub(crate) enum Event {
     /// The terminal sent something.
-    Input(Token),
+    Input(InputEvent),
     /// The terminal has another size.
     Resized(u16, u16),
     /// The project as it is now.

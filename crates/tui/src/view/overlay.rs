@@ -1,6 +1,6 @@
 //! What stands over the panes: the leader's keys, lists, texts, help.
 
-use patterm_screen::Run;
+use patterm_screen::Span;
 
 use super::{look, restore, tree, trust};
 use crate::action::ACTIONS;
@@ -137,7 +137,7 @@ fn sheet(model: &Model) -> Vec<Row> {
         }
         Mode::Help { .. } => {
             let style = || model.theme().text.clone();
-            help(model).into_iter().map(|text| vec![Run { text, style: style() }]).collect()
+            help(model).into_iter().map(|text| vec![Span { text, style: style() }]).collect()
         }
         _ => Vec::new(),
     }

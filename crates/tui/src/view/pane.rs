@@ -51,7 +51,7 @@ fn screen(model: &Model, pane: &Pane, body: Rect, canvas: &mut Canvas) {
     for row in 0..body.height.min(size.rows) {
         let styled = pane.screen.styled_row(row);
         let edge = body.right().min(body.x + size.columns);
-        canvas.put_runs(body.x, body.y + row, edge, &styled.runs);
+        canvas.put_runs(body.x, body.y + row, edge, &styled.spans);
     }
     if reverse {
         canvas.restyle(body, flip);
@@ -100,7 +100,7 @@ fn rows(model: &Model, scroll: &Scroll, body: Rect, canvas: &mut Canvas) {
     let shown = scroll.rows.iter().enumerate().skip(scroll.top).take(usize::from(body.height));
     for (line, (row, styled)) in shown.enumerate() {
         let y = body.y + line as u16;
-        canvas.put_runs(body.x, y, body.right(), &styled.runs);
+        canvas.put_runs(body.x, y, body.right(), &styled.spans);
         mark_found(scroll, &styled.text(), Rect { y, height: 1, ..body }, canvas);
         let Some((from, to)) = selection else { continue };
         if (from.0..=to.0).contains(&row) {

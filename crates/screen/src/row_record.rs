@@ -5,36 +5,36 @@ use std::sync::Arc;
 
 use alacritty_terminal::term::cell::Cell;
 
-use crate::style::{self, Attributes, Colour, Run, Style};
+use crate::style::{self, Attributes, Colour, Span, Style};
 
 /// A row of history, still in its block.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Record<'a> {
+pub(crate) struct RowRecord<'a> {
     pub(crate) text: &'a str,
     pub(crate) wraps: bool,
     pub(crate) offset: u64,
-    runs: &'a [u8],
-    run_count: usize,
+    spans: &'a [u8],
+    span_count: usize,
     /// Bytes this row takes of the block's meta bytes.
     pub(crate) size: usize,
 }
 
-impl Record<'_> {
+impl RowRecord<'_> {
     /// The row as pieces of one style each.
-    pub(crate) fn runs(&self) -> Vec<Run> {
-        let (mut text, mut bytes) = (self.text, self.runs);
-        let mut runs = Vec::with_capacity(self.run_count + 1);
-        for _ in 0..self.run_count {
+    pub(crate) fn spans(&self) -> Vec<Span> {
+        let (mut text, mut bytes) = (self.text, self.spans);
+        let mut spans = Vec::with_capacity(self.span_count + 1);
+        for _ in 0..self.span_count {
             let length = usize::try_from(take_number(&mut bytes)).unwrap_or(0);
             let style = take_style(&mut bytes);
             let Some((piece, rest)) = text.split_at_checked(length) else { break };
-            runs.push(Run { text: piece.to_owned(), style });
+            spans.push(Span { text: piece.to_owned(), style });
             text = rest;
         }
         if !text.is_empty() {
-            runs.push(Run { text: text.to_owned(), style: Style::default() });
+            spans.push(Span { text: text.to_owned(), style: Style::default() });
         }
-        runs
+        spans
     }
 }
 
@@ -42,30 +42,30 @@ impl Record<'_> {
 pub(crate) fn write(
     text: &mut String,
     meta: &mut Vec<u8>,
-    runs: &mut Vec<u8>,
+    spans: &mut Vec<u8>,
     cells: &[Cell],
     wraps: bool,
     offset_step: u64,
 ) {
     let start = text.len();
     text.reserve(cells.len());
-    let mut run_count = 0;
-    runs.clear();
+    let mut span_count = 0;
+    spans.clear();
     let mut rest = cells;
     while let Some(first) = rest.first() {
-        let run_start = text.len();
-        rest = push_run(text, first, rest);
+        let span_start = text.len();
+        rest = push_span(text, first, rest);
         // What no run covers is plain.
         if !rest.is_empty() || !is_plain(first) {
-            put_number(runs, (text.len() - run_start) as u64);
-            put_style(runs, first);
-            run_count += 1;
+            put_number(spans, (text.len() - span_start) as u64);
+            put_style(spans, first);
+            span_count += 1;
         }
     }
     put_number(meta, ((text.len() - start) as u64) << 1 | u64::from(wraps));
     put_number(meta, offset_step);
-    put_number(meta, run_count);
-    meta.extend_from_slice(runs);
+    put_number(meta, span_count);
+    meta.extend_from_slice(spans);
 }
 
 /// Appends a row of printable ASCII without any style.
@@ -87,19 +87,19 @@ pub(crate) fn write_plain(
 
 /// Reads the row at the beginning of `meta`, whose text begins `text`. `offset` is that of the row
 /// before.
-pub(crate) fn read<'a>(text: &'a str, meta: &'a [u8], offset: u64) -> Option<Record<'a>> {
+pub(crate) fn read<'a>(text: &'a str, meta: &'a [u8], offset: u64) -> Option<RowRecord<'a>> {
     let mut rest = meta;
     let head = take_number(&mut rest);
     let offset = offset + take_number(&mut rest);
-    let run_count = usize::try_from(take_number(&mut rest)).ok()?;
-    let runs = rest;
-    for _ in 0..run_count {
+    let span_count = usize::try_from(take_number(&mut rest)).ok()?;
+    let spans = rest;
+    for _ in 0..span_count {
         take_number(&mut rest);
         skip_style(&mut rest);
     }
     let text = text.get(..usize::try_from(head >> 1).ok()?)?;
     let size = meta.len() - rest.len();
-    Some(Record { text, wraps: head & 1 != 0, offset, runs, run_count, size })
+    Some(RowRecord { text, wraps: head & 1 != 0, offset, spans, span_count, size })
 }
 
 pub(crate) fn push_text(text: &mut String, cells: &[Cell]) {
@@ -107,12 +107,12 @@ pub(crate) fn push_text(text: &mut String, cells: &[Cell]) {
 }
 
 /// Appends the cells at the beginning that look like the first; returns the others.
-fn push_run<'a>(text: &mut String, first: &Cell, cells: &'a [Cell]) -> &'a [Cell] {
+fn push_span<'a>(text: &mut String, first: &Cell, cells: &'a [Cell]) -> &'a [Cell] {
     let mut rest = cells;
     loop {
         rest = push_ascii(text, first, rest);
         match rest.split_first() {
-            Some((cell, after)) if style::same_look(first, cell) => {
+            Some((cell, after)) if style::same_style(first, cell) => {
                 push_cell(text, cell);
                 rest = after;
             }
@@ -122,7 +122,7 @@ fn push_run<'a>(text: &mut String, first: &Cell, cells: &'a [Cell]) -> &'a [Cell
 }
 
 /// Cells whose characters are gathered before they are appended.
-const GATHERED: usize = 128;
+const ASCII_CHUNK: usize = 128;
 
 /// Appends cells as long as they are ASCII and exactly as the first; returns the others. Most cells
 /// are, and a character at a time would cost more than all else that is done for a row.
@@ -132,9 +132,9 @@ fn push_ascii<'a>(text: &mut String, first: &Cell, cells: &'a [Cell]) -> &'a [Ce
     if !begins || flags.intersects(style::SPACER) || first.extra.is_some() {
         return cells;
     }
-    let mut gathered = [0; GATHERED];
+    let mut chunk = [0; ASCII_CHUNK];
     let mut count = 0;
-    for (byte, cell) in gathered.iter_mut().zip(cells) {
+    for (byte, cell) in chunk.iter_mut().zip(cells) {
         let same = cell.flags == flags && cell.fg == foreground && cell.bg == background;
         if !same || !cell.c.is_ascii() || cell.extra.is_some() {
             break;
@@ -142,8 +142,8 @@ fn push_ascii<'a>(text: &mut String, first: &Cell, cells: &'a [Cell]) -> &'a [Ce
         *byte = cell.c as u8;
         count += 1;
     }
-    if let Ok(gathered) = std::str::from_utf8(&gathered[..count]) {
-        text.push_str(gathered);
+    if let Ok(chunk) = std::str::from_utf8(&chunk[..count]) {
+        text.push_str(chunk);
     }
     &cells[count..]
 }

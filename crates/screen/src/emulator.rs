@@ -8,7 +8,7 @@ use alacritty_terminal::term::cell::Flags;
 use alacritty_terminal::vte::ansi::CharsetIndex;
 
 use crate::history::History;
-use crate::keyboard::Keyboard;
+use crate::kitty_keyboard::KittyKeyboard;
 use crate::modes::Modes;
 use crate::notice::Notices;
 use crate::page::{Page, line};
@@ -23,15 +23,15 @@ pub(crate) const CHARSETS: [CharsetIndex; 4] =
 
 /// All state of a terminal but the parser's own.
 #[derive(Debug)]
-pub(crate) struct Engine {
+pub(crate) struct Emulator {
     pub(crate) page: Page,
     /// The main page while the alternate one is shown.
-    pub(crate) parked: Option<Page>,
+    pub(crate) hidden_main: Option<Page>,
     /// Rows of the scroll region, the last one included.
     pub(crate) top: usize,
     pub(crate) bottom: usize,
     pub(crate) modes: Modes,
-    pub(crate) keyboard: Keyboard,
+    pub(crate) keyboard: KittyKeyboard,
     pub(crate) tabs: Tabs,
     pub(crate) title: Title,
     /// What the program last said of itself (OSC 7501).
@@ -39,7 +39,7 @@ pub(crate) struct Engine {
     /// How often it said something.
     pub(crate) reports: u64,
     /// How far it last said to be (OSC 9;4).
-    pub(crate) progress: Option<crate::notice::Progress>,
+    pub(crate) progress: Option<crate::notice::ProgressReport>,
     pub(crate) shape: CursorShape,
     pub(crate) blinking: bool,
     /// Index of the character set in use.
@@ -60,15 +60,15 @@ pub(crate) struct Engine {
     pub(crate) replay: bool,
 }
 
-impl Engine {
+impl Emulator {
     pub(crate) fn new(size: Size) -> Self {
         Self {
             page: Page::new(size),
-            parked: None,
+            hidden_main: None,
             top: 0,
             bottom: usize::from(size.rows) - 1,
             modes: Modes::default(),
-            keyboard: Keyboard::default(),
+            keyboard: KittyKeyboard::default(),
             tabs: Tabs::new(usize::from(size.columns)),
             title: Title::default(),
             report: String::new(),
@@ -96,7 +96,7 @@ impl Engine {
 
     /// The main page, shown or not.
     pub(crate) fn main(&self) -> &Page {
-        self.parked.as_ref().unwrap_or(&self.page)
+        self.hidden_main.as_ref().unwrap_or(&self.page)
     }
 
     // Moving the cursor.
@@ -166,18 +166,18 @@ impl Engine {
     /// Scrolls the region up. What leaves a main screen at its top goes into the history.
     pub(crate) fn scroll_up(&mut self, count: usize) {
         let count = count.min(self.bottom + 1 - self.top);
-        if self.top == 0 && self.parked.is_none() {
-            self.remember(count);
+        if self.top == 0 && self.hidden_main.is_none() {
+            self.push_to_history(count);
         }
         self.page.scroll_up(self.top, self.bottom + 1, count);
         self.changed = true;
     }
 
     /// Copies the first rows into the history.
-    pub(crate) fn remember(&mut self, count: usize) {
+    pub(crate) fn push_to_history(&mut self, count: usize) {
         for row in 0..count {
             let offset = self.page.info[row].offset;
-            self.history.push(self.page.shown(row), self.page.wraps(row), offset);
+            self.history.push(self.page.visible_cells(row), self.page.wraps(row), offset);
         }
     }
 
@@ -226,7 +226,7 @@ impl Engine {
 
     /// Shows the alternate page, empty, with the cursor where it was.
     pub(crate) fn enter_alternate(&mut self) {
-        if self.parked.is_some() {
+        if self.hidden_main.is_some() {
             return;
         }
         let mut page = Page::new(self.size());
@@ -236,7 +236,7 @@ impl Engine {
         let mut main = mem::replace(&mut self.page, page);
         main.margins = (self.top, self.bottom);
         (self.top, self.bottom) = (0, rows - 1);
-        self.parked = Some(main);
+        self.hidden_main = Some(main);
         self.keyboard.swap();
         self.modes.alternate_screen = true;
         self.changed = true;
@@ -244,7 +244,7 @@ impl Engine {
 
     /// Shows the main page again, with the cursor where it is.
     pub(crate) fn leave_alternate(&mut self) {
-        let Some(main) = self.parked.take() else { return };
+        let Some(main) = self.hidden_main.take() else { return };
         let alternate = mem::replace(&mut self.page, main);
         let point = alternate.grid.cursor.point;
         (self.top, self.bottom) = self.page.margins;
@@ -263,7 +263,7 @@ impl Engine {
         let tiny = Size::new(1, 1);
         let mut old = mem::replace(self, Self::new(tiny));
         // The page is blanked and used again: a new one would cost more than most programs print.
-        self.page = old.parked.take().unwrap_or(old.page);
+        self.page = old.hidden_main.take().unwrap_or(old.page);
         self.page.reset();
         self.bottom = self.page.rows() - 1;
         self.tabs = Tabs::new(self.page.columns());

@@ -8,12 +8,12 @@ const FLAGS: u16 = 0b1_1111;
 
 /// The flags in force and those put aside.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Keyboard {
+pub(crate) struct KittyKeyboard {
     shown: Vec<u8>,
     other: Vec<u8>,
 }
 
-impl Keyboard {
+impl KittyKeyboard {
     pub(crate) fn flags(&self) -> u8 {
         self.shown.last().copied().unwrap_or(0)
     }
