@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use patterm_host::project::key_of;
 use patterm_host::registry::Entry;
+use patterm_store::project::key_of;
 
 /// Keys that entries are looked for under: those of the seeds, and one that nobody has.
 const KEYS: [&str; 4] = ["af3dd4fd7f2b9df6", "0000000000000000", "../../../etc/passwd", ""];

@@ -2,8 +2,8 @@
 //! comes in, the connection still answers the ping that follows.
 
 use patterm_host::GREETING_REFUSED;
-use patterm_host::limits::Limits;
 use patterm_host::tools::ErrorKind;
+use patterm_store::limits::Limits;
 use patterm_wire::Framing;
 use serde_json::{Value, json};
 

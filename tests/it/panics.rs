@@ -1,7 +1,7 @@
 //! A panic in each tool: that call fails, every other is answered, the server serves on.
 
-use patterm_host::limits::Limits;
 use patterm_host::tools::{Call, Effect, Loading, Registry, Tool, ToolError};
+use patterm_store::limits::Limits;
 use patterm_wire::Framing;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! MCP as clients of every revision see it.
 
-use patterm_host::limits::Limits;
 use patterm_host::tools::ErrorKind;
+use patterm_store::limits::Limits;
 use patterm_wire::Framing;
 use serde_json::{Value, json};
 

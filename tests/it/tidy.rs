@@ -33,21 +33,33 @@ fn text(file: &Path) -> String {
 }
 
 /// The table of ARCHITECTURE.md: which of our crates each may use, and what it must not know.
-const EDGES: [(&str, &[&str], &[&str]); 9] = [
+const EDGES: [(&str, &[&str], &[&str]); 10] = [
     ("patterm-wire", &[], &["tokio", "rmcp", "rustix", "tracing"]),
     ("patterm-keeper", &[], &["tokio", "rmcp"]),
     ("patterm-screen", &[], &["tokio", "rmcp", "rustix", "serde_json"]),
     ("patterm-gateway", &["patterm-wire", "patterm-keeper"], &["rmcp", "clap"]),
+    ("patterm-store", &["patterm-wire", "patterm-keeper"], &["rmcp", "clap"]),
     (
         "patterm-host",
-        &["patterm-wire", "patterm-keeper", "patterm-screen", "patterm-gateway"],
+        &["patterm-wire", "patterm-keeper", "patterm-screen", "patterm-gateway", "patterm-store"],
         &["ratatui", "axum", "hyper", "clap"],
     ),
     ("patterm-tui", &["patterm-wire", "patterm-screen"], &["tokio", "rmcp", "axum"]),
-    ("patterm", &["patterm-wire", "patterm-keeper", "patterm-host", "patterm-tui"], &["rmcp"]),
+    (
+        "patterm",
+        &["patterm-wire", "patterm-keeper", "patterm-host", "patterm-store", "patterm-tui"],
+        &["rmcp"],
+    ),
     (
         "patterm-tests",
-        &["patterm-wire", "patterm-keeper", "patterm-host", "patterm-screen", "patterm-gateway"],
+        &[
+            "patterm-wire",
+            "patterm-keeper",
+            "patterm-host",
+            "patterm-screen",
+            "patterm-gateway",
+            "patterm-store",
+        ],
         &[],
     ),
     ("patterm-bench", &["patterm-screen", "patterm-gateway"], &[]),

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use patterm_host::limits::LEAST_LOG_BYTES;
+use patterm_store::limits::LEAST_LOG_BYTES;
 
 /// What is true of all verbs.
 const ALL_VERBS: &str = "Without a command, patterm shows the project of this folder on the terminal.\n\
@@ -628,7 +628,7 @@ fn json_object(text: &str) -> Result<serde_json::Value, String> {
 
 /// Takes the key of a project, wherever it comes from.
 pub(crate) fn project_key(text: &str) -> Result<String, &'static str> {
-    match patterm_host::project::is_key(text) {
+    match patterm_store::project::is_key(text) {
         true => Ok(text.to_owned()),
         false => Err("a project key has 16 hexadecimal digits"),
     }

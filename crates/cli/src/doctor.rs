@@ -4,10 +4,10 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use patterm_host::reserve::RESERVE_BYTES;
 use patterm_host::runtime::RuntimeDir;
-use patterm_host::state::StateDir;
 use patterm_host::{Project, VERSION};
+use patterm_store::reserve::RESERVE_BYTES;
+use patterm_store::state::StateDir;
 use patterm_wire::servers;
 use serde_json::{Value, json};
 

@@ -10,7 +10,7 @@ use patterm_host::SHUTDOWN_METHOD;
 use patterm_host::registry::{self, Entry};
 use patterm_host::runtime::RuntimeDir;
 use patterm_host::shutdown::{EndReport, ShutdownBegun, ShutdownRequest};
-use patterm_host::state::StateDir;
+use patterm_store::state::StateDir;
 use patterm_wire::{Framing, Id, reply};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};

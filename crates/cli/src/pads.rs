@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use patterm_host::pads::{self, PadName};
-use patterm_host::state::StateDir;
+use patterm_store::state::StateDir;
 use serde_json::{Value, json};
 
 use crate::args::{Pad, Pads};

@@ -10,9 +10,9 @@ use std::time::Duration;
 use anyhow::Context;
 use patterm_host::registry::{self, Entry};
 use patterm_host::runtime::{self, RuntimeDir};
-use patterm_host::state::StateDir;
 use patterm_host::surroundings::Surroundings;
 use patterm_host::{Project, START_METHOD, Settings, StartWish, log, minimal_environment};
+use patterm_store::state::StateDir;
 use serde::{Deserialize, Serialize};
 
 use crate::client::{Client, Unknown};

@@ -4,7 +4,7 @@ use std::io::{BufRead, IsTerminal, Write};
 
 use patterm_host::TRUST_METHOD;
 use patterm_host::project_file::{Content, ProjectFile, Trust, TrustError, describe, visible};
-use patterm_host::state::StateDir;
+use patterm_store::state::StateDir;
 use serde_json::json;
 
 use crate::args;

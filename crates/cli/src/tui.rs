@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use patterm_host::registry;
 use patterm_host::runtime::RuntimeDir;
-use patterm_host::state::{self, StateDir};
 use patterm_host::{PANE_VARIABLE, PERSON, Project};
+use patterm_store::state::{self, StateDir};
 use patterm_tui::{Around, Depth, Door, Options, SavedLayout};
 
 use crate::said::say;

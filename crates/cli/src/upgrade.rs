@@ -3,8 +3,8 @@
 
 use patterm_host::registry;
 use patterm_host::runtime::RuntimeDir;
-use patterm_host::state::StateDir;
 use patterm_host::{HANDOVER_METHOD, Settings, VERSION};
+use patterm_store::state::StateDir;
 
 use crate::kill;
 use crate::said::{one_line, say};

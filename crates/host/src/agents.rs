@@ -20,8 +20,8 @@ use crate::presets::{
     ToldByFiles, find_program, write_back,
 };
 use crate::process::{AgentEntry, Kind, Process, ProcessId, Recipe};
-use crate::state;
 use crate::tools::{ErrorKind, ToolError};
+use patterm_store::state;
 
 /// Tools that the CLI goes on asking its person about: with them an agent could run any program
 /// without its CLI noticing, or answer another agent's question in its person's place.
@@ -540,6 +540,6 @@ fn fresh_uuid() -> Result<String, ToolError> {
         .map_err(|e| ToolError::new(ErrorKind::Internal, format!("no random numbers: {e}")))?;
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
-    let text = crate::hex::encode(&bytes);
+    let text = patterm_store::hex::encode(&bytes);
     Ok([&text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..]].join("-"))
 }

@@ -11,9 +11,9 @@ use tokio::sync::Semaphore;
 
 use crate::environment::minimal_environment;
 use crate::host::Host;
-use crate::project::Project;
 use crate::registry::Entry;
 use crate::tree;
+use patterm_store::project::Project;
 
 /// The request with which somebody in a pane has another project's server started.
 pub const START_METHOD: &str = "patterm/start";

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use patterm_keeper::Pane;
 use tokio::sync::{Notify, mpsc, watch};
@@ -15,19 +14,20 @@ use crate::declared::Declared;
 use crate::delivery::Deliveries;
 use crate::identity::Identities;
 use crate::keeping::Keeping;
-use crate::limits::Limits;
 use crate::pads::SharedPads;
 use crate::plane::{Event, Live, Plane, Trouble};
 use crate::process::{ProcessId, Processes};
-use crate::project::Project;
-use crate::reserve;
 use crate::selections::Selections;
 use crate::shared::Shared;
 use crate::shutdown::Shutdown;
-use crate::state::{StateDir, StateError};
 use crate::timers::{Clock, Timers};
 use crate::tools::Registry;
 use crate::web::Web;
+use patterm_store::clock::now_ms;
+use patterm_store::limits::Limits;
+use patterm_store::project::Project;
+use patterm_store::reserve;
+use patterm_store::state::{StateDir, StateError};
 
 /// A project's state and everything that can be done with it.
 #[derive(Debug)]
@@ -122,7 +122,7 @@ impl Host {
             program,
         } = parts;
         let (plane, events) = Plane::start(limits.history_bytes)
-            .map_err(crate::state::failed("start threads for", project.root()))?;
+            .map_err(patterm_store::state::failed("start threads for", project.root()))?;
         let clock = Clock::system();
         let processes = Processes::load(&state, &clock.boot())?;
         let deliveries = Deliveries::load(&state)?;
@@ -130,7 +130,7 @@ impl Host {
             timers: Timers::load(&state, &processes, &deliveries, clock)?,
             declared: Declared::new(&project, &state),
             shared: Shared::start(&state)
-                .map_err(crate::state::failed("start threads for", project.root()))?,
+                .map_err(patterm_store::state::failed("start threads for", project.root()))?,
             processes,
             identities: Identities::load(&state)?,
             web: Web::load(&state)?,
@@ -272,10 +272,4 @@ impl Host {
 /// The name of a life's pane at the keeper.
 pub(crate) fn pane_name(id: &ProcessId, run: u64) -> String {
     format!("{id}.{run}")
-}
-
-/// The time, in milliseconds since 1970.
-pub(crate) fn now_ms() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |now| u64::try_from(now.as_millis()).unwrap_or(u64::MAX))
 }

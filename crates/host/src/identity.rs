@@ -13,8 +13,8 @@ use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
 use crate::process::ProcessId;
-use crate::state::{self, StateDir, StateError};
-use crate::{hex, private};
+use patterm_store::state::{self, StateDir, StateError};
+use patterm_store::{hex, private};
 
 const FILE: &str = "identities.json";
 const VERSION: u32 = 1;

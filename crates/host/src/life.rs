@@ -15,11 +15,12 @@ use tokio::sync::mpsc;
 use crate::activity;
 use crate::agents::Again;
 use crate::environment::PANE_VARIABLE;
-use crate::host::{Host, now_ms, pane_name};
+use crate::host::{Host, pane_name};
 use crate::plane::{DraftMark, Event, Live, MARK_BYTES, Progress};
 use crate::process::{Cause, Exit, Interruption, Kind, Process, ProcessId, Recipe, Status};
-use crate::state::StateError;
 use crate::tools::{ErrorKind, ToolError};
+use patterm_store::clock::now_ms;
+use patterm_store::state::StateError;
 
 /// How long a program may take to end after the first signal, before everything is killed.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);

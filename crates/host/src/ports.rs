@@ -7,7 +7,7 @@ use patterm_keeper::log::Reader;
 use patterm_screen::Stripper;
 use regex::Regex;
 
-use crate::sync::lock;
+use patterm_store::sync::lock;
 
 /// Addresses kept for one process: more is a log of connections, not a list of servers.
 const MOST_SEEN: usize = 100;

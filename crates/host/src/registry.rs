@@ -11,11 +11,11 @@ use rustix::fs::inotify;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::{Deserialize, Serialize};
 
-use crate::private::PrivateDir;
-use crate::project::{Project, is_key, key_of};
 use crate::runtime::{self, RuntimeDir, RuntimeError};
-use crate::state::{self, StateDir, StateError};
 use crate::surroundings::suspended_keeper;
+use patterm_store::private::PrivateDir;
+use patterm_store::project::{Project, is_key, key_of};
+use patterm_store::state::{self, StateDir, StateError};
 
 const ENTRY_VERSION: u32 = 1;
 

@@ -8,10 +8,11 @@ use patterm_wire::restore::{EndCause, RestoreMode, RestoreOffer, RestoredProcess
 
 use crate::activity;
 use crate::agents::Again;
-use crate::host::{Host, now_ms};
+use crate::host::Host;
 use crate::presets::Catalogue;
 use crate::process::{Cause, Exit, Interruption, Kind, Process, ProcessId, Status};
 use crate::tools::ToolError;
+use patterm_store::clock::now_ms;
 
 /// A log-out or a shutdown signals everybody at once: who was ended so shortly before the server was
 /// told to end was ended with it.

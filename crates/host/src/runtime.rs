@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::private::{PrivateDir, Refusal, own_uid};
+use patterm_store::private::{PrivateDir, Refusal, own_uid};
 
 /// A Unix socket's path holds at most this many bytes on Linux, without its final zero.
 const MAX_SOCKET_PATH: usize = 107;

@@ -12,20 +12,20 @@ use crate::VERSION;
 use crate::declared;
 use crate::host::{Host, Parts};
 use crate::keeping::Keeping;
-use crate::limits::Limits;
 use crate::plane::Event;
 use crate::process::Cause;
-use crate::project::Project;
 use crate::project_file;
 use crate::registry::{Claim, ClaimError, Entry, Seat};
-use crate::reserve;
 use crate::runtime::{RuntimeDir, RuntimeError};
 use crate::shutdown::Shutdown;
 use crate::socket::Listener;
-use crate::state::{StateDir, StateError};
 use crate::timers;
 use crate::tools::Registry;
 use crate::web::{Hall, HttpFlags, WebError};
+use patterm_store::limits::Limits;
+use patterm_store::project::Project;
+use patterm_store::reserve;
+use patterm_store::state::{StateDir, StateError};
 
 /// What a server is started with.
 #[derive(Debug)]

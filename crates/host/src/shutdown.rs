@@ -14,7 +14,7 @@ use crate::host::Host;
 use crate::life::KILL_PATIENCE;
 use crate::plane::Live;
 use crate::project_file::ProjectFile;
-use crate::state;
+use patterm_store::state;
 
 /// How long programs have to end by themselves, unless it is said otherwise.
 const GRACE: Duration = Duration::from_secs(5);

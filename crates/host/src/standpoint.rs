@@ -20,9 +20,9 @@ use crate::host::Host;
 use crate::process::{Kind, Process, ProcessId};
 use crate::registry;
 use crate::runtime::{self, RuntimeDir};
-use crate::state::StateDir;
 use crate::surroundings::Surroundings;
 use crate::tree::{self, LONGEST_LINE};
+use patterm_store::state::StateDir;
 
 /// The request with which another project's server asks in whose pane here a process runs.
 pub(crate) const PLACE_METHOD: &str = "patterm/place";

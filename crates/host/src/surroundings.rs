@@ -4,9 +4,9 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::private::own_uid;
-use crate::project::is_key;
 use crate::tree;
+use patterm_store::private::own_uid;
+use patterm_store::project::is_key;
 
 /// The keeper whose pane a process runs in.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -187,7 +187,7 @@ mod tests {
         let parent = rustix::process::getppid().unwrap().as_raw_nonzero().get();
         assert_eq!(line[1], parent);
         assert_eq!(parent_of(*line.last().unwrap()), Some(0), "{line:?}");
-        let now = crate::host::now_ms();
+        let now = patterm_store::clock::now_ms();
         assert!(started_at(own).unwrap() <= now + 1000, "the kernel counts whole seconds");
         assert!(started_at(line[1]).unwrap() <= started_at(own).unwrap());
         // No process has the highest id there could be.

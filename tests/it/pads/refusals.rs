@@ -1,6 +1,6 @@
 //! What is refused, how it is said, and that it leaves nothing behind.
 
-use patterm_host::limits::Limits;
+use patterm_store::limits::Limits;
 use serde_json::{Value, json};
 
 use super::tool_client::{ToolClient, file, files, string, tools, writing};

@@ -228,7 +228,7 @@ fn selecting_changes_nothing_about_the_process() {
 #[test]
 fn there_is_a_ceiling_on_processes() {
     let place = crate::support::Place::new();
-    let limits = patterm_host::limits::Limits { processes: 2, ..Default::default() };
+    let limits = patterm_store::limits::Limits { processes: 2, ..Default::default() };
     let server = place.serve_with(limits);
     let mut tools = crate::support::tool_client::ToolClient::of(&server);
     tools.run(&["cat"]);

@@ -1,6 +1,6 @@
 //! Looking at processes: lists, status, screens, streams, bytes, searches.
 
-use patterm_host::limits::Limits;
+use patterm_store::limits::Limits;
 use serde_json::{Value, json};
 
 use crate::support::Place;

@@ -1,7 +1,7 @@
 //! Tools that say what is so: signals, offsets, pages, names, keys, and who is watching.
 
-use patterm_host::limits::Limits;
 use patterm_host::process::Status;
+use patterm_store::limits::Limits;
 use patterm_wire::{Framing, follow};
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Waiting for a pattern: it is seen wherever it appears, and every end of the wait is told.
 
-use patterm_host::limits::Limits;
+use patterm_store::limits::Limits;
 use serde_json::{Value, json};
 
 use crate::support::Place;

@@ -1,7 +1,7 @@
 //! Thousands of generated malformed frames between pings: each is answered once and in its place,
 //! every ping is answered.
 
-use patterm_host::limits::Limits;
+use patterm_store::limits::Limits;
 use patterm_wire::Framing;
 
 use super::scaled;

@@ -1,8 +1,8 @@
 //! A sender of one byte at a time holds half a message open: it delays nobody, and gets its answer
 //! when the message is whole.
 
-use patterm_host::limits::Limits;
 use patterm_host::tools::ErrorKind;
+use patterm_store::limits::Limits;
 use patterm_wire::Framing;
 
 use super::ping;

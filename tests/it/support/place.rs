@@ -6,11 +6,11 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use patterm_host::limits::Limits;
 use patterm_host::runtime::RuntimeDir;
-use patterm_host::state::StateDir;
 use patterm_host::tools::Registry;
 use patterm_host::{Project, Settings};
+use patterm_store::limits::Limits;
+use patterm_store::state::StateDir;
 use rustix::process::Signal;
 
 use super::running::{Running, running_in};

@@ -7,8 +7,8 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 
 use anyhow::Context;
-use patterm_host::project::PROJECT_FILE;
 use patterm_host::project_file::ProjectFile;
+use patterm_store::project::PROJECT_FILE;
 
 use crate::said::{one_line, say, shown_path};
 use crate::servers::in_mcp_json;

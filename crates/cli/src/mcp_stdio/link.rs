@@ -9,7 +9,7 @@ use std::process::Child;
 use patterm_host::Project;
 use patterm_host::registry;
 use patterm_host::runtime::RuntimeDir;
-use patterm_host::state::StateDir;
+use patterm_store::state::StateDir;
 use patterm_wire::{Decoder, Framing, Id};
 
 use super::Wanted;

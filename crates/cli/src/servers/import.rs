@@ -5,8 +5,8 @@ use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::Context;
-use patterm_host::project::PROJECT_FILE;
 use patterm_host::project_file::ProjectFile;
+use patterm_store::project::PROJECT_FILE;
 use serde_json::{Map, Value};
 
 use crate::said::{one_line, say, shown_path};

@@ -17,10 +17,11 @@ use super::limit_end::limit_end;
 use super::program::{self, Foreground, ProgramEvidence};
 use super::tracker::{Told, Tracker};
 use super::verdict::{State, Verdict};
-use crate::host::{Host, now_ms};
+use crate::host::Host;
 use crate::plane::{Live, Progress};
 use crate::presets::Preset;
 use crate::process::{Attention, Kind, Process, Status};
+use patterm_store::clock::now_ms;
 
 /// After a look at an agent, the next one is not before this: a spinner turns ten times a second.
 const AGENT_PAUSE: Duration = Duration::from_millis(50);

@@ -15,8 +15,8 @@ use super::sources::Sources;
 use super::wards::May;
 use crate::host::Host;
 use crate::process::{Process, Status};
-use crate::project::PROJECT_FILE;
 use crate::project_file::{Definition, ProjectFile, ReadyWhen};
+use patterm_store::project::PROJECT_FILE;
 
 /// Files are written one after the other: how long after the last of them a process is restarted.
 const QUIET: Duration = Duration::from_millis(200);

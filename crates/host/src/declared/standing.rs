@@ -10,9 +10,9 @@ use super::wards::Wards;
 use crate::activity;
 use crate::host::Host;
 use crate::process::{DeclaredEntry, Kind, Status};
-use crate::project::Project;
 use crate::project_file::{Content, ProjectFile, Trust, TrustError, describe};
-use crate::state::StateDir;
+use patterm_store::project::Project;
+use patterm_store::state::StateDir;
 
 /// How the project file stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,7 +119,7 @@ impl Declared {
 
     /// Where the file is, or would be.
     pub(crate) fn path(&self) -> PathBuf {
-        self.root.join(crate::project::PROJECT_FILE)
+        self.root.join(patterm_store::project::PROJECT_FILE)
     }
 
     /// Has the driver look for something to do.
@@ -265,7 +265,7 @@ impl Host {
     pub(super) fn add_declared(
         &self,
         name: &str,
-    ) -> Result<crate::process::Process, crate::state::StateError> {
+    ) -> Result<crate::process::Process, patterm_store::state::StateError> {
         self.declared.state().wards.forget(name);
         let process = self.processes.add_with(name, Kind::Command, None, |process| {
             process.declared = Some(DeclaredEntry { name: name.to_owned(), restarts: 0 });

@@ -9,8 +9,9 @@ use super::evidence::{is_left_of, is_said, same_words, told};
 use super::gate;
 use super::record::Delivery;
 use crate::activity::{Glimpse, State};
-use crate::host::{Host, now_ms};
+use crate::host::Host;
 use crate::process::{Attention, ProcessId};
+use patterm_store::clock::now_ms;
 
 /// Lines of a conversation in which a text is looked for: several screens.
 const LINES: usize = 200;
@@ -158,7 +159,7 @@ fn seen_late(
 mod tests {
     use super::*;
     use crate::delivery::{NewDelivery, Source};
-    use crate::state::StateDir;
+    use patterm_store::state::StateDir;
 
     /// What shows that `continue` was taken, where its conversation shows that word now.
     #[track_caller]

@@ -17,7 +17,7 @@ use crate::host::Host;
 use crate::plane::{Keyboard, Live};
 use crate::presets::Preset;
 use crate::process::ProcessId;
-use crate::state::StateError;
+use patterm_store::state::StateError;
 
 /// A gate is not tried more often than this while a screen changes.
 const GATE_PAUSE: Duration = Duration::from_millis(100);

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use crate::host::Host;
 use crate::process::ProcessId;
-use crate::state;
 use crate::tools::{ErrorKind, ToolError};
+use patterm_store::state;
 
 /// The longest text that is given as it is. One argument of a program may hold 128 KiB, and CLIs
 /// were seen to take pastes of 20 kB whole.

@@ -11,10 +11,10 @@ use tokio::time::Instant;
 use super::evidence::has_words_of;
 use super::receipt::{Receipt, ReceiptState};
 use super::record::{Delivery, Ending, NewDelivery, PUTTING_IN, Source, Stage, excerpt};
-use crate::host::now_ms;
 use crate::process::ProcessId;
-use crate::state::{self, StateDir, StateError};
 use crate::tools::{ErrorKind, ToolError};
+use patterm_store::clock::now_ms;
+use patterm_store::state::{self, StateDir, StateError};
 
 const FILE: &str = "deliveries.json";
 const VERSION: u32 = 1;

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::name::{NAME_BYTES, PadName};
 use super::store::Revision;
-use crate::state::StateError;
+use patterm_store::state::StateError;
 
 /// How much of a name that is none is repeated to whoever gave it.
 const SHOWN_CHARS: usize = 60;

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::digest::Digest;
 use super::name::PadName;
-use crate::state::{StateError, failed};
+use patterm_store::state::{StateError, failed};
 
 /// Only its owner reads a pad that patterm made, as with everything in the state folder.
 const MODE: u32 = 0o600;

@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use crate::limits::Limits;
-use crate::state::{StateDir, StateError};
+use patterm_store::limits::Limits;
+use patterm_store::state::{StateDir, StateError};
 
 pub use error::PadError;
 pub use name::PadName;

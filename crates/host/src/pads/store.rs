@@ -8,9 +8,9 @@ use super::error::PadError;
 use super::folder::{Content, Folder, Placed, is_no_plain_file};
 use super::index::{Change, Found, Index};
 use super::name::PadName;
-use crate::host::now_ms;
-use crate::limits::Limits;
-use crate::state::{self, StateDir, StateError};
+use patterm_store::clock::now_ms;
+use patterm_store::limits::Limits;
+use patterm_store::state::{self, StateDir, StateError};
 
 const INDEX: &str = "scratchpads.json";
 const VERSION: u32 = 1;

@@ -18,8 +18,8 @@ use super::trouble::Trouble;
 use super::views::Views;
 use crate::ports::Ports;
 use crate::process::{Exit, ProcessId};
-use crate::sync::lock;
 use crate::tree::{self, Usage};
+use patterm_store::sync::lock;
 
 /// Memory of parsed output is given back in steps of this.
 const RELEASE_BYTES: u64 = 64 << 10;

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::live::Live;
 use super::turns::Turns;
 use crate::ports;
-use crate::sync::lock;
+use patterm_store::sync::lock;
 
 /// Bytes looked at of one pane before the next has its turn.
 const TURN_BYTES: usize = 256 << 10;

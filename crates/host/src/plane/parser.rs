@@ -13,7 +13,7 @@ use super::live::Live;
 use super::matcher::Matcher;
 use super::reader::Reader;
 use super::turns::Turns;
-use crate::sync::lock;
+use patterm_store::sync::lock;
 
 /// Bytes parsed of one pane before the next has its turn; about a millisecond.
 const TURN_BYTES: usize = 64 << 10;

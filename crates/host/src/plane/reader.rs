@@ -20,7 +20,7 @@ use super::echoes::Echoes;
 use super::live::Live;
 use super::parser::Parser;
 use super::reading::{Reading, Room};
-use crate::sync::lock;
+use patterm_store::sync::lock;
 
 /// Bytes read from one pane before the next has its turn: what keeps 200 floods from starving a
 /// shell.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use crate::reserve::is_disk_full;
+use patterm_store::reserve::is_disk_full;
 
 /// Why a log has no room for what is printed.
 #[derive(Debug, Clone, PartialEq, Eq)]

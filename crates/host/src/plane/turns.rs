@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use super::live::Live;
-use crate::sync::lock;
+use patterm_store::sync::lock;
 
 /// A line of processes for one thread to look after. `flag` is where a process notes that it stands
 /// in this line.

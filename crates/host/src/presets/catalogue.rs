@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 use super::preset::Preset;
-use crate::private;
+use patterm_store::private;
 
 /// The presets that come with patterm, as they would stand in a file.
 pub(crate) const BUILT_IN: [(&str, &str); 5] = [

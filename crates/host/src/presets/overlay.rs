@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::preset::Overlay;
 use super::settings_text::without_comments;
 use super::write_back::{self, HOME, Note};
-use crate::state::write_whole;
+use patterm_store::state::write_whole;
 
 /// What is made of an overlay: whose files, where they are shown, and what is added.
 #[derive(Debug, Clone, PartialEq, Eq)]

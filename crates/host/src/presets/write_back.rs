@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::settings_text::{changed, without_comments};
-use crate::state::write_whole;
+use patterm_store::state::write_whole;
 
 /// The folder in an agent's folder that its CLI takes for the user's home.
 pub(super) const HOME: &str = "home";

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use super::record::{Cause, Kind, Process, ProcessId};
-use crate::state::{self, StateDir, StateError};
+use patterm_store::state::{self, StateDir, StateError};
 
 const FILE: &str = "processes.json";
 const VERSION: u32 = 1;

@@ -10,8 +10,8 @@ use thiserror::Error;
 
 use super::describe::visible;
 use super::limits::FILE_BYTES;
-use crate::hex;
-use crate::project::PROJECT_FILE;
+use patterm_store::hex;
+use patterm_store::project::PROJECT_FILE;
 
 /// What stands in a project file.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use super::limits::{DELAY, LONGEST_DELAY, PROCESSES, READY, RESTARTS, WATCH_PATT
 use super::servers::{
     self, BotsDefinition, HttpDefinition, ServerDefinition, WrittenBots, WrittenHttp, WrittenServer,
 };
-use crate::private;
+use patterm_store::private;
 
 /// Bytes that a pattern may take when compiled: what waits for a line takes no more.
 const PATTERN_BYTES: usize = 1 << 20;

@@ -28,7 +28,7 @@ pub use trust::{Trust, TrustError};
 
 use std::path::Path;
 
-use crate::state::StateDir;
+use patterm_store::state::StateDir;
 
 /// What a project's file declares, if its content is trusted.
 pub fn trusted(root: &Path, state: &StateDir) -> Option<ProjectFile> {

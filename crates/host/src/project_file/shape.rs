@@ -3,7 +3,7 @@
 use super::agent_shape::{APPROVED, COMPOSER, HOOKS, INJECT, INPUT, PROMPT, RESUME, RULES};
 use super::limits::{MOST_RESTARTS, MOST_SECONDS};
 use super::server_shape::{BOTS, HTTP, SERVER};
-use crate::limits::Limits;
+use patterm_store::limits::Limits;
 
 /// What a value must look like.
 #[derive(Debug)]

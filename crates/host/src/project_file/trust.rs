@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::limits::TRUSTED;
-use crate::state::{self, StateDir, StateError};
+use patterm_store::state::{self, StateDir, StateError};
 
 const FILE: &str = "trust.json";
 const VERSION: u32 = 1;

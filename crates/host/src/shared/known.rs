@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::runtime::Handle;
 
-use crate::state;
+use patterm_store::state;
 
 /// The file. Lists of tools stand in it as their servers wrote them.
 pub(super) const FILE: &str = "servers.json";

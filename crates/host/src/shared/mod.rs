@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::host::Host;
 use crate::project_file::{ServerDefinition, ToolFilter};
-use crate::state::StateDir;
+use patterm_store::state::StateDir;
 
 pub(crate) use door::Door;
 use known::KnownServers;

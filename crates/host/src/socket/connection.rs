@@ -17,11 +17,11 @@ use super::{follow, view};
 use crate::caller::Caller;
 use crate::greeting::{self, FirstLine, GREETING_REFUSED};
 use crate::host::Host;
-use crate::limits::{
-    ENDING_GRACE, FAIR_TURN, NOTICES, OUTBOX_BYTES, READ_BYTES, SHUTDOWN_GRACE, UNREAD_PATIENCE,
-};
 use crate::standpoint::{Peer, Place, Placing};
 use crate::tools::{ErrorKind, ToolError};
+use patterm_store::limits::{
+    ENDING_GRACE, FAIR_TURN, NOTICES, OUTBOX_BYTES, READ_BYTES, SHUTDOWN_GRACE, UNREAD_PATIENCE,
+};
 
 /// How long the last answers of a connection that ends may take to be read.
 const LAST_WORDS: Duration = Duration::from_secs(1);

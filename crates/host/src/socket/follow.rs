@@ -21,12 +21,13 @@ use super::wish::Wish;
 use crate::activity::State;
 use crate::declared::Standing;
 use crate::delivery::{Delivery, ReceiptState};
-use crate::host::{Host, now_ms};
+use crate::host::Host;
 use crate::plane::Live;
 use crate::process::{Kind, Process, ProcessId, Status};
 use crate::selections::add_open;
 use crate::timers::{Mode, Moment, Timer, Wake};
 use crate::tools::{ErrorKind, ToolError, excerpt, last_messages, message_source, output_problem};
+use patterm_store::clock::now_ms;
 
 /// How long one value stands at the least: nobody reads twenty a second.
 const PAUSE: Duration = Duration::from_millis(50);

@@ -14,9 +14,9 @@ use tokio::time::timeout;
 use super::connection::{Connection, turn_away};
 use crate::greeting::GREETING_REFUSED;
 use crate::host::Host;
-use crate::limits::SHUTDOWN_GRACE;
 use crate::runtime::{RuntimeDir, RuntimeError};
 use crate::tools::{ErrorKind, ToolError};
+use patterm_store::limits::SHUTDOWN_GRACE;
 
 /// The socket of this server; its file goes with it.
 #[derive(Debug)]

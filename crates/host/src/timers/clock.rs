@@ -14,7 +14,7 @@ use tokio::io::unix::AsyncFd;
 #[cfg(test)]
 use tokio::sync::watch;
 
-use crate::host::now_ms;
+use patterm_store::clock::now_ms;
 
 /// Where the kernel says which boot this is.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";

@@ -14,12 +14,12 @@ use crate::activity::{FAILED, State, Verdict};
 use crate::delivery::{NewDelivery, Receipt, ReceiptState, Source};
 use crate::host::{Host, Parts};
 use crate::keeping::Keeping;
-use crate::limits::Limits;
 use crate::process::{AgentEntry, Attention, Kind, ProcessId, Status};
-use crate::project::Project;
 use crate::shutdown::Shutdown;
-use crate::state::StateDir;
 use crate::tools::Registry;
+use patterm_store::limits::Limits;
+use patterm_store::project::Project;
+use patterm_store::state::StateDir;
 
 /// A folder, a clock, and the host that lives there now.
 struct World {

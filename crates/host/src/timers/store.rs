@@ -15,8 +15,8 @@ use crate::activity::{FAILED, State, Verdict};
 use crate::delivery::{Deliveries, NewDelivery, Source};
 use crate::host::Host;
 use crate::process::{Process, ProcessId, Processes};
-use crate::state::{self, StateDir, StateError};
 use crate::tools::ToolError;
+use patterm_store::state::{self, StateDir, StateError};
 
 const FILE: &str = "timers.json";
 const VERSION: u32 = 1;

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::error::ToolError;
 use super::process::find;
 use super::tool::{Call, Effect, Loading, Tool};
-use crate::host::now_ms;
 use crate::process::Attention;
+use patterm_store::clock::now_ms;
 
 pub(super) struct RequestHumanAttention;
 

@@ -16,7 +16,7 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
 use crate::log::RotatingFile;
-use crate::state::StateDir;
+use patterm_store::state::StateDir;
 
 const FILE: &str = "audit.jsonl";
 

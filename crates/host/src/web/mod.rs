@@ -20,9 +20,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::host::Host;
-use crate::state::{self, StateDir, StateError};
 use audit::{Audit, Noting};
 use own::OwnTools;
+use patterm_store::state::{self, StateDir, StateError};
 pub use settings::{HttpFlags, HttpLimits, HttpSettings};
 use tokens::Tokens;
 pub use tokens::{Grant, Listed, TokenError, TokenWish};

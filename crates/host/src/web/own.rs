@@ -17,10 +17,10 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::caller::Caller;
 use crate::host::Host;
-use crate::limits::NOTICES;
 use crate::socket::Dispatch;
 use crate::standpoint;
-use crate::sync::lock;
+use patterm_store::limits::NOTICES;
+use patterm_store::sync::lock;
 
 /// What a client may be behind with what it is told; more is lost to it alone.
 const TOLD: usize = 64;

@@ -11,9 +11,9 @@ use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use thiserror::Error;
 use tokio::sync::broadcast;
 
-use crate::host::now_ms;
 use crate::identity::{Hash, Token};
-use crate::state::{self, StateDir, StateError};
+use patterm_store::clock::now_ms;
+use patterm_store::state::{self, StateDir, StateError};
 
 const FILE: &str = "tokens.json";
 const VERSION: u32 = 1;

@@ -23,7 +23,7 @@ const SETTINGS_BYTES: u64 = 1 << 20;
 
 /// Why a folder or a file is left alone.
 #[derive(Debug, Error)]
-pub(crate) enum Refusal {
+pub enum Refusal {
     /// The file system said no.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -33,7 +33,8 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    pub(crate) fn is_absence(&self) -> bool {
+    /// Whether the file or folder does not exist.
+    pub fn is_absence(&self) -> bool {
         matches!(self, Self::Io(e) if e.kind() == io::ErrorKind::NotFound)
     }
 }
@@ -56,14 +57,14 @@ impl From<Refusal> for io::Error {
 /// A folder that was ours alone when it was opened. Whatever its path leads to by now, what is done
 /// here is done in that folder.
 #[derive(Debug)]
-pub(crate) struct PrivateDir {
+pub struct PrivateDir {
     path: PathBuf,
     folder: File,
 }
 
 impl PrivateDir {
     /// Opens a folder to look into it: only if it is there, ours, and closed to others.
-    pub(crate) fn open(path: &Path) -> Result<Self, Refusal> {
+    pub fn open(path: &Path) -> Result<Self, Refusal> {
         let (opened, mode) = Self::open_own(path, OFlags::NOFOLLOW)?;
         match mode & OF_OTHERS {
             0 => Ok(opened),
@@ -73,19 +74,19 @@ impl PrivateDir {
 
     /// Opens a folder of ours to write into it. One that was opened to others meanwhile is closed
     /// again: what is known must be written down.
-    pub(crate) fn open_to_write(path: &Path) -> Result<Self, Refusal> {
+    pub fn open_to_write(path: &Path) -> Result<Self, Refusal> {
         Self::close(Self::open_own(path, OFlags::NOFOLLOW)?)
     }
 
     /// Makes a folder if need be, and closes it to others where it is ours and open.
-    pub(crate) fn make(path: &Path) -> Result<Self, Refusal> {
+    pub fn make(path: &Path) -> Result<Self, Refusal> {
         DirBuilder::new().recursive(true).mode(0o700).create(path)?;
         Self::open_to_write(path)
     }
 
     /// The same for a folder that a person may have moved elsewhere and left a link to. The link must
     /// be the person's own.
-    pub(crate) fn make_behind_own_link(path: &Path) -> Result<Self, Refusal> {
+    pub fn make_behind_own_link(path: &Path) -> Result<Self, Refusal> {
         DirBuilder::new().recursive(true).mode(0o700).create(path)?;
         let found = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
         if found.st_uid != own_uid() {
@@ -124,12 +125,12 @@ impl PrivateDir {
     }
 
     /// Its path when it was opened.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The names of everything in it.
-    pub(crate) fn names(&self) -> io::Result<Vec<OsString>> {
+    pub fn names(&self) -> io::Result<Vec<OsString>> {
         let entries = Dir::read_from(&self.folder)?;
         let name =
             |entry: rustix::fs::DirEntry| OsString::from_vec(entry.file_name().to_bytes().to_vec());
@@ -137,7 +138,7 @@ impl PrivateDir {
     }
 
     /// Reads a regular file of ours with at most so many bytes.
-    pub(crate) fn read(&self, name: &str, most: u64) -> Result<Vec<u8>, Refusal> {
+    pub fn read(&self, name: &str, most: u64) -> Result<Vec<u8>, Refusal> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = match openat(&self.folder, name, flags, Mode::empty()) {
             Ok(file) => File::from(file),
@@ -149,7 +150,7 @@ impl PrivateDir {
     }
 
     /// Opens a file to lock it; makes it where there is none.
-    pub(crate) fn lock_file(&self, name: &str) -> Result<File, Refusal> {
+    pub fn lock_file(&self, name: &str) -> Result<File, Refusal> {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = File::from(openat(&self.folder, name, flags, OWNERS)?);
@@ -158,19 +159,19 @@ impl PrivateDir {
     }
 
     /// Replaces a file's content in one step; it is on the disk when this returns.
-    pub(crate) fn write(&self, name: &str, content: &[u8]) -> io::Result<()> {
+    pub fn write(&self, name: &str, content: &[u8]) -> io::Result<()> {
         write_in(&self.folder, name, content)
     }
 
     /// Removes a file.
-    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
+    pub fn remove(&self, name: &str) -> io::Result<()> {
         Ok(unlinkat(&self.folder, name, AtFlags::empty())?)
     }
 }
 
 /// Replaces the content of a file in an open folder in one step. What stands in its place, or in that
 /// of its new content, is never written through.
-pub(crate) fn write_in(folder: &File, name: &str, content: &[u8]) -> io::Result<()> {
+pub fn write_in(folder: &File, name: &str, content: &[u8]) -> io::Result<()> {
     let new = format!("{name}.{}.new", std::process::id());
     // A process with our id may have died here before.
     let _ = unlinkat(folder, new.as_str(), AtFlags::empty());
@@ -190,7 +191,7 @@ pub(crate) fn write_in(folder: &File, name: &str, content: &[u8]) -> io::Result<
 
 /// Reads a secret that only we can have written and only we can read. A link to it will do: whoever
 /// made the link could have named the file as well.
-pub(crate) fn read_secret(path: &Path, most: u64) -> Result<(Vec<u8>, u32), Refusal> {
+pub fn read_secret(path: &Path, most: u64) -> Result<(Vec<u8>, u32), Refusal> {
     let file = open_without_waiting(path)?;
     check_own_file(&file)?;
     let mode = file.metadata()?.mode() & 0o777;
@@ -199,7 +200,7 @@ pub(crate) fn read_secret(path: &Path, most: u64) -> Result<(Vec<u8>, u32), Refu
 
 /// Reads a file of the person's settings: a regular one, ours or the administrator's, that not
 /// everybody may write. It may lie behind a link, as those of some systems do.
-pub(crate) fn read_settings(path: &Path) -> Result<String, Refusal> {
+pub fn read_settings(path: &Path) -> Result<String, Refusal> {
     const OF_ALL: u32 = 0o002;
     let file = open_without_waiting(path)?;
     let meta = file.metadata()?;
@@ -221,7 +222,8 @@ fn is_foreign(path: &Path) -> bool {
     statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|found| found.st_uid != own_uid())
 }
 
-pub(crate) fn own_uid() -> u32 {
+/// The user id of this process.
+pub fn own_uid() -> u32 {
     rustix::process::getuid().as_raw()
 }
 

@@ -29,7 +29,7 @@ static TURN: Mutex<()> = Mutex::new(());
 static USED: LazyLock<watch::Sender<u64>> = LazyLock::new(|| watch::Sender::new(0));
 
 /// Makes the reserve of a state folder where it is not whole.
-pub(crate) fn establish(folder: &Path) -> io::Result<()> {
+pub fn establish(folder: &Path) -> io::Result<()> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = OpenOptions::new()
         .write(true)
@@ -46,7 +46,7 @@ pub(crate) fn establish(folder: &Path) -> io::Result<()> {
 }
 
 /// Does something that needs room on the disk; where there is none, in the room that is kept.
-pub(crate) fn with_room<T>(folder: &Path, work: impl Fn() -> io::Result<T>) -> io::Result<T> {
+pub fn with_room<T>(folder: &Path, work: impl Fn() -> io::Result<T>) -> io::Result<T> {
     match work() {
         Err(error) if is_disk_full(&error) => {}
         done => return done,
@@ -74,7 +74,7 @@ async fn establish_elsewhere(folder: &Path) -> io::Result<()> {
 }
 
 /// Makes the reserve whenever it is not whole; `told` hears whether it is.
-pub(crate) async fn keep(folder: &Path, told: impl Fn(bool)) {
+pub async fn keep(folder: &Path, told: impl Fn(bool)) {
     let mut used = USED.subscribe();
     loop {
         used.mark_unchanged();
@@ -95,7 +95,7 @@ pub(crate) async fn keep(folder: &Path, told: impl Fn(bool)) {
 }
 
 /// Whether something failed for want of disk space.
-pub(crate) fn is_disk_full(error: &io::Error) -> bool {
+pub fn is_disk_full(error: &io::Error) -> bool {
     let full = [Errno::NOSPC, Errno::DQUOT].map(Errno::raw_os_error);
     error.raw_os_error().is_some_and(|code| full.contains(&code))
 }

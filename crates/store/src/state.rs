@@ -98,7 +98,7 @@ impl StateDir {
     }
 
     /// The same, and opens it.
-    pub(crate) fn make(&self) -> Result<PrivateDir, StateError> {
+    pub fn make(&self) -> Result<PrivateDir, StateError> {
         if let Some(around) = self.0.parent() {
             PrivateDir::make_behind_own_link(around).map_err(refused("make", around))?;
         }
@@ -106,7 +106,7 @@ impl StateDir {
     }
 
     /// Opens it to look into it; `None` where it is not there, or not ours alone.
-    pub(crate) fn look(&self) -> Option<PrivateDir> {
+    pub fn look(&self) -> Option<PrivateDir> {
         PrivateDir::open(&self.0).ok()
     }
 
@@ -196,7 +196,7 @@ pub fn write_reserved<T: Serialize>(
 }
 
 /// Replaces a file's content in one step, in whatever folder.
-pub(crate) fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
+pub fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
     let (folder, name) = split(path)?;
     write_in(&File::open(folder)?, name, content)
 }
@@ -224,7 +224,8 @@ fn refused(what: &'static str, path: &Path) -> impl FnOnce(Refusal) -> StateErro
     }
 }
 
-pub(crate) fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StateError {
+/// Turns an I/O error into a [`StateError`] that says what was tried, and with which file.
+pub fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StateError {
     let path = path.to_owned();
     move |source| match reserve::is_disk_full(&source) {
         true => StateError::Full { what, path, source },

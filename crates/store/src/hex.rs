@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 /// Two digits a byte.
-pub(crate) fn encode(bytes: &[u8]) -> String {
+pub fn encode(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
         // Writing into a String cannot fail.
         let _ = write!(text, "{byte:02x}");
@@ -12,7 +12,7 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
 }
 
 /// The bytes of exactly `N * 2` hexadecimal digits.
-pub(crate) fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
+pub fn decode<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digits = text.as_bytes();
     if digits.len() != N * 2 {
         return None;

@@ -1,4 +1,4 @@
-//! Every ceiling of the socket and the protocol, with its reason.
+//! Every limit of a server that a setting may change, with its reason.
 
 use std::time::Duration;
 
@@ -96,7 +96,7 @@ impl Limits {
     }
 
     /// Changes one limit.
-    pub(crate) fn set(&mut self, name: &str, number: u64) -> Result<(), String> {
+    pub fn set(&mut self, name: &str, number: u64) -> Result<(), String> {
         let size = usize::try_from(number).unwrap_or(usize::MAX);
         match name {
             "message_bytes" => self.message_bytes = size.max(LEAST_MESSAGE_BYTES),
@@ -131,27 +131,27 @@ pub const LEAST_LOG_BYTES: u64 = 1 << 20;
 /// Bytes waiting for a client that does not read, above which nothing more is done for it until
 /// it does. One answer may go over it: with the largest it makes the 8 MiB that such a client may
 /// cost. The kernel keeps three times as much for one that reads.
-pub(crate) const OUTBOX_BYTES: usize = 64 << 10;
+pub const OUTBOX_BYTES: usize = 64 << 10;
 
 /// How long a client may leave its answers unread before it is given up: longer than any pause a
 /// debugger or a suspended terminal explains, short enough to free what it holds.
-pub(crate) const UNREAD_PATIENCE: Duration = Duration::from_secs(120);
+pub const UNREAD_PATIENCE: Duration = Duration::from_secs(120);
 
 /// How long calls may go on after their client ended its side.
-pub(crate) const ENDING_GRACE: Duration = Duration::from_secs(5);
+pub const ENDING_GRACE: Duration = Duration::from_secs(5);
 
 /// How long calls may go on once the server is to end.
-pub(crate) const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
+pub const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 
 /// Notices (progress, changed lists) of one connection on their way to its outbox. Progress is
 /// dropped beyond it: the next report says more.
-pub(crate) const NOTICES: usize = 64;
+pub const NOTICES: usize = 64;
 
 /// Messages of one connection served in a row before the others get their turn.
-pub(crate) const FAIR_TURN: usize = 64;
+pub const FAIR_TURN: usize = 64;
 
 /// Bytes read from a client in one go.
-pub(crate) const READ_BYTES: usize = 16 << 10;
+pub const READ_BYTES: usize = 16 << 10;
 
 #[cfg(test)]
 mod tests {
