@@ -1,11 +1,12 @@
 //! `patterm upgrade`: another server takes over, and nothing notices.
 
-use patterm_host::registry::Entry;
+use patterm_wire::requests::ServerEntry;
 
 use crate::support::Place;
 
-fn server(place: &Place) -> Entry {
-    let mut entries: Vec<Entry> = serde_json::from_str(&place.run(&["ls", "--json"])).unwrap();
+fn server(place: &Place) -> ServerEntry {
+    let mut entries: Vec<ServerEntry> =
+        serde_json::from_str(&place.run(&["ls", "--json"])).unwrap();
     let project = place.project();
     entries.retain(|entry| entry.key == project.key());
     assert_eq!(entries.len(), 1, "{entries:?}");
@@ -25,7 +26,7 @@ fn programs_screens_and_offsets_go_on_under_the_new_server() {
         place.run(&["call", "get_process_raw_output", &format!("{{\"process_id\":\"{id}\"}}")]);
 
     let said = place.run(&["upgrade"]);
-    assert!(said.contains("everything goes on"), "{said}");
+    assert!(said.contains("everything keeps running"), "{said}");
     assert_ne!(server(&place).pid, old.pid);
     assert_eq!(place.run(&["screen", id]), screen);
     let again =
@@ -48,6 +49,6 @@ fn programs_screens_and_offsets_go_on_under_the_new_server() {
 fn without_a_server_one_is_started() {
     let place = Place::new();
     let said = place.run(&["upgrade"]);
-    assert!(said.contains("no server ran"), "{said}");
+    assert!(said.contains("no server was running"), "{said}");
     place.run(&["kill"]);
 }

@@ -177,9 +177,8 @@ impl Host {
     pub(crate) fn running(&self, process: &Process) -> Result<Arc<Live>, ToolError> {
         let live = self.live(&process.id).filter(|live| !live.watch().borrow().is_over());
         live.ok_or_else(|| {
-            let message =
-                format!("{} ({}) does not run; start_process starts it", process.id, process.name);
-            ToolError::new(ErrorKind::NotRunning, message)
+            let message = format!("{} ({}) is not running", process.id, process.name);
+            ToolError::new(ErrorKind::NotRunning, message).suggest("start_process", "to start it")
         })
     }
 

@@ -15,17 +15,18 @@ use crate::keeping::Keeping;
 use crate::plane::Event;
 use crate::process::Cause;
 use crate::project_file;
-use crate::registry::{Claim, ClaimError, Entry, Seat};
+use crate::registry::{Claim, ClaimError, Seat, ServerEntry};
 use crate::runtime::{RuntimeDir, RuntimeError};
 use crate::shutdown::Shutdown;
 use crate::socket::Listener;
 use crate::timers;
 use crate::tools::Registry;
-use crate::web::{Hall, HttpFlags, WebError};
+use crate::web::{Hall, WebError};
 use patterm_store::limits::Limits;
 use patterm_store::project::Project;
 use patterm_store::reserve;
 use patterm_store::state::{StateDir, StateError};
+use patterm_wire::requests::HttpFlags;
 
 /// What a server is started with.
 #[derive(Debug)]
@@ -75,7 +76,7 @@ impl Settings {
 pub enum StartError {
     /// The project has one.
     #[error("a server (pid {}) already serves {}", .0.pid, .0.project.display())]
-    Running(Box<Entry>),
+    Running(Box<ServerEntry>),
     /// It could not be decided who serves the project.
     #[error(transparent)]
     Claim(#[from] ClaimError),
@@ -147,7 +148,7 @@ impl Server {
     }
 
     /// Where it is found.
-    pub fn entry(&self) -> Entry {
+    pub fn entry(&self) -> ServerEntry {
         entry(&self.host)
     }
 
@@ -254,8 +255,8 @@ async fn announce(host: Arc<Host>, seat: Arc<Seat>) {
     }
 }
 
-fn entry(host: &Host) -> Entry {
-    Entry {
+fn entry(host: &Host) -> ServerEntry {
+    ServerEntry {
         pid: std::process::id(),
         socket: host.socket.clone(),
         project: host.project.root().to_owned(),

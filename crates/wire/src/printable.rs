@@ -14,7 +14,10 @@ pub fn is_active(character: char) -> bool {
     );
     let is_bidirectional = matches!(character,
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    character.is_control() || is_invisible || is_bidirectional || matches!(character, '\u{2028}' | '\u{2029}')
+    character.is_control()
+        || is_invisible
+        || is_bidirectional
+        || matches!(character, '\u{2028}' | '\u{2029}')
 }
 
 /// Escapes text for one line.

@@ -92,7 +92,7 @@ pub enum TokenRequest {
 }
 
 /// A token's name and what it may be used for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     /// Its name: letters, digits, `-`, `_` and `.`.
     pub name: String,
@@ -112,17 +112,17 @@ pub struct Grant {
 
 /// The result for tokens; which member is set depends on the request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TokenResult {
+pub struct TokenResult<T = TokenInfo> {
     /// The new token. It is never shown again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
     /// The tokens there are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tokens: Option<Vec<TokenInfo>>,
+    pub tokens: Option<Vec<T>>,
 }
 
 /// A token in a list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokenInfo {
     /// Its name and what it may be used for.
     #[serde(flatten)]

@@ -79,9 +79,9 @@ pub struct RestoreRequest {
 
 /// The result of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RestoreResult {
+pub struct RestoreResult<P = RestoredProcess> {
     /// In the order of the restarts: a parent before its children.
-    pub processes: Vec<RestoredProcess>,
+    pub processes: Vec<P>,
 }
 
 /// A process that was restored, or not.

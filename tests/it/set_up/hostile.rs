@@ -156,6 +156,7 @@ fn cases(verb: &str) -> Option<(u8, &'static [&'static [&'static str]])> {
         "man" => (1, &[&["man", "pages"]]),
         "stop" => (2, &[&["stop", "prints"]]),
         "restart" => (2, &[&["restart", "p2"], &["restart", "--bring-back"]]),
+        "restore" => (2, &[&["restore"]]),
         "close" => (3, &[&["close", "p2"]]),
         "upgrade" => (4, &[&["upgrade"]]),
         "kill" => (5, &[&["kill"]]),

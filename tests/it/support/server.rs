@@ -7,8 +7,8 @@ use std::thread::JoinHandle;
 
 use patterm_host::identity::Token;
 use patterm_host::process::{Kind, Process, ProcessId};
-use patterm_host::registry::Entry;
 use patterm_host::{Host, Server, Settings};
+use patterm_wire::requests::ServerEntry;
 use rustix::process::Signal;
 use tokio_util::sync::CancellationToken;
 
@@ -84,7 +84,7 @@ impl Drop for Serving {
 
 /// The real server in the background.
 pub(crate) struct Spawned {
-    pub(crate) entry: Entry,
+    pub(crate) entry: ServerEntry,
 }
 
 impl Spawned {

@@ -5,6 +5,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use patterm_wire::follow::FollowRequest;
+use patterm_wire::view::ViewRequest;
 use patterm_wire::{Decoder, ErrorObject, Frame, Framing, Incoming, Malformed, reply};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
@@ -13,7 +15,6 @@ use tokio::time::{Instant, sleep_until};
 use super::calls::Calls;
 use super::dispatch::Dispatch;
 use super::wish::Wish as Wanted;
-use super::{follow, view};
 use crate::caller::Caller;
 use crate::greeting::{self, FirstLine, GREETING_REFUSED};
 use crate::host::Host;
@@ -54,14 +55,14 @@ pub(super) struct Connection {
 
 /// Something else than a caller.
 enum Wish {
-    View(Wanted<view::Params>),
-    Follow(Wanted<follow::Params>),
+    View(Wanted<ViewRequest>),
+    Follow(Wanted<FollowRequest>),
 }
 
 impl Wish {
     fn read(body: &[u8]) -> Option<Self> {
-        let view = Wanted::<view::Params>::read(body).map(Self::View);
-        view.or_else(|| Wanted::<follow::Params>::read(body).map(Self::Follow))
+        let view = Wanted::<ViewRequest>::read(body).map(Self::View);
+        view.or_else(|| Wanted::<FollowRequest>::read(body).map(Self::Follow))
     }
 }
 

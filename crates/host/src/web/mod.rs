@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use patterm_gateway::Gateway;
 use patterm_gateway::http::{self, Doors, Gatekeeper};
-use serde_json::{Value, json};
+use patterm_wire::requests::{HttpFlags, TokenRequest, TokenResult};
 use thiserror::Error;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -23,9 +23,9 @@ use crate::host::Host;
 use audit::{Audit, Noting};
 use own::OwnTools;
 use patterm_store::state::{self, StateDir, StateError};
-pub use settings::{HttpFlags, HttpLimits, HttpSettings};
+pub use settings::{HttpLimits, HttpSettings};
+pub use tokens::TokenError;
 use tokens::Tokens;
-pub use tokens::{Grant, Listed, TokenError, TokenWish};
 
 /// What the flags asked for: kept for the server that follows one that died or was replaced.
 const FILE: &str = "http.json";
@@ -109,16 +109,15 @@ impl Web {
         })
     }
 
-    /// Does what a person wants of the tokens.
-    pub(crate) fn token(&self, wish: TokenWish) -> Result<Value, TokenError> {
-        Ok(match wish {
-            TokenWish::New(grant) => json!({"token": self.tokens.add(grant)?}),
-            TokenWish::List => json!({"tokens": self.tokens.list()}),
-            TokenWish::Revoke(name) => {
-                self.tokens.revoke(&name)?;
-                json!({})
-            }
-        })
+    /// Creates, lists or revokes tokens.
+    pub(crate) fn token(&self, request: TokenRequest) -> Result<TokenResult, TokenError> {
+        let mut result = TokenResult::default();
+        match request {
+            TokenRequest::New(grant) => result.token = Some(self.tokens.add(grant)?),
+            TokenRequest::List => result.tokens = Some(self.tokens.list()),
+            TokenRequest::Revoke(name) => self.tokens.revoke(&name)?,
+        }
+        Ok(result)
     }
 
     /// Whether the token of this name is good still.

@@ -1,0 +1,145 @@
+//! The verbs: one file each, with its arguments and what it does. A new verb is a new file and its lines here.
+
+mod agent;
+mod agents;
+mod attach;
+mod call;
+mod close;
+mod doctor;
+mod generate;
+mod hook;
+mod init;
+mod keeper;
+mod key;
+mod kill;
+mod logs;
+mod ls;
+mod message;
+mod pads;
+mod ps;
+mod restart;
+mod restore;
+mod run;
+mod screen;
+mod search;
+mod send;
+mod serve;
+mod servers;
+mod setup;
+mod shell;
+mod spawn;
+mod status;
+mod stop;
+mod timers;
+mod token;
+mod trust;
+mod upgrade;
+mod wait;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use crate::mcp_stdio::McpStdio;
+
+pub(crate) use pads::edit_named as edit_pad;
+
+/// The verbs as `patterm --help` lists them.
+pub(crate) const GROUPS: &[(&str, &[&str])] = &[
+    ("Start", &["run", "agent", "shell", "attach"]),
+    ("Look", &["ps", "status", "logs", "screen", "search", "wait", "agents", "timers"]),
+    ("Act", &["send", "key", "message", "stop", "restart", "close", "restore"]),
+    ("Share", &["pads", "pad", "servers", "token"]),
+    ("Set up", &["init", "trust", "schema", "doctor", "setup", "completions", "man"]),
+    ("Server", &["serve", "ls", "upgrade", "kill"]),
+    ("Programs", &["call", "mcp-stdio"]),
+];
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    Agent(agent::Agent),
+    Agents(agents::Agents),
+    Attach(attach::Attach),
+    Call(call::Call),
+    Close(close::Close),
+    Completions(generate::Completions),
+    Doctor(doctor::Doctor),
+    Hook(hook::Hook),
+    Init(init::Init),
+    Keeper(keeper::Keeper),
+    Key(key::Key),
+    Kill(kill::Kill),
+    Logs(logs::Logs),
+    Ls(ls::Ls),
+    Man(generate::Man),
+    McpStdio(McpStdio),
+    Message(message::Message),
+    Pad(pads::Pad),
+    Pads(pads::Pads),
+    Ps(ps::Ps),
+    Restart(restart::Restart),
+    Restore(restore::Restore),
+    Run(run::Run),
+    Schema(generate::Schema),
+    Screen(screen::Screen),
+    Search(search::Search),
+    Send(send::Send),
+    Serve(serve::Serve),
+    Servers(servers::Servers),
+    Setup(setup::Setup),
+    Shell(shell::Shell),
+    Status(status::Status),
+    Stop(stop::Stop),
+    Timers(timers::Timers),
+    Token(token::Token),
+    Trust(trust::Trust),
+    Upgrade(upgrade::Upgrade),
+    Wait(wait::Wait),
+}
+
+impl Verb {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        match self {
+            Self::Agent(verb) => verb.run(),
+            Self::Agents(verb) => verb.run(),
+            Self::Attach(verb) => verb.run(),
+            Self::Call(verb) => verb.run(),
+            Self::Close(verb) => verb.run(),
+            Self::Completions(verb) => verb.run(),
+            Self::Doctor(verb) => verb.run(),
+            Self::Hook(verb) => verb.run(),
+            Self::Init(verb) => verb.run(),
+            Self::Keeper(verb) => verb.run(),
+            Self::Key(verb) => verb.run(),
+            Self::Kill(verb) => verb.run(),
+            Self::Logs(verb) => verb.run(),
+            Self::Ls(verb) => verb.run(),
+            Self::Man(verb) => verb.run(),
+            // Its exit code says whether the server accepted the caller.
+            Self::McpStdio(verb) => return verb.run(),
+            Self::Message(verb) => verb.run(),
+            Self::Pad(verb) => verb.run(),
+            Self::Pads(verb) => verb.run(),
+            Self::Ps(verb) => verb.run(),
+            Self::Restart(verb) => verb.run(),
+            Self::Restore(verb) => verb.run(),
+            Self::Run(verb) => verb.run(),
+            Self::Schema(verb) => verb.run(),
+            Self::Screen(verb) => verb.run(),
+            Self::Search(verb) => verb.run(),
+            Self::Send(verb) => verb.run(),
+            Self::Serve(verb) => verb.run(),
+            Self::Servers(verb) => verb.run(),
+            Self::Setup(verb) => verb.run(),
+            Self::Shell(verb) => verb.run(),
+            Self::Status(verb) => verb.run(),
+            Self::Stop(verb) => verb.run(),
+            Self::Timers(verb) => verb.run(),
+            Self::Token(verb) => verb.run(),
+            Self::Trust(verb) => verb.run(),
+            Self::Upgrade(verb) => verb.run(),
+            Self::Wait(verb) => verb.run(),
+        }
+        .map(|()| ExitCode::SUCCESS)
+    }
+}

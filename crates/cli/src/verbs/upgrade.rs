@@ -1,0 +1,60 @@
+//! `patterm upgrade`: replaces this project's running server with this binary. Programs keep running; the new
+//! server takes them over from the keeper.
+
+use clap::Args;
+use patterm_host::registry;
+use patterm_host::runtime::RuntimeDir;
+use patterm_host::{Settings, VERSION};
+use patterm_store::state::StateDir;
+use patterm_wire::method::Empty;
+use patterm_wire::requests::Handover;
+
+use super::kill;
+use crate::print::{one_line, print};
+use crate::start::{self, StartReport};
+
+/// Replace this project's running server with this binary, losing nothing
+#[derive(Debug, Args)]
+pub(crate) struct Upgrade {}
+
+impl Upgrade {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        run()
+    }
+}
+
+fn run() -> anyhow::Result<()> {
+    let project = start::project_here()?;
+    let state = StateDir::from_env(project.key()).ok();
+    let entries = registry::find(project.key(), &RuntimeDir::candidates(None), state.as_ref());
+    let mut replaced = None;
+    for entry in entries {
+        if let Some(stream) = start::connect(&entry.socket)? {
+            kill::end::<Handover>(&entry, stream, &Empty {})?;
+            replaced = Some(entry);
+            break;
+        }
+    }
+    let settings = Settings::from_env(project)?;
+    let entry = match start::start_next(&settings)? {
+        StartReport::Serving(entry) => entry,
+        StartReport::Failed(why) => anyhow::bail!(why),
+    };
+    anyhow::ensure!(
+        entry.patterm == VERSION,
+        "the keeper started patterm {} again; to replace it with {VERSION} ({}), run this outside of \
+         patterm's panes",
+        entry.patterm,
+        std::env::current_exe().unwrap_or_default().display()
+    );
+    print(&match replaced {
+        Some(old) => format!(
+            "replaced patterm {} (pid {}) with {VERSION} (pid {}); everything keeps running",
+            one_line(&old.patterm),
+            old.pid,
+            entry.pid
+        ),
+        None => format!("no server was running; started {VERSION} (pid {})", entry.pid),
+    });
+    Ok(())
+}
