@@ -23,13 +23,13 @@ pub(crate) struct Client {
 
 /// A result, and the JSON that it was read from.
 #[derive(Debug)]
-pub(crate) struct Reply<T> {
+pub(crate) struct ServerReply<T> {
     pub(crate) result: T,
     /// For `--json`, which prints what the server sent.
     pub(crate) json: Value,
 }
 
-impl<T> Reply<T> {
+impl<T> ServerReply<T> {
     /// Reads the JSON as something else, for example as a list of unparsed items.
     pub(crate) fn read_as<U: DeserializeOwned>(self) -> anyhow::Result<U> {
         Ok(serde_json::from_value(self.json)?)
@@ -57,9 +57,9 @@ impl Client {
     pub(crate) fn call<M: Method>(
         &mut self,
         params: &M::Params,
-    ) -> anyhow::Result<Reply<M::Result>> {
+    ) -> anyhow::Result<ServerReply<M::Result>> {
         match self.request(M::NAME, &serde_json::to_string(params)?)? {
-            Ok(json) => Ok(Reply { result: serde_json::from_value(json.clone())?, json }),
+            Ok(json) => Ok(ServerReply { result: serde_json::from_value(json.clone())?, json }),
             Err(error) if error.code == METHOD_NOT_FOUND => {
                 Err(UnknownMethod(M::NAME.into()).into())
             }

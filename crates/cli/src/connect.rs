@@ -10,7 +10,7 @@ use patterm_wire::Method;
 use patterm_wire::method::Empty;
 use patterm_wire::tools::{ListProcesses, ProcessSummary};
 
-use crate::client::{Client, Reply};
+use crate::client::{Client, ServerReply};
 use crate::identity::Identity;
 use crate::print::error_chain;
 use crate::start;
@@ -50,7 +50,7 @@ impl Client {
     pub(crate) fn query<M: Method>(
         &mut self,
         params: &M::Params,
-    ) -> anyhow::Result<Reply<M::Result>> {
+    ) -> anyhow::Result<ServerReply<M::Result>> {
         let mut tries = TRIES;
         loop {
             match self.call::<M>(params) {

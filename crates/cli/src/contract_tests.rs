@@ -32,12 +32,19 @@ fn sample(schema: &Value, number: usize) -> Value {
             Value::Object(members.into_iter().flatten().map(member).collect::<Map<_, _>>())
         }
         Some("array") => json!([schema.get("items").map_or(json!(7), |item| sample(item, number))]),
-        Some("string") => json!("text"),
+        Some("string") => documented_value(schema, number),
         Some("integer") => json!(7),
         Some("number") => json!(7.5),
         Some("boolean") => json!(true),
         other => panic!("a type without a sample: {other:?} in {schema}"),
     }
+}
+
+/// One of the values in backticks that a description lists, or any text.
+fn documented_value(schema: &Value, number: usize) -> Value {
+    let description = schema.get("description").and_then(Value::as_str).unwrap_or_default();
+    let values: Vec<_> = description.split('`').skip(1).step_by(2).collect();
+    json!(values.get(number % values.len().max(1)).unwrap_or(&"text"))
 }
 
 /// Everything in `part` is in `whole`.
@@ -171,9 +178,9 @@ fn arguments_that_are_sent_exist() {
         to_json(&WaitArgs { process_id: text(), since_offset: 1, timeout_seconds: 1.0 }),
     );
     for input in [
-        Input::Text { text: text(), submit: true },
-        Input::Paste { text: text(), submit: true },
-        Input::Key { key: text() },
+        TypedInput::Text { text: text(), submit: true },
+        TypedInput::Paste { text: text(), submit: true },
+        TypedInput::Key { key: text() },
     ] {
         check(SendInput::NAME, to_json(&InputArgs { process_id: text(), input }));
     }

@@ -10,8 +10,7 @@ use patterm_store::state::{self, StateDir};
 use patterm_tui::{ColourDepth, Options, SavedLayout, ServerConnector, TerminalInfo};
 
 use crate::print::print;
-use crate::start;
-use crate::verbs::edit_pad;
+use crate::{pad_editor, start};
 
 /// Whether there is a terminal to show it on.
 pub(crate) fn has_terminal() -> bool {
@@ -98,6 +97,7 @@ impl ServerConnector for ProjectServer {
     }
 
     fn edit(&self, pad: &str) -> Result<(), String> {
-        edit_pad(pad).map_err(|e| format!("{e:#}"))
+        let name = pad.parse().map_err(|e| format!("NAME {e}"))?;
+        pad_editor::edit(&name).map_err(|e| format!("{e:#}"))
     }
 }

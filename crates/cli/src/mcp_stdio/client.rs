@@ -2,7 +2,7 @@
 
 use patterm_wire::{Decoder, Frame, Framing};
 
-use super::output::Output;
+use super::output::ClientOutput;
 
 /// Bytes per read: what a pipe holds.
 const READ_BYTES: usize = 64 << 10;
@@ -11,11 +11,11 @@ const READ_BYTES: usize = 64 << 10;
 pub(super) struct Client {
     decoder: Decoder,
     scratch: Vec<u8>,
-    pub(super) output: Output,
+    pub(super) output: ClientOutput,
 }
 
 impl Client {
-    pub(super) fn new(output: Output, message_bytes: usize) -> Self {
+    pub(super) fn new(output: ClientOutput, message_bytes: usize) -> Self {
         Self { decoder: Decoder::new(message_bytes), scratch: vec![0; READ_BYTES], output }
     }
 

@@ -20,11 +20,11 @@ use patterm_store::project::is_key;
 
 use crate::identity::Identity;
 use crate::limits::MessageLimit;
-use output::Output;
+use output::ClientOutput;
 
 /// Speak MCP on standard input and output, for an agent's CLI
 #[derive(Debug, Args)]
-pub(crate) struct McpStdio {
+pub(crate) struct McpStdioVerb {
     /// The server's socket [env: PATTERM_SOCKET]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
@@ -57,7 +57,7 @@ struct Target {
 }
 
 impl Target {
-    fn new(options: McpStdio) -> anyhow::Result<Self> {
+    fn new(options: McpStdioVerb) -> anyhow::Result<Self> {
         let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let message_bytes = options.limits.bytes()?;
         let project_key = match (options.project_key, variable("PATTERM_PROJECT_KEY")) {
@@ -78,10 +78,10 @@ impl Target {
     }
 }
 
-impl McpStdio {
+impl McpStdioVerb {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         let target = Target::new(self)?;
-        let output = Output::claim_stdout()?;
+        let output = ClientOutput::claim_stdout()?;
         proxy::Proxy::new(target, output)?.run()
     }
 }

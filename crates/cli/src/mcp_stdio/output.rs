@@ -13,7 +13,7 @@ const PIPE_ATOM: usize = 4096;
 
 /// The output to the client.
 #[derive(Debug)]
-pub(super) struct Output {
+pub(super) struct ClientOutput {
     descriptor: OwnedFd,
     /// Node gives its children sockets as pipes; those can be written without blocking.
     is_socket: bool,
@@ -21,7 +21,7 @@ pub(super) struct Output {
     sent: usize,
 }
 
-impl Output {
+impl ClientOutput {
     /// Reserves standard output for the protocol. Anything else that this process prints, for example a
     /// panic, goes to standard error from now on.
     pub(super) fn claim_stdout() -> io::Result<Self> {
@@ -45,7 +45,7 @@ impl Output {
         self.waiting.len() - self.sent
     }
 
-    /// The buffer to append frames to; [`Output::flush`] sends them.
+    /// The buffer to append frames to; [`ClientOutput::flush`] sends them.
     pub(super) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.waiting
     }
@@ -100,7 +100,7 @@ mod tests {
 
     #[track_caller]
     fn check(output: OwnedFd, mut input: impl Read) {
-        let mut output = Output::new(output).unwrap();
+        let mut output = ClientOutput::new(output).unwrap();
         let text: Vec<u8> = (0..3_000_000u32).map(|n| n as u8).collect();
         output.buffer().extend_from_slice(&text);
         output.flush().unwrap();

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::Target;
 use super::client::Client;
 use super::link::Link;
-use super::output::Output;
+use super::output::ClientOutput;
 use super::relay::Relay;
 use super::watch::Watch;
 
@@ -49,7 +49,7 @@ enum Source {
 }
 
 impl Proxy {
-    pub(super) fn new(target: Target, output: Output) -> anyhow::Result<Self> {
+    pub(super) fn new(target: Target, output: ClientOutput) -> anyhow::Result<Self> {
         let client = Client::new(output, target.message_bytes);
         Ok(Self { client, relay: Relay::new(target), watch: Watch::begin()?, ending: None })
     }

@@ -7,7 +7,7 @@ use super::spawn::spawn;
 
 /// Start an agent in a new pane and print its id
 #[derive(Debug, Args)]
-pub(crate) struct Agent {
+pub(crate) struct AgentVerb {
     /// The preset: claude, codex, opencode, gemini, or one from your settings
     preset: String,
     /// The agent's first prompt
@@ -23,7 +23,7 @@ pub(crate) struct Agent {
     attach: bool,
 }
 
-impl Agent {
+impl AgentVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let args =
             SpawnAgentArgs { agent: self.preset, agent_instructions: self.prompt, name: self.name };

@@ -10,13 +10,13 @@ use crate::print::{one_line, print, print_json};
 
 /// List agent CLIs, with the reason for any that was not found
 #[derive(Debug, Args)]
-pub(crate) struct Agents {
+pub(crate) struct AgentsVerb {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-impl Agents {
+impl AgentsVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let reply = Client::connect()?.query::<ListAgents>(&Empty {})?;
         if self.json {

@@ -8,7 +8,7 @@ use crate::print::print_json_text;
 
 /// Call any tool and print its result
 #[derive(Debug, Args)]
-pub(crate) struct Call {
+pub(crate) struct CallVerb {
     /// The tool's name
     tool: String,
     /// Its arguments, a JSON object
@@ -16,7 +16,7 @@ pub(crate) struct Call {
     arguments: Option<Value>,
 }
 
-impl Call {
+impl CallVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let arguments = self.arguments.unwrap_or_else(|| json!({}));
         let result = Client::connect_as_program()?.call_tool(&self.tool, &arguments)?;

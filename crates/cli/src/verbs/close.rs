@@ -8,13 +8,13 @@ use crate::print::print;
 
 /// End a process and everything it started, and remove it
 #[derive(Debug, Args)]
-pub(crate) struct Close {
+pub(crate) struct CloseVerb {
     /// An id, a unique name, or the start of one
     #[arg(value_name = "ID")]
     process: String,
 }
 
-impl Close {
+impl CloseVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let mut client = Client::connect()?;
         let id = client.resolve(&self.process)?;

@@ -81,13 +81,13 @@ fn broken(check: &'static str, text: impl Into<String>, advice: &str) -> Finding
 
 /// Check the setup and advise what to do
 #[derive(Debug, Args)]
-pub(crate) struct Doctor {
+pub(crate) struct DoctorVerb {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-impl Doctor {
+impl DoctorVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         run(self.json)
     }

@@ -6,17 +6,17 @@ use anyhow::Context;
 use clap::Args;
 use patterm_host::project_file;
 
-use crate::help;
+use super::help;
 use crate::print::{print, print_bytes, print_json_text, printable_path};
 
 /// Print completions for a shell
 #[derive(Debug, Args)]
-pub(crate) struct Completions {
+pub(crate) struct CompletionsVerb {
     /// The shell
     shell: clap_complete::Shell,
 }
 
-impl Completions {
+impl CompletionsVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut help::command(), "patterm", &mut script);
@@ -27,13 +27,13 @@ impl Completions {
 
 /// Write man pages into a folder
 #[derive(Debug, Args)]
-pub(crate) struct Man {
+pub(crate) struct ManVerb {
     /// The folder, which is created if it does not exist
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }
 
-impl Man {
+impl ManVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let folder = &self.folder;
         let cannot = || format!("cannot write to {}", folder.display());
@@ -46,9 +46,9 @@ impl Man {
 
 /// Print the JSON schema of patterm.toml
 #[derive(Debug, Args)]
-pub(crate) struct Schema {}
+pub(crate) struct SchemaVerb {}
 
-impl Schema {
+impl SchemaVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         print_json_text(&serde_json::to_string_pretty(&project_file::schema())?);
         Ok(())

@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Args;
 use patterm_host::registry;
 use patterm_host::runtime::RuntimeDir;
-use patterm_wire::requests::{Hook as HookMethod, HookEvent};
+use patterm_wire::requests::{Hook, HookEvent};
 use patterm_wire::{Framing, Id, Method, reply};
 use serde_json::Value;
 
@@ -25,14 +25,14 @@ const PATIENCE: Duration = Duration::from_secs(4);
 /// Pass an event from a hook of an agent's CLI on to the server
 #[derive(Debug, Args)]
 #[command(hide = true)]
-pub(crate) struct Hook {
+pub(crate) struct HookVerb {
     /// The event's name
     event: String,
     /// The event's data as JSON, if it does not come on standard input
     data: Option<String>,
 }
 
-impl Hook {
+impl HookVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         // Without a server there is nothing to do, and an error would disturb the CLI.
         let _ = send(self);
@@ -40,7 +40,7 @@ impl Hook {
     }
 }
 
-fn send(hook: Hook) -> anyhow::Result<()> {
+fn send(hook: HookVerb) -> anyhow::Result<()> {
     let mut text = String::new();
     std::io::stdin().lock().take(DATA_BYTES).read_to_string(&mut text)?;
     // Some CLIs pass it as the last argument instead.
@@ -54,7 +54,7 @@ fn send(hook: Hook) -> anyhow::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let params = serde_json::to_string(&HookEvent { event: hook.event, data })?;
-    let request = reply::request(&Id::from_number(1), HookMethod::NAME, Some(&params));
+    let request = reply::request(&Id::from_number(1), Hook::NAME, Some(&params));
     let mut lines = format!("{greeting}\n").into_bytes();
     Framing::Newline.encode(&request, &mut lines);
     stream.write_all(&lines)?;

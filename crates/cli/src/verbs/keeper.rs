@@ -9,7 +9,7 @@ use patterm_keeper::Options;
 /// Hold the panes of a project
 #[derive(Debug, Args)]
 #[command(hide = true)]
-pub(crate) struct Keeper {
+pub(crate) struct KeeperVerb {
     /// The socket to listen on for the server
     #[arg(long, value_name = "PATH")]
     socket: PathBuf,
@@ -18,7 +18,7 @@ pub(crate) struct Keeper {
     server: Vec<OsString>,
 }
 
-impl Keeper {
+impl KeeperVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         patterm_keeper::run(Options { socket: self.socket, server: self.server })?;
         Ok(())

@@ -43,7 +43,7 @@ const DEATHS: usize = 5;
 
 /// End this project's server and everything in it
 #[derive(Debug, Args)]
-pub(crate) struct Kill {
+pub(crate) struct KillVerb {
     /// End the servers of all your projects
     #[arg(long)]
     all: bool,
@@ -56,7 +56,7 @@ pub(crate) struct Kill {
     grace: Option<f64>,
 }
 
-impl Kill {
+impl KillVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         run(self.all, ShutdownRequest { grace_ms: self.grace_ms()? })
     }

@@ -18,7 +18,7 @@ const FOLLOW_SECONDS: f64 = 3_600.0;
 
 /// Print the output of a process
 #[derive(Debug, Args)]
-pub(crate) struct Logs {
+pub(crate) struct LogsVerb {
     /// An id, a unique name, or the start of one
     #[arg(value_name = "ID")]
     process: String,
@@ -43,7 +43,7 @@ struct Log {
     text: String,
 }
 
-impl Logs {
+impl LogsVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let mut client = Client::connect()?;
         let id = client.resolve(&self.process)?;

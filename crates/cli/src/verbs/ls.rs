@@ -37,15 +37,15 @@ struct NeedsAttention {
     reason: String,
 }
 
-/// List your servers with their projects, panes and agents that need attention
+/// List your servers, with the agents that need attention
 #[derive(Debug, Args)]
-pub(crate) struct Ls {
+pub(crate) struct LsVerb {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-impl Ls {
+impl LsVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let entries = registry::list(&RuntimeDir::candidates(None));
         let servers: Vec<_> = entries.into_iter().map(describe).collect();

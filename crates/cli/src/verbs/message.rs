@@ -8,7 +8,7 @@ use crate::print::{one_line, print, print_json};
 
 /// Send a message to an agent, as a new turn
 #[derive(Debug, Args)]
-pub(crate) struct Message {
+pub(crate) struct MessageVerb {
     /// An id, a unique name, or the start of one
     #[arg(value_name = "ID")]
     process: String,
@@ -19,7 +19,7 @@ pub(crate) struct Message {
     json: bool,
 }
 
-impl Message {
+impl MessageVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let mut client = Client::connect()?;
         let target_process_id = client.resolve(&self.process)?;

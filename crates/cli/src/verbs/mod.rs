@@ -7,6 +7,7 @@ mod call;
 mod close;
 mod doctor;
 mod generate;
+mod help;
 mod hook;
 mod init;
 mod keeper;
@@ -40,12 +41,12 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use crate::mcp_stdio::McpStdio;
+use crate::mcp_stdio::McpStdioVerb;
 
-pub(crate) use pads::edit_named as edit_pad;
+pub(crate) use help::parse;
 
 /// The verbs as `patterm --help` lists them.
-pub(crate) const GROUPS: &[(&str, &[&str])] = &[
+const GROUPS: &[(&str, &[&str])] = &[
     ("Start", &["run", "agent", "shell", "attach"]),
     ("Look", &["ps", "status", "logs", "screen", "search", "wait", "agents", "timers"]),
     ("Act", &["send", "key", "message", "stop", "restart", "close", "restore"]),
@@ -57,44 +58,44 @@ pub(crate) const GROUPS: &[(&str, &[&str])] = &[
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    Agent(agent::Agent),
-    Agents(agents::Agents),
-    Attach(attach::Attach),
-    Call(call::Call),
-    Close(close::Close),
-    Completions(generate::Completions),
-    Doctor(doctor::Doctor),
-    Hook(hook::Hook),
-    Init(init::Init),
-    Keeper(keeper::Keeper),
-    Key(key::Key),
-    Kill(kill::Kill),
-    Logs(logs::Logs),
-    Ls(ls::Ls),
-    Man(generate::Man),
-    McpStdio(McpStdio),
-    Message(message::Message),
-    Pad(pads::Pad),
-    Pads(pads::Pads),
-    Ps(ps::Ps),
-    Restart(restart::Restart),
-    Restore(restore::Restore),
-    Run(run::Run),
-    Schema(generate::Schema),
-    Screen(screen::Screen),
-    Search(search::Search),
-    Send(send::Send),
-    Serve(serve::Serve),
-    Servers(servers::Servers),
-    Setup(setup::Setup),
-    Shell(shell::Shell),
-    Status(status::Status),
-    Stop(stop::Stop),
-    Timers(timers::Timers),
-    Token(token::Token),
-    Trust(trust::Trust),
-    Upgrade(upgrade::Upgrade),
-    Wait(wait::Wait),
+    Agent(agent::AgentVerb),
+    Agents(agents::AgentsVerb),
+    Attach(attach::AttachVerb),
+    Call(call::CallVerb),
+    Close(close::CloseVerb),
+    Completions(generate::CompletionsVerb),
+    Doctor(doctor::DoctorVerb),
+    Hook(hook::HookVerb),
+    Init(init::InitVerb),
+    Keeper(keeper::KeeperVerb),
+    Key(key::KeyVerb),
+    Kill(kill::KillVerb),
+    Logs(logs::LogsVerb),
+    Ls(ls::LsVerb),
+    Man(generate::ManVerb),
+    McpStdio(McpStdioVerb),
+    Message(message::MessageVerb),
+    Pad(pads::PadVerb),
+    Pads(pads::PadsVerb),
+    Ps(ps::PsVerb),
+    Restart(restart::RestartVerb),
+    Restore(restore::RestoreVerb),
+    Run(run::RunVerb),
+    Schema(generate::SchemaVerb),
+    Screen(screen::ScreenVerb),
+    Search(search::SearchVerb),
+    Send(send::SendVerb),
+    Serve(serve::ServeVerb),
+    Servers(servers::ServersVerb),
+    Setup(setup::SetupVerb),
+    Shell(shell::ShellVerb),
+    Status(status::StatusVerb),
+    Stop(stop::StopVerb),
+    Timers(timers::TimersVerb),
+    Token(token::TokenVerb),
+    Trust(trust::TrustVerb),
+    Upgrade(upgrade::UpgradeVerb),
+    Wait(wait::WaitVerb),
 }
 
 impl Verb {

@@ -1,14 +1,11 @@
 //! `patterm pads` and `patterm pad`: scratchpads, for people and scripts.
 
 use std::io::Read;
-use std::path::Path;
-use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use clap::Args;
-use patterm_host::pads::{self, PadName};
-use patterm_store::state::StateDir;
+use patterm_host::pads::PadName;
 use patterm_wire::method::Empty;
 use patterm_wire::tools::{
     AppendPad, AppendPadArgs, ListPads, PadInfo, PadList, PadRef, PadRevision, ReadPad, WritePad,
@@ -18,18 +15,18 @@ use serde_json::Value;
 
 use super::ls::duration;
 use crate::client::Client;
+use crate::pad_editor::edit;
 use crate::print::{one_line, print, print_content, print_json};
-use crate::start;
 
 /// List this project's scratchpads
 #[derive(Debug, Args)]
-pub(crate) struct Pads {
+pub(crate) struct PadsVerb {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-impl Pads {
+impl PadsVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let reply = Client::connect()?.query::<ListPads>(&Empty {})?;
         if self.json {
@@ -70,7 +67,7 @@ fn table(pads: &[PadInfo], now: u64) -> String {
 
 /// Print a scratchpad, edit it, or write it from standard input
 #[derive(Debug, Args)]
-pub(crate) struct Pad {
+pub(crate) struct PadVerb {
     /// Its name
     name: String,
     /// Open its file in $VISUAL or $EDITOR
@@ -90,7 +87,7 @@ pub(crate) struct Pad {
     json: bool,
 }
 
-impl Pad {
+impl PadVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let name: PadName = self.name.parse().map_err(|e| anyhow::anyhow!("NAME {e}"))?;
         if self.edit {
@@ -128,37 +125,6 @@ fn standard_input() -> anyhow::Result<String> {
 fn print_written(done: &str, pad: &PadRevision) {
     let (name, revision) = (one_line(&pad.name), one_line(&pad.revision));
     print(&format!("{done} {name}, now at revision {revision}"));
-}
-
-/// The same from inside the TUI.
-pub(crate) fn edit_named(name: &str) -> anyhow::Result<()> {
-    edit(&name.parse().map_err(|e| anyhow::anyhow!("NAME {e}"))?)
-}
-
-/// Opens the file in the user's editor; then the server reads the new content.
-fn edit(name: &PadName) -> anyhow::Result<()> {
-    let project = start::project_here()?;
-    let state = StateDir::from_env(project.key())?;
-    let file = pads::file_for_editing(&state, name)?;
-    let set = |variable| std::env::var(variable).ok().filter(|editor| !editor.trim().is_empty());
-    let editor = set("VISUAL").or_else(|| set("EDITOR")).with_context(|| {
-        format!("neither VISUAL nor EDITOR is set; open {} with any editor", file.display())
-    })?;
-    let status = editor_on(&editor, &file).status();
-    let status = status.with_context(|| format!("cannot start `{editor}`"))?;
-    anyhow::ensure!(status.success(), "`{editor}` failed ({status})");
-    anyhow::ensure!(file.exists(), "nothing was saved, so there is no scratchpad `{name}`");
-    let pad = Client::connect()?.query::<ReadPad>(&PadRef { name: name.to_string() })?.result;
-    print(&format!("{name} is at revision {}", one_line(&pad.revision)));
-    Ok(())
-}
-
-/// The variables contain a command line, for example `code --wait`.
-#[expect(clippy::disallowed_methods, reason = "the user's editor on the user's terminal")]
-fn editor_on(editor: &str, file: &Path) -> Command {
-    let mut command = Command::new("sh");
-    command.arg("-c").arg(format!("{editor} \"$@\"")).arg(editor).arg(file);
-    command
 }
 
 #[cfg(test)]

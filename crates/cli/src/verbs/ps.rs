@@ -11,13 +11,13 @@ use crate::print::{one_line, print, print_json, print_red};
 
 /// List this project's processes
 #[derive(Debug, Args)]
-pub(crate) struct Ps {
+pub(crate) struct PsVerb {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-impl Ps {
+impl PsVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let reply = Client::connect()?.query::<ListProcesses>(&Empty {})?;
         if self.json {

@@ -9,7 +9,7 @@ use crate::print::{one_line, print, print_json};
 
 /// End a process and start it again
 #[derive(Debug, Args)]
-pub(crate) struct Restart {
+pub(crate) struct RestartVerb {
     /// An id, a unique name, or the start of one
     #[arg(value_name = "ID", required_unless_present = "bring_back")]
     process: Option<String>,
@@ -21,7 +21,7 @@ pub(crate) struct Restart {
     json: bool,
 }
 
-impl Restart {
+impl RestartVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let Some(process) = self.process else { return restore::run(self.json) };
         let mut client = Client::connect()?;

@@ -1,29 +1,29 @@
 //! `patterm restore`: restarts what ran when the server was ended or the machine was rebooted.
 
 use clap::Args;
-use patterm_wire::restore::{Restore as RestoreMethod, RestoreMode, RestoreRequest, RestoreResult};
+use patterm_wire::restore::{Restore, RestoreMode, RestoreRequest, RestoreResult};
 use patterm_wire::tools::ProcessSummary;
 use serde_json::Value;
 
 use crate::client::Client;
 use crate::print::{one_line, print, print_json};
 
-/// Restart what was running when the server ended or the machine rebooted
+/// Restart what ran before the server ended or the machine rebooted
 #[derive(Debug, Args)]
-pub(crate) struct Restore {
+pub(crate) struct RestoreVerb {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-impl Restore {
+impl RestoreVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         run(self.json)
     }
 }
 
 pub(super) fn run(json: bool) -> anyhow::Result<()> {
-    let reply = Client::connect()?.call::<RestoreMethod>(&RestoreRequest::default())?;
+    let reply = Client::connect()?.call::<Restore>(&RestoreRequest::default())?;
     let processes = reply.result.processes.clone();
     match (json, processes.is_empty()) {
         (true, _) => print_json(&reply.read_as::<RestoreResult<Value>>()?.processes)?,

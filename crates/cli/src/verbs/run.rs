@@ -8,7 +8,7 @@ use crate::start;
 
 /// Run a command in a new pane and print its id
 #[derive(Debug, Args)]
-pub(crate) struct Run {
+pub(crate) struct RunVerb {
     /// A name for the process
     #[arg(long)]
     name: Option<String>,
@@ -23,7 +23,7 @@ pub(crate) struct Run {
     command: Vec<String>,
 }
 
-impl Run {
+impl RunVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let args = SpawnProcessArgs {
             argv: Some(self.command),

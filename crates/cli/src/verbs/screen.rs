@@ -8,7 +8,7 @@ use crate::print::{one_line, print, print_json};
 
 /// Print the screen of a process
 #[derive(Debug, Args)]
-pub(crate) struct Screen {
+pub(crate) struct ScreenVerb {
     /// An id, a unique name, or the start of one
     #[arg(value_name = "ID")]
     process: String,
@@ -17,7 +17,7 @@ pub(crate) struct Screen {
     json: bool,
 }
 
-impl Screen {
+impl ScreenVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let mut client = Client::connect()?;
         let process_id = client.resolve(&self.process)?;

@@ -8,7 +8,7 @@ use crate::print::{one_line, print, print_json};
 
 /// Search the output of a process
 #[derive(Debug, Args)]
-pub(crate) struct Search {
+pub(crate) struct SearchVerb {
     /// An id, a unique name, or the start of one
     #[arg(value_name = "ID")]
     process: String,
@@ -23,7 +23,7 @@ pub(crate) struct Search {
     json: bool,
 }
 
-impl Search {
+impl SearchVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let mut client = Client::connect()?;
         let process_id = client.resolve(&self.process)?;

@@ -20,7 +20,7 @@ const LIMITS_VARIABLE: &str = "PATTERM_LIMITS";
 
 /// Start this project's server in the background
 #[derive(Debug, Args)]
-pub(crate) struct Serve {
+pub(crate) struct ServeVerb {
     /// Stay in the foreground and log to standard error
     #[arg(long)]
     foreground: bool,
@@ -75,13 +75,13 @@ impl Http {
     }
 }
 
-impl Serve {
+impl ServeVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         run(&self)
     }
 }
 
-fn run(options: &Serve) -> anyhow::Result<()> {
+fn run(options: &ServeVerb) -> anyhow::Result<()> {
     let project = start::project_here()?;
     let mut settings = Settings::from_env(project)?;
     settings.limits.message_bytes =

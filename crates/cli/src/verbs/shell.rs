@@ -9,7 +9,7 @@ use crate::start;
 
 /// Start a shell in a new pane and print its id
 #[derive(Debug, Args)]
-pub(crate) struct Shell {
+pub(crate) struct ShellVerb {
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -18,7 +18,7 @@ pub(crate) struct Shell {
     attach: bool,
 }
 
-impl Shell {
+impl ShellVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let args = SpawnProcessArgs {
             kind: Some(ProcessKind::Terminal),

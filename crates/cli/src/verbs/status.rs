@@ -9,7 +9,7 @@ use crate::print::{one_line, print, print_json};
 
 /// Show everything known about a process
 #[derive(Debug, Args)]
-pub(crate) struct Status {
+pub(crate) struct StatusVerb {
     /// An id, a unique name, or the start of one
     #[arg(value_name = "ID")]
     process: String,
@@ -18,7 +18,7 @@ pub(crate) struct Status {
     json: bool,
 }
 
-impl Status {
+impl StatusVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let mut client = Client::connect()?;
         let process_id = client.resolve(&self.process)?;

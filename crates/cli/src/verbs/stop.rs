@@ -8,7 +8,7 @@ use crate::print::print;
 
 /// End a process and keep its output
 #[derive(Debug, Args)]
-pub(crate) struct Stop {
+pub(crate) struct StopVerb {
     /// An id, a unique name, or the start of one
     #[arg(value_name = "ID")]
     process: String,
@@ -17,7 +17,7 @@ pub(crate) struct Stop {
     signal: Option<String>,
 }
 
-impl Stop {
+impl StopVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let mut client = Client::connect()?;
         let id = client.resolve(&self.process)?;

@@ -10,13 +10,13 @@ use crate::print::{one_line, print, print_json};
 
 /// List this project's timers
 #[derive(Debug, Args)]
-pub(crate) struct Timers {
+pub(crate) struct TimersVerb {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-impl Timers {
+impl TimersVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let reply = Client::connect()?.query::<ListTimers>(&Empty {})?;
         if self.json {

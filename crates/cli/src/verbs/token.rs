@@ -4,12 +4,12 @@ use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
-use patterm_wire::requests::{Grant, Token as TokenMethod, TokenInfo, TokenRequest, TokenResult};
+use patterm_wire::requests::{Grant, Token, TokenInfo, TokenRequest, TokenResult};
 use patterm_wire::servers::{Servers, ServersRequest};
 use serde_json::Value;
 
 use super::trust;
-use crate::client::{Client, Reply};
+use crate::client::{Client, ServerReply};
 use crate::print::{one_line, print, print_json};
 
 const DAY: u64 = 24 * 3600;
@@ -20,13 +20,13 @@ const BOTS: &str = "bots";
 
 /// Create, list and revoke tokens for HTTP clients
 #[derive(Debug, Args)]
-pub(crate) struct Token {
+pub(crate) struct TokenVerb {
     #[command(subcommand)]
-    verb: TokenVerb,
+    verb: TokenCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum TokenVerb {
+enum TokenCommand {
     /// Create a token and print it, once
     New(NewToken),
     /// List tokens and what they may be used for
@@ -60,13 +60,13 @@ struct NewToken {
     expires_days: Option<u64>,
 }
 
-impl Token {
+impl TokenVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         trust::for_a_person("create or revoke a token")?;
         match self.verb {
-            TokenVerb::New(options) => new(options),
-            TokenVerb::Ls { json } => list(json),
-            TokenVerb::Revoke { name } => {
+            TokenCommand::New(options) => new(options),
+            TokenCommand::Ls { json } => list(json),
+            TokenCommand::Revoke { name } => {
                 request(&TokenRequest::Revoke(name.clone()))?;
                 print(&format!("{name} is revoked; clients that use it are no longer served"));
                 Ok(())
@@ -75,8 +75,8 @@ impl Token {
     }
 }
 
-fn request(request: &TokenRequest) -> anyhow::Result<Reply<TokenResult>> {
-    Client::connect()?.call::<TokenMethod>(request)
+fn request(request: &TokenRequest) -> anyhow::Result<ServerReply<TokenResult>> {
+    Client::connect()?.call::<Token>(request)
 }
 
 fn new(options: NewToken) -> anyhow::Result<()> {

@@ -7,7 +7,7 @@ use patterm_host::project_file::{
     Content, ProjectFile, Trust as TrustRecord, TrustError, describe, visible,
 };
 use patterm_store::state::StateDir;
-use patterm_wire::requests::{Trust as TrustMethod, TrustRequest};
+use patterm_wire::requests::{Trust, TrustRequest};
 
 use crate::client::Client;
 use crate::print::print;
@@ -18,13 +18,13 @@ const AGENTS_VARIABLES: [&str; 2] = ["PATTERM_IDENTITY", "PATTERM_IDENTITY_FILE"
 
 /// Show what this project's patterm.toml would run, and trust it
 #[derive(Debug, Args)]
-pub(crate) struct Trust {
+pub(crate) struct TrustVerb {
     /// Trust it without asking
     #[arg(short, long)]
     yes: bool,
 }
 
-impl Trust {
+impl TrustVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         run(self.yes)
     }
@@ -48,7 +48,7 @@ fn run(yes: bool) -> anyhow::Result<()> {
     if !yes && !confirmed("\nTrust this content?")? {
         anyhow::bail!("it is not trusted and does not take effect");
     }
-    Client::connect()?.call::<TrustMethod>(&TrustRequest { hash: content.hash })?;
+    Client::connect()?.call::<Trust>(&TrustRequest { hash: content.hash })?;
     print("trusted; a changed file must be trusted again");
     Ok(())
 }

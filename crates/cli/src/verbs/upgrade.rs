@@ -13,11 +13,11 @@ use super::kill;
 use crate::print::{one_line, print};
 use crate::start::{self, StartReport};
 
-/// Replace this project's running server with this binary, losing nothing
+/// Replace this project's running server with this binary
 #[derive(Debug, Args)]
-pub(crate) struct Upgrade {}
+pub(crate) struct UpgradeVerb {}
 
-impl Upgrade {
+impl UpgradeVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         run()
     }

@@ -8,7 +8,7 @@ use crate::print::{one_line, print, print_json};
 
 /// Wait for a line of output that matches
 #[derive(Debug, Args)]
-pub(crate) struct Wait {
+pub(crate) struct WaitVerb {
     /// An id, a unique name, or the start of one
     #[arg(value_name = "ID")]
     process: String,
@@ -23,7 +23,7 @@ pub(crate) struct Wait {
     json: bool,
 }
 
-impl Wait {
+impl WaitVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let mut client = Client::connect()?;
         let process_id = client.resolve(&self.process)?;

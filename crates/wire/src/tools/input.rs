@@ -18,13 +18,13 @@ pub struct InputArgs {
     pub process_id: String,
     /// What it is.
     #[serde(flatten)]
-    pub input: Input,
+    pub input: TypedInput,
 }
 
 /// Text, a paste or a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub enum Input {
+pub enum TypedInput {
     /// Text, typed.
     Text {
         /// The text.

@@ -35,7 +35,7 @@ enum End {
 /// Show this project on this terminal; ctrl+b d detaches
 #[derive(Debug, Args)]
 #[command(alias = "a")]
-pub(crate) struct Attach {
+pub(crate) struct AttachVerb {
     /// An id, a unique name, or the start of one [default: what was shown last]
     #[arg(value_name = "ID", required_if_eq("raw", "true"))]
     process: Option<String>,
@@ -44,7 +44,7 @@ pub(crate) struct Attach {
     raw: bool,
 }
 
-impl Attach {
+impl AttachVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         if !self.raw {
             tui::must_have_terminal()?;

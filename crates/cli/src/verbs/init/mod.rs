@@ -17,9 +17,9 @@ use crate::start;
 
 /// Write a patterm.toml from what the project contains
 #[derive(Debug, Args)]
-pub(crate) struct Init {}
+pub(crate) struct InitVerb {}
 
-impl Init {
+impl InitVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         run()
     }

@@ -5,7 +5,7 @@ mod import;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use patterm_wire::servers::{ServerInfo, Servers as ServersMethod, ServersRequest, ServersResult};
+use patterm_wire::servers::{ServerInfo, Servers, ServersRequest, ServersResult};
 use serde_json::Value;
 
 use super::timers::duration;
@@ -17,16 +17,16 @@ pub(super) use import::in_mcp_json;
 /// List the shared MCP servers, or import them from an .mcp.json
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub(crate) struct Servers {
+pub(crate) struct ServersVerb {
     /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(subcommand)]
-    verb: Option<ServersVerb>,
+    verb: Option<ServersCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum ServersVerb {
+enum ServersCommand {
     /// End a server once its calls are answered; the next call starts it again
     Restart {
         /// Its name
@@ -39,25 +39,25 @@ enum ServersVerb {
     },
 }
 
-impl Servers {
+impl ServersVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self.verb {
             None => list(self.json),
-            Some(ServersVerb::Restart { name }) => {
+            Some(ServersCommand::Restart { name }) => {
                 let request = ServersRequest { restart: Some(name.clone()) };
-                Client::connect()?.call::<ServersMethod>(&request)?;
+                Client::connect()?.call::<Servers>(&request)?;
                 print(&format!(
                     "{name} ends once its calls are answered; the next call starts it again"
                 ));
                 Ok(())
             }
-            Some(ServersVerb::Import { file }) => import::run(file.as_deref()),
+            Some(ServersCommand::Import { file }) => import::run(file.as_deref()),
         }
     }
 }
 
 fn list(json: bool) -> anyhow::Result<()> {
-    let reply = Client::connect()?.query::<ServersMethod>(&ServersRequest::default())?;
+    let reply = Client::connect()?.query::<Servers>(&ServersRequest::default())?;
     if json {
         return print_json(&reply.read_as::<ServersResult<Value>>()?.servers);
     }

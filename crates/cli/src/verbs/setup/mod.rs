@@ -27,7 +27,7 @@ enum Change {
 
 /// Register patterm with an MCP client, for use outside of patterm
 #[derive(Debug, Args)]
-pub(crate) struct Setup {
+pub(crate) struct SetupVerb {
     /// The client
     client: SetupClient,
     /// Change its settings without asking
@@ -48,13 +48,13 @@ enum SetupClient {
     Vscode,
 }
 
-impl Setup {
+impl SetupVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         run(&self)
     }
 }
 
-fn run(options: &Setup) -> anyhow::Result<()> {
+fn run(options: &SetupVerb) -> anyhow::Result<()> {
     let client = clients::of(options.client)?;
     let program = own_program()?;
     let entry = client.entry(&program);

@@ -1,12 +1,30 @@
-//! `patterm --help`: the verbs in groups.
+//! The command line, and `patterm --help` with the verbs in groups.
 
-use clap::{Command, CommandFactory};
+use clap::{Command, CommandFactory, FromArgMatches, Parser};
 
-use crate::Arguments;
-use crate::verbs::GROUPS;
+use super::{GROUPS, Verb};
+
+/// Notes on all verbs.
+const NOTES: &str = "Without a command, patterm shows this folder's project on the terminal.\n\
+    An ID may be an id, a unique name, or the start of one.\n\
+    Exit codes: 0 success, 1 failure (the reason is on standard error), 2 wrong usage.";
+
+/// The terminal in which a team of coding agents works.
+#[derive(Debug, Parser)]
+#[command(name = "patterm", version, about, disable_help_subcommand = true, after_help = NOTES)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+}
+
+/// Parses the command line. Help and wrong usage end the program here.
+pub(crate) fn parse() -> Option<Verb> {
+    let matches = command().get_matches();
+    Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()).verb
+}
 
 /// The definition of all verbs and flags, with grouped help.
-pub(crate) fn command() -> Command {
+pub(super) fn command() -> Command {
     let command = Arguments::command();
     let template = format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}Options:\n{{options}}{{after-help}}\n",
