@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use patterm_host::registry::Entry;
+use patterm_host::registry;
 use patterm_store::project::key_of;
 
 /// Keys that entries are looked for under: those of the seeds, and one that nobody has.
@@ -12,14 +12,14 @@ const KEYS: [&str; 4] = ["af3dd4fd7f2b9df6", "0000000000000000", "../../../etc/p
 pub(crate) fn entry(data: &[u8]) {
     let named: Vec<String> = paths_in(data).iter().map(|path| key_of(Path::new(path))).collect();
     for key in KEYS.into_iter().chain(named.iter().map(String::as_str)) {
-        let Some(entry) = Entry::parse(key, data) else { continue };
+        let Some(entry) = registry::parse_entry(key, data) else { continue };
         assert_eq!(entry.key, key, "it says that it is another project's");
         assert_eq!(key_of(&entry.project), key, "its folder is another project's");
         assert!(entry.project.is_absolute() && entry.socket.is_absolute());
         assert_ne!(entry.pid, 0);
         // Under any other name it is nobody's.
         for other in KEYS.into_iter().filter(|other| *other != key) {
-            assert_eq!(Entry::parse(other, data), None);
+            assert_eq!(registry::parse_entry(other, data), None);
         }
     }
 }

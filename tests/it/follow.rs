@@ -1,6 +1,7 @@
 //! Following a project: the whole of it at once, again whenever something changed, and nothing at
 //! rest.
 
+use patterm_wire::Method;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 
@@ -24,7 +25,7 @@ impl Follower {
     fn ask(server: &Serving, params: &Value) -> (Value, BufReader<UnixStream>) {
         let mut stream = UnixStream::connect(server.socket()).unwrap();
         let request =
-            json!({"jsonrpc": "2.0", "id": 1, "method": follow::METHOD, "params": params});
+            json!({"jsonrpc": "2.0", "id": 1, "method": follow::Follow::NAME, "params": params});
         stream.write_all(format!("{request}\n").as_bytes()).unwrap();
         let mut stream = BufReader::new(stream);
         let mut line = String::new();
@@ -106,7 +107,7 @@ fn what_was_looked_at_is_read_and_what_came_since_is_not() {
     follower.until(|seen| only(seen).is_some_and(|p| p.unread));
     let mut view = UnixStream::connect(server.socket()).unwrap();
     let params = json!({"version": view::VERSION, "process_id": id, "rows": 24, "columns": 80});
-    let request = json!({"jsonrpc": "2.0", "id": 1, "method": view::METHOD, "params": params});
+    let request = json!({"jsonrpc": "2.0", "id": 1, "method": view::View::NAME, "params": params});
     view.write_all(format!("{request}\n").as_bytes()).unwrap();
     follower.until(|seen| only(seen).is_some_and(|p| !p.unread));
     drop(view);

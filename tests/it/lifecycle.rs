@@ -15,7 +15,7 @@ mod verbs;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
-use patterm_host::registry::Entry;
+use patterm_wire::requests::ServerEntry;
 
 use crate::support::Place;
 
@@ -41,10 +41,10 @@ impl Traces {
     }
 
     /// What both copies of the entry say.
-    fn entry(&self) -> Entry {
+    fn entry(&self) -> ServerEntry {
         let [one, two] = self.entries.each_ref().map(|file| {
             let text = std::fs::read(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
-            serde_json::from_slice::<Entry>(&text).unwrap()
+            serde_json::from_slice::<ServerEntry>(&text).unwrap()
         });
         assert_eq!(one, two);
         one

@@ -2,12 +2,13 @@
 
 use std::process::{Command, Stdio};
 
-use patterm_host::registry::Entry;
+use patterm_wire::requests::ServerEntry;
 
 use crate::support::{Place, patterm_binary};
 
-fn server(place: &Place) -> Entry {
-    let mut entries: Vec<Entry> = serde_json::from_str(&place.run(&["ls", "--json"])).unwrap();
+fn server(place: &Place) -> ServerEntry {
+    let mut entries: Vec<ServerEntry> =
+        serde_json::from_str(&place.run(&["ls", "--json"])).unwrap();
     let project = place.project();
     entries.retain(|entry| entry.key == project.key());
     assert_eq!(entries.len(), 1, "{entries:?}");
@@ -27,7 +28,7 @@ fn programs_screens_and_offsets_go_on_under_the_new_server() {
         place.run(&["call", "get_process_raw_output", &format!("{{\"process_id\":\"{id}\"}}")]);
 
     let said = place.run(&["upgrade"]);
-    assert!(said.contains("everything goes on"), "{said}");
+    assert!(said.contains("everything keeps running"), "{said}");
     assert_ne!(server(&place).pid, old.pid);
     assert_eq!(place.run(&["screen", id]), screen);
     let again =
@@ -77,7 +78,7 @@ fn an_upgrade_that_fails_returns_to_the_old_server() {
         let old = server(&place);
         let said = upgrade_by_a_removed_binary(&place);
         let new = server(&place);
-        let again = format!("serves again (pid {})", new.pid);
+        let again = format!("is running again (pid {})", new.pid);
         assert!(said.contains("does not start: ") && said.contains(&again), "{said}");
         assert_ne!(new.pid, old.pid);
         let program = |pid: u32| std::fs::read_link(format!("/proc/{pid}/exe")).unwrap();
@@ -94,6 +95,6 @@ fn an_upgrade_that_fails_returns_to_the_old_server() {
 fn without_a_server_one_is_started() {
     let place = Place::new();
     let said = place.run(&["upgrade"]);
-    assert!(said.contains("no server ran"), "{said}");
+    assert!(said.contains("no server was running"), "{said}");
     place.run(&["kill"]);
 }

@@ -1,6 +1,7 @@
 //! Views: a picture of the screen, then the output as it comes; several of them, of any size, at any
 //! pace.
 
+use patterm_wire::Method;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -28,7 +29,8 @@ impl View {
     /// Asks to be attached; the answer, and the stream behind it.
     fn ask(socket: &Path, params: &Value) -> (Value, UnixStream) {
         let mut stream = UnixStream::connect(socket).unwrap();
-        let request = json!({"jsonrpc": "2.0", "id": 1, "method": view::METHOD, "params": params});
+        let request =
+            json!({"jsonrpc": "2.0", "id": 1, "method": view::View::NAME, "params": params});
         stream.write_all(format!("{request}\n").as_bytes()).unwrap();
         let mut line = Vec::new();
         let mut byte = [0];

@@ -1,85 +1,86 @@
-//! A connection to the project's server for one verb: a tool called by its name, its bare result.
+//! A connection to the project's server for one verb.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 
 use patterm_host::PERSON;
 use patterm_wire::error::METHOD_NOT_FOUND;
-use patterm_wire::{Framing, Id, Incoming, Message, reply};
-use serde::Deserialize;
+use patterm_wire::{ErrorObject, Framing, Id, Incoming, Message, Method, reply};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::words;
+use crate::errors::{ServerError, UnknownMethod};
 
-/// What is said when a server dies in the middle of a call.
-const LOST: &str = "the server ended while it was asked";
+/// The error if a server dies during a call.
+const LOST: &str = "the server ended before it answered";
 
 pub(crate) struct Client {
     stream: BufReader<UnixStream>,
-    /// The greeting, until it is sent with the first request: a server that dies meanwhile is met
-    /// where that is repeated.
+    /// The greeting, sent together with the first request, so that a server that dies before is noticed
+    /// where the request is repeated.
     greeting: Vec<u8>,
 }
 
-/// Why a call failed, as the server said it.
-#[derive(Debug, Deserialize)]
-struct Refusal {
-    code: i64,
-    message: String,
+/// A result, and the JSON that it was read from.
+#[derive(Debug)]
+pub(crate) struct ServerReply<T> {
+    pub(crate) result: T,
+    /// For `--json`, which prints what the server sent.
+    pub(crate) json: Value,
 }
 
-/// The same as an error.
-#[derive(Debug)]
-struct Refused(String);
-
-impl std::fmt::Display for Refused {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+impl<T> ServerReply<T> {
+    /// Reads the JSON as something else, for example as a list of unparsed items.
+    pub(crate) fn read_as<U: DeserializeOwned>(self) -> anyhow::Result<U> {
+        Ok(serde_json::from_value(self.json)?)
     }
 }
-
-impl std::error::Error for Refused {}
-
-/// The server knows no tool or method of this name: it may be older than this binary.
-#[derive(Debug)]
-pub(crate) struct Unknown(String);
-
-impl std::fmt::Display for Unknown {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "there is no tool `{}`; `patterm call whoami` lists them", self.0)
-    }
-}
-
-impl std::error::Error for Unknown {}
 
 impl Client {
-    /// A client for a person, over a connection that is open.
+    /// A person's client on an open connection.
     pub(crate) fn over(stream: UnixStream) -> Self {
         Self::greeting(stream, PERSON)
     }
 
-    /// A client that greets the server with this line, or not at all if the line is empty.
+    /// A client that sends this line first, or nothing if it is empty.
     pub(crate) fn greeting(stream: UnixStream, line: &str) -> Self {
         let greeting = if line.is_empty() { Vec::new() } else { format!("{line}\n").into_bytes() };
         Self { stream: BufReader::new(stream), greeting }
     }
 
-    /// The connection itself, for something else.
+    /// The connection itself, for another protocol.
     pub(crate) fn into_stream(self) -> UnixStream {
         self.stream.into_inner()
     }
 
-    /// Calls a tool for a person, who knows verbs and not tools.
-    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Value> {
-        self.call_tool(tool, arguments).map_err(|error| match error.downcast::<Refused>() {
-            Ok(Refused(words)) => anyhow::anyhow!(words::for_people(&words)),
-            Err(error) => error,
+    /// Sends a request and waits for its result.
+    pub(crate) fn call<M: Method>(
+        &mut self,
+        params: &M::Params,
+    ) -> anyhow::Result<ServerReply<M::Result>> {
+        match self.request(M::NAME, &serde_json::to_string(params)?)? {
+            Ok(json) => Ok(ServerReply { result: serde_json::from_value(json.clone())?, json }),
+            Err(error) if error.code == METHOD_NOT_FOUND => {
+                Err(UnknownMethod(M::NAME.into()).into())
+            }
+            Err(error) => Err(ServerError(error).into()),
+        }
+    }
+
+    /// Calls any tool. Its errors are passed on as the server words them.
+    pub(crate) fn call_tool(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Value> {
+        self.request(tool, &arguments.to_string())?.map_err(|error| match error.code {
+            METHOD_NOT_FOUND => UnknownMethod(tool.to_owned()).into(),
+            _ => anyhow::anyhow!(error.message),
         })
     }
 
-    /// Calls a tool and waits for its result.
-    pub(crate) fn call_tool(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Value> {
-        let request = reply::request(&Id::from_number(1), tool, Some(&arguments.to_string()));
+    fn request(
+        &mut self,
+        method: &str,
+        params: &str,
+    ) -> anyhow::Result<Result<Value, ErrorObject>> {
+        let request = reply::request(&Id::from_number(1), method, Some(params));
         let mut line = std::mem::take(&mut self.greeting);
         Framing::Newline.encode(&request, &mut line);
         self.stream.get_mut().write_all(&line)?;
@@ -89,27 +90,17 @@ impl Client {
             if answer.is_empty() {
                 return Err(io::Error::new(io::ErrorKind::UnexpectedEof, LOST).into());
             }
-            // An error without an id is the answer to a greeting that was refused.
+            // An error without an id means that the greeting was refused.
             let (Ok(Incoming::One(Message::Response { id: Some(_), outcome }))
             | Ok(Incoming::One(Message::Response { id: None, outcome: outcome @ Err(_) }))) =
                 Incoming::parse(answer.trim_ascii_end())
             else {
                 continue;
             };
-            return match outcome {
+            return Ok(match outcome {
                 Ok(result) => Ok(serde_json::from_str(result.get())?),
-                Err(error) => {
-                    let refusal: Refusal = serde_json::from_str(error.get())?;
-                    match refusal.code {
-                        METHOD_NOT_FOUND => Err(Unknown(tool.to_owned()).into()),
-                        _ => Err(Refused(refusal.message).into()),
-                    }
-                }
-            };
+                Err(error) => Err(serde_json::from_str(error.get())?),
+            });
         }
     }
-}
-
-pub(crate) fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
 }

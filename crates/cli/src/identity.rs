@@ -1,23 +1,23 @@
-//! Where the caller's identity token comes from.
+//! The caller's identity token.
 
 use std::path::PathBuf;
 
 use patterm_agents::identity::{self, Token};
 use patterm_host::Greeting;
 
-/// How the caller says who it is.
+/// How the caller identifies itself.
 #[derive(Debug)]
 pub(crate) enum Identity {
-    /// It does not: an external caller.
+    /// Not at all: an external caller.
     None,
-    /// By the token in a file.
+    /// With the token in a file.
     File(PathBuf),
-    /// By the token in the environment.
+    /// With the token in the environment; `None` if that is not a token.
     Token(Option<Token>),
 }
 
 impl Identity {
-    /// A flag wins over the environment, a file over a token.
+    /// A flag takes precedence over the environment, a file over a token.
     pub(crate) fn find(flag: Option<PathBuf>) -> Self {
         let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         if let Some(file) = flag.or_else(|| variable("PATTERM_IDENTITY_FILE").map(PathBuf::from)) {
@@ -29,13 +29,13 @@ impl Identity {
         }
     }
 
-    /// The first line of a connection, if one is to be sent; an error if the identity cannot be
-    /// read. A caller that has one is never served as somebody without.
+    /// The first line of a connection, if there is one; an error if the identity cannot be read, so that a
+    /// caller with an identity is never served as one without.
     pub(crate) fn greeting(&self, project_key: Option<&str>) -> Result<Option<String>, String> {
         let token = match self {
             Self::None => return Ok(None),
             Self::Token(Some(token)) => token.reveal(),
-            Self::Token(None) => return Err("PATTERM_IDENTITY holds no identity token".into()),
+            Self::Token(None) => return Err("PATTERM_IDENTITY is not an identity token".into()),
             Self::File(path) => identity::read_file(path)?.reveal(),
         };
         let greeting =

@@ -1,9 +1,9 @@
-//! `patterm` without a verb: shows the project; where there is no terminal, makes sure that it has a
-//! server and says where that is.
+//! `patterm` without a verb: shows the project. Without a terminal it starts a server if there is none, and
+//! prints where that is.
 
 use patterm_host::VERSION;
 
-use crate::said::{say, shown_path};
+use crate::print::{print, printable_path};
 use crate::{start, tui};
 
 pub(crate) fn run() -> anyhow::Result<()> {
@@ -12,16 +12,16 @@ pub(crate) fn run() -> anyhow::Result<()> {
     }
     let project = start::project_here()?;
     let (entry, _) = start::find_or_start(&project)?;
-    say(&format!(
+    print(&format!(
         "patterm {VERSION}\n\
          project  {}\n\
          server   pid {}, {}\n\n\
-         On a terminal, this shows the project.\n\
-         Connect a client with `patterm mcp-stdio`; list servers with `patterm ls`; end this one \
-         with `patterm kill`.",
-        shown_path(&entry.project),
+         Run `patterm` on a terminal to see the project.\n\
+         `patterm mcp-stdio` connects an MCP client, `patterm ls` lists servers, and `patterm kill` \
+         ends this one.",
+        printable_path(&entry.project),
         entry.pid,
-        shown_path(&entry.socket),
+        printable_path(&entry.socket),
     ));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Finding a project's server, and starting one in the background where there is none.
+//! Finds a project's server, and starts one in the background if there is none.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,24 +13,26 @@ use std::time::Duration;
 
 use anyhow::Context;
 use patterm_host::enclosing_keeper::EnclosingKeeper;
-use patterm_host::registry::{self, Entry};
+use patterm_host::registry;
 use patterm_host::runtime::{self, RuntimeDir};
-use patterm_host::{Project, START_METHOD, Settings, StartRequest, log, minimal_environment};
+use patterm_host::{Project, Settings, log, minimal_environment};
 use patterm_store::state::StateDir;
+use patterm_wire::requests::{ServerEntry, StartRequest, StartServer};
 use serde::{Deserialize, Serialize};
 
-use crate::client::{Client, Unknown};
+use crate::client::Client;
+use crate::errors::UnknownMethod;
 
-/// Variables that say who a caller is; a server must not carry them.
+/// Variables that identify a caller; a server must not inherit them.
 const CALLER_VARIABLES: [&str; 4] =
     ["PATTERM_IDENTITY", "PATTERM_IDENTITY_FILE", "PATTERM_SOCKET", "PATTERM_PROJECT_KEY"];
 
-/// What a server in the background says of its start, as one line of JSON.
+/// How the start of a background server ended, as one line of JSON.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Report {
-    /// It serves, or another one did already.
+pub(crate) enum StartReport {
+    /// It is serving, or another one was already.
     #[serde(rename = "serving")]
-    Serving(Entry),
+    Serving(ServerEntry),
     /// It could not start.
     #[serde(rename = "failed")]
     Failed(String),
@@ -39,7 +41,7 @@ pub(crate) enum Report {
 /// The current folder.
 pub(crate) fn here() -> anyhow::Result<PathBuf> {
     std::env::current_dir()
-        .context("cannot tell the current folder; if it is gone, change to another")
+        .context("cannot determine the current folder; if it was removed, change to another")
 }
 
 /// The project of the current folder.
@@ -47,13 +49,13 @@ pub(crate) fn project_here() -> anyhow::Result<Project> {
     Ok(Project::of(&here()?)?)
 }
 
-/// Connects to a server of our own user; `None` if nobody of ours listens there.
+/// Connects to a server of our own user; `None` if no such server listens there.
 pub(crate) fn connect(socket: &Path) -> anyhow::Result<Option<UnixStream>> {
     runtime::connect(socket).with_context(|| format!("cannot connect to {}", socket.display()))
 }
 
-/// The server of a project, started if need be, and whether it was.
-pub(crate) fn find_or_start(project: &Project) -> anyhow::Result<(Entry, bool)> {
+/// The server of a project, and whether it had to be started.
+pub(crate) fn find_or_start(project: &Project) -> anyhow::Result<(ServerEntry, bool)> {
     let folders = RuntimeDir::candidates(None);
     let state = StateDir::from_env(project.key()).ok();
     for entry in registry::find(project.key(), &folders, state.as_ref()) {
@@ -72,11 +74,11 @@ pub(crate) fn find_or_start(project: &Project) -> anyhow::Result<(Entry, bool)> 
     }
 }
 
-/// A server that was killed a moment ago may still hold its lock when nobody listens any more: then
-/// it is taken for the one that runs, and the next try finds it gone.
+/// A server that was just killed may still hold its lock when it no longer listens. It is then mistaken for
+/// a running one, and the next attempt finds it gone.
 const TRIES: u32 = 20;
 
-/// Runs `patterm serve --json`, which ends as soon as a server serves.
+/// Runs `patterm serve --json`, which exits as soon as a server is serving.
 pub(crate) fn begin_serve(project: &Path, options: &[String]) -> anyhow::Result<Child> {
     let mut command = own_command()?;
     command.arg("serve").arg("--json").args(options).current_dir(project);
@@ -84,40 +86,43 @@ pub(crate) fn begin_serve(project: &Path, options: &[String]) -> anyhow::Result<
     command.spawn().context("cannot start a server")
 }
 
-/// What `patterm serve --json` printed.
-pub(crate) fn read_entry(stdout: &[u8], stderr: &[u8]) -> anyhow::Result<Entry> {
+/// Parses the output of `patterm serve --json`.
+pub(crate) fn read_entry(stdout: &[u8], stderr: &[u8]) -> anyhow::Result<ServerEntry> {
     serde_json::from_slice(stdout).map_err(|_| {
         let why = String::from_utf8_lossy(stderr);
         anyhow::anyhow!("cannot start a server: {}", why.trim().trim_start_matches("patterm: "))
     })
 }
 
-/// How long a keeper may take to start a server: it pauses up to 5 s after one that died, and tries
-/// again 10 s after one that did not come.
+/// How long a keeper may take to start a server: it waits up to 5 s after a crash, and 10 s after a start
+/// that failed.
 pub(crate) const KEEPER_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Sees to it that a server serves. Where a keeper lives, it alone starts one. From a pane of another
-/// project it is that project's server who does, outside of all panes. Else it is started here.
-pub(crate) fn start_detached(settings: &Settings, options: &[String]) -> anyhow::Result<Report> {
+/// Makes sure that a server is serving. If the project has a keeper, only that starts one. From a pane of
+/// another project, that project's server starts it outside of all panes. Otherwise it is started here.
+pub(crate) fn start_detached(
+    settings: &Settings,
+    options: &[String],
+) -> anyhow::Result<StartReport> {
     let key = settings.project.key();
     let mut folders = RuntimeDir::candidates(None);
     folders.insert(0, settings.runtime.clone());
     let kept = registry::kept_server(key, &folders, Some(&settings.state), KEEPER_PATIENCE)?;
     if let Some(entry) = kept {
-        return Ok(Report::Serving(entry));
+        return Ok(StartReport::Serving(entry));
     }
     match EnclosingKeeper::of_this_process() {
         None => start_here(settings, options, None),
         Some(around) => match start_by(&around, settings)? {
-            Some(entry) => Ok(Report::Serving(entry)),
-            // An older server cannot; then at least nothing of this pane's environment goes along.
+            Some(entry) => Ok(StartReport::Serving(entry)),
+            // An older server cannot; then at least nothing of this pane's environment is inherited.
             None => start_here(settings, options, Some(minimal_environment())),
         },
     }
 }
 
-/// Starts the server that follows one that handed over: this binary's, but in a pane the keeper does.
-pub(crate) fn start_next(settings: &Settings) -> anyhow::Result<Report> {
+/// Starts the next server after a handover: from this binary, or in a pane by the keeper.
+pub(crate) fn start_next(settings: &Settings) -> anyhow::Result<StartReport> {
     match EnclosingKeeper::of_this_process() {
         None => start_here(settings, &[], None),
         Some(_) => start_detached(settings, &[]),
@@ -133,7 +138,7 @@ pub(crate) struct PreviousServer {
 }
 
 impl PreviousServer {
-    pub(crate) fn of(entry: &Entry) -> Self {
+    pub(crate) fn of(entry: &ServerEntry) -> Self {
         let process = PathBuf::from(format!("/proc/{}", entry.pid));
         let environment = std::fs::read(process.join("environ")).unwrap_or_default();
         let environment = environment.split(|byte| *byte == 0).filter_map(|variable| {
@@ -146,7 +151,10 @@ impl PreviousServer {
 }
 
 /// Starts the previous server again. A keeper does so by itself.
-pub(crate) fn start_again(settings: &Settings, previous: &PreviousServer) -> anyhow::Result<Entry> {
+pub(crate) fn start_again(
+    settings: &Settings,
+    previous: &PreviousServer,
+) -> anyhow::Result<ServerEntry> {
     let folders = RuntimeDir::candidates(None);
     let key = settings.project.key();
     let kept = registry::kept_server(key, &folders, Some(&settings.state), KEEPER_PATIENCE)?;
@@ -158,14 +166,14 @@ pub(crate) fn start_again(settings: &Settings, previous: &PreviousServer) -> any
     let mut command = patterm_command(Path::new(&path));
     command.env_clear().envs(previous.environment.iter().cloned());
     match start_server(settings, command, &[])? {
-        Report::Serving(entry) => Ok(entry),
-        Report::Failed(why) => anyhow::bail!(why),
+        StartReport::Serving(entry) => Ok(entry),
+        StartReport::Failed(why) => anyhow::bail!(why),
     }
 }
 
-/// Has the server of the project in whose pane we run start another project's. `None` where it
+/// Asks the server of the project in whose pane this runs to start another project's server. `None` if it
 /// cannot.
-fn start_by(around: &EnclosingKeeper, settings: &Settings) -> anyhow::Result<Option<Entry>> {
+fn start_by(around: &EnclosingKeeper, settings: &Settings) -> anyhow::Result<Option<ServerEntry>> {
     let folders = RuntimeDir::candidates(Some(&around.keeper_socket));
     let state = StateDir::from_env(&around.key).ok();
     let entries = registry::find(&around.key, &folders, state.as_ref());
@@ -175,29 +183,27 @@ fn start_by(around: &EnclosingKeeper, settings: &Settings) -> anyhow::Result<Opt
         stream = server.and_then(|entry| connect(&entry.socket).ok().flatten());
     }
     let Some(stream) = stream else { return Ok(None) };
-    let wish = StartRequest {
+    let request = StartRequest {
         folder: settings.project.root().to_owned(),
         message_bytes: Some(settings.limits.message_bytes),
         log_bytes: Some(settings.limits.log_bytes),
     };
-    match Client::over(stream).call(START_METHOD, &serde_json::to_value(wish)?) {
-        Ok(entry) => Ok(Some(serde_json::from_value(entry)?)),
-        Err(error) if error.is::<Unknown>() => Ok(None),
+    match Client::over(stream).call::<StartServer>(&request) {
+        Ok(reply) => Ok(Some(reply.result)),
+        Err(error) if error.is::<UnknownMethod>() => Ok(None),
         Err(error) => Err(error).with_context(|| {
             let project = settings.project.root().display();
-            format!(
-                "the server of the project in whose pane this runs cannot start that of {project}"
-            )
+            format!("this pane's own project's server cannot start the server of {project}")
         }),
     }
 }
 
-/// Starts the server that stays, and waits for its first word.
+/// Starts the background server and waits for its report.
 fn start_here(
     settings: &Settings,
     options: &[String],
     environment: Option<BTreeMap<String, String>>,
-) -> anyhow::Result<Report> {
+) -> anyhow::Result<StartReport> {
     let mut command = own_command()?;
     if let Some(environment) = environment {
         command.env_clear().envs(environment);
@@ -210,7 +216,7 @@ fn start_server(
     settings: &Settings,
     mut command: Command,
     options: &[String],
-) -> anyhow::Result<Report> {
+) -> anyhow::Result<StartReport> {
     settings.state.ensure()?;
     let log_file = settings.log_file();
     let log = log::append_to(&log_file)
@@ -221,14 +227,14 @@ fn start_server(
     let mut child = command.spawn().context("cannot start a server")?;
     let mut line = String::new();
     if let Some(mut stdout) = child.stdout.take() {
-        // To its end: by then the server has let go of everything that was its starter's.
+        // To the end of the stream: by then the server has detached from its starter.
         io::Read::read_to_string(&mut stdout, &mut line)?;
     }
     serde_json::from_str(&line)
-        .with_context(|| format!("the server ended before it served; see {}", log_file.display()))
+        .with_context(|| format!("the server ended during its start; see {}", log_file.display()))
 }
 
-/// This same binary, without the variables that would give a server an identity.
+/// This binary, without the variables that identify a caller.
 fn own_command() -> anyhow::Result<Command> {
     let program = std::env::current_exe().context("cannot find this program")?;
     let mut command = patterm_command(&program);

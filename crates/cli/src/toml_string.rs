@@ -1,10 +1,10 @@
-//! Text as a TOML string.
+//! TOML strings.
 
 use std::fmt::Write as _;
 
 use patterm_wire::printable::is_active;
 
-/// A text as a TOML string.
+/// Quotes text as a TOML string.
 pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {

@@ -8,8 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use patterm_wire::error::INVALID_PARAMS;
-use patterm_wire::{ErrorObject, Framing, Id, reply};
+use patterm_wire::{ErrorObject, Framing, Id, Method, reply};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -24,8 +23,15 @@ use patterm_panes::{Panes, is_of_agents};
 use patterm_store::project::Project;
 use patterm_store::state::StateDir;
 
-/// The request by which another project's server asks whether a process runs in a person's pane here.
-pub(crate) const PLACE_METHOD: &str = "patterm/place";
+/// The request with which another project's server asks in whose pane here a process runs.
+#[derive(Debug)]
+pub(crate) enum LocateProcess {}
+
+impl Method for LocateProcess {
+    const NAME: &'static str = "patterm/place";
+    type Params = PlaceParams;
+    type Result = PlaceResult;
+}
 
 /// A program may connect before its pane is in the table: how long the table is checked again.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -52,16 +58,15 @@ pub(crate) struct PlaceParams {
 }
 
 impl PlaceParams {
-    /// Reads the parameters of the request.
-    pub(crate) fn read(params: &str) -> Result<Self, ErrorObject> {
-        let asked: Self = serde_json::from_str(params)
-            .map_err(|e| ErrorObject::invalid_params(format!("`line` is a list of ids: {e}")))?;
-        if asked.line.len() > LONGEST_LINE {
-            let message =
-                format!("`line` has {} ids; at most {LONGEST_LINE} are taken", asked.line.len());
-            return Err(ErrorObject::new(INVALID_PARAMS, message));
+    /// Refuses a line that is too long.
+    pub(crate) fn check(&self) -> Result<(), ErrorObject> {
+        let ids = self.line.len();
+        match ids > LONGEST_LINE {
+            true => Err(ErrorObject::invalid_params(format!(
+                "`line` has {ids} ids; at most {LONGEST_LINE} are allowed"
+            ))),
+            false => Ok(()),
         }
-        Ok(asked)
     }
 }
 
@@ -304,7 +309,7 @@ fn is_person_in(around: &EnclosingKeeper, line: &[i32], deadline: Instant) -> Op
 /// The same over a connection to that server, which may answer anything, or nothing.
 fn ask(mut stream: UnixStream, line: &[i32], deadline: Instant) -> io::Result<bool> {
     let params = serde_json::to_string(&PlaceParams { line: line.to_owned() })?;
-    let request = reply::request(&Id::from_number(1), PLACE_METHOD, Some(&params));
+    let request = reply::request(&Id::from_number(1), LocateProcess::NAME, Some(&params));
     let mut asked = Vec::new();
     Framing::Newline.encode(&request, &mut asked);
     stream.set_write_timeout(Some(left_until(deadline)?))?;
@@ -374,9 +379,9 @@ mod tests {
 
     #[test]
     fn a_line_of_more_processes_than_can_be_is_refused() {
-        let line = |ids: usize| serde_json::json!({ "line": vec![1; ids] }).to_string();
-        assert!(PlaceParams::read(&line(LONGEST_LINE)).is_ok());
-        let error = PlaceParams::read(&line(LONGEST_LINE + 1)).unwrap_err();
+        let asked = |ids: usize| PlaceParams { line: vec![1; ids] };
+        assert!(asked(LONGEST_LINE).check().is_ok());
+        let error = asked(LONGEST_LINE + 1).check().unwrap_err();
         assert!(error.message.contains("1001 ids"), "{}", error.message);
     }
 }

@@ -2,42 +2,16 @@
 //! does not end with one, and without what that pane's environment holds.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use patterm_wire::requests::{ServerEntry, StartRequest};
 use tokio::sync::Semaphore;
 
-use crate::registry::Entry;
 use patterm_panes::Panes;
 use patterm_panes::environment::minimal_environment;
 use patterm_panes::tree;
 use patterm_store::project::Project;
-
-/// The request with which somebody in a pane has another project's server started.
-pub const START_METHOD: &str = "patterm/start";
-
-/// What it takes. It names no program and no HTTP endpoint: those are a person's to choose.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct StartRequest {
-    /// The other project's folder.
-    pub folder: PathBuf,
-    /// The longest message that its server is to take.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message_bytes: Option<usize>,
-    /// The longest log that it is to keep for each process.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub log_bytes: Option<u64>,
-}
-
-impl StartRequest {
-    /// An agent has servers started as the person set them up.
-    pub(crate) fn leave_limits_as_they_are(&mut self) {
-        self.message_bytes = None;
-        self.log_bytes = None;
-    }
-}
 
 /// How long a server may take to be started: a keeper that starts it has 20 s, and then it may be tried
 /// once more.
@@ -60,19 +34,19 @@ pub(crate) struct Elsewhere {
 impl Elsewhere {
     /// Starts the server of another project, or finds it; an error in words. `None` where this server
     /// starts none.
-    pub(crate) async fn start(self, wish: StartRequest) -> Result<Option<Entry>, String> {
+    pub(crate) async fn start(self, request: StartRequest) -> Result<Option<ServerEntry>, String> {
         let turn = STARTING.acquire().await.map_err(|e| e.to_string())?;
         let work = move || {
             // Held until it is done, though the caller may be gone by then.
             let _turn = turn;
-            self.start_now(&wish)
+            self.start_now(&request)
         };
         tokio::task::spawn_blocking(work).await.map_err(|e| e.to_string())?
     }
 
-    fn start_now(&self, wish: &StartRequest) -> Result<Option<Entry>, String> {
-        let shown = wish.folder.display();
-        let project = Project::of(&wish.folder).map_err(|e| format!("{shown}: {e}"))?;
+    fn start_now(&self, request: &StartRequest) -> Result<Option<ServerEntry>, String> {
+        let shown = request.folder.display();
+        let project = Project::of(&request.folder).map_err(|e| format!("{shown}: {e}"))?;
         if project.key() == self.project.key() {
             return Err(format!("{shown} is this project, and this is its server"));
         }
@@ -83,8 +57,8 @@ impl Elsewhere {
             return Ok(None);
         }
         let mut arguments: Vec<OsString> = vec!["serve".into(), "--json".into()];
-        let messages = wish.message_bytes.map(|bytes| format!("--max-message-bytes={bytes}"));
-        let log = wish.log_bytes.map(|bytes| format!("--max-log-bytes={bytes}"));
+        let messages = request.message_bytes.map(|bytes| format!("--max-message-bytes={bytes}"));
+        let log = request.log_bytes.map(|bytes| format!("--max-log-bytes={bytes}"));
         arguments.extend(messages.into_iter().chain(log).map(OsString::from));
         let environment = minimal_environment();
         tracing::info!(project = %project.root().display(), "starts a server for another project");

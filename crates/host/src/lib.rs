@@ -28,15 +28,11 @@ pub mod tools;
 mod typing;
 pub mod web;
 
-pub use elsewhere::{START_METHOD, StartRequest};
 pub use greeting::{GREETING_REFUSED, Greeting, PERSON};
 pub use host::Host;
 pub use patterm_panes::environment::{PANE_VARIABLE, minimal_environment};
 pub use patterm_store::project::Project;
 pub use server::{Server, Settings, StartError};
-pub use socket::{
-    HANDOVER_METHOD, HOOK_METHOD, HTTP_METHOD, SHUTDOWN_METHOD, TOKEN_METHOD, TRUST_METHOD,
-};
 
 /// The version this server and the binary around it report.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -6,10 +6,10 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+pub use patterm_wire::requests::ServerEntry;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use serde::{Deserialize, Serialize};
 
 use crate::enclosing_keeper::suspended_keeper;
 use crate::runtime::{self, RuntimeDir, RuntimeError};
@@ -26,37 +26,15 @@ const ENTRY_IN_STATE: &str = "server.json";
 /// The largest entry that is read: two paths of the kernel's 4 KiB, each byte written in six, and some.
 const ENTRY_BYTES: u64 = 64 << 10;
 
-/// A running server, as others find it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
-    /// The server's process id.
-    pub pid: u32,
-    /// Where it listens.
-    pub socket: PathBuf,
-    /// The project's folder.
-    pub project: PathBuf,
-    /// The project's key.
-    pub key: String,
-    /// The server's version.
-    pub patterm: String,
-    /// When it started, in seconds since 1970.
-    pub started_at: u64,
-    /// Where its HTTP endpoint is, if it is open.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub http: Option<std::net::SocketAddr>,
-}
-
-impl Entry {
-    /// Reads what a file says of the server of the project with this key. `None` where it says it of
-    /// another project, or nothing that a server writes: nobody is to be led astray by it.
-    #[must_use]
-    pub fn parse(key: &str, text: &[u8]) -> Option<Self> {
-        // An entry is written in one step, so that one that cannot be read is none.
-        let entry: Self = serde_json::from_slice(text).ok()?;
-        let of_this_project = entry.key == key && key_of(&entry.project) == key;
-        let could_run = entry.project.is_absolute() && entry.socket.is_absolute() && entry.pid > 0;
-        (of_this_project && could_run).then_some(entry)
-    }
+/// Parses the entry of the project with this key. `None` if it belongs to another project or was not
+/// written by a server: such an entry must not mislead anybody.
+#[must_use]
+pub fn parse_entry(key: &str, text: &[u8]) -> Option<ServerEntry> {
+    // Entries are written atomically, so one that cannot be parsed was not written by a server.
+    let entry: ServerEntry = serde_json::from_slice(text).ok()?;
+    let of_this_project = entry.key == key && key_of(&entry.project) == key;
+    let could_run = entry.project.is_absolute() && entry.socket.is_absolute() && entry.pid > 0;
+    (of_this_project && could_run).then_some(entry)
 }
 
 /// The outcome of trying to become a project's server.
@@ -65,7 +43,7 @@ pub enum LockAttempt {
     /// The project is ours.
     Ours(ServerLock),
     /// Another server has it.
-    Running(Entry),
+    Running(ServerEntry),
 }
 
 /// Why a claim could not be decided.
@@ -90,7 +68,7 @@ pub enum ServerLockError {
         "the server of {} (pid {}) lives, but its socket {} is gone; end it with `kill {}`",
         .0.project.display(), .0.pid, .0.socket.display(), .0.pid
     )]
-    Unreachable(Box<Entry>),
+    Unreachable(Box<ServerEntry>),
 }
 
 /// How long a server that was killed may take to be gone: the kernel closes its socket before it
@@ -153,14 +131,14 @@ impl ServerLock {
     }
 
     /// Says where this server is found and lets rivals see it.
-    pub fn publish(&mut self, entry: &Entry) -> Result<(), StateError> {
+    pub fn publish(&mut self, entry: &ServerEntry) -> Result<(), StateError> {
         self.update(entry)?;
         self.starting = [None, None];
         Ok(())
     }
 
     /// Says where this server is found now.
-    pub fn update(&self, entry: &Entry) -> Result<(), StateError> {
+    pub fn update(&self, entry: &ServerEntry) -> Result<(), StateError> {
         self.entries.iter().try_for_each(|(folder, name)| {
             state::write_reserved(&folder.join(name), ENTRY_VERSION, entry)
         })
@@ -178,7 +156,7 @@ impl ServerLock {
 
 /// Where servers of a project said they are, likeliest first. All but one must have died since,
 /// and that one may have: only a connection tells.
-pub fn find(key: &str, folders: &[RuntimeDir], state: Option<&StateDir>) -> Vec<Entry> {
+pub fn find(key: &str, folders: &[RuntimeDir], state: Option<&StateDir>) -> Vec<ServerEntry> {
     let name = format!("{key}.json");
     let in_runtime = folders.iter().filter_map(|folder| read_entry(&folder.look()?, &name, key));
     let in_state = state.and_then(|state| read_entry(&state.look()?, ENTRY_IN_STATE, key));
@@ -210,7 +188,7 @@ pub fn kept_server(
     folders: &[RuntimeDir],
     state: Option<&StateDir>,
     patience: Duration,
-) -> io::Result<Option<Entry>> {
+) -> io::Result<Option<ServerEntry>> {
     let Some(folder) = folders.iter().find(|folder| is_kept(key, std::slice::from_ref(*folder)))
     else {
         return Ok(None);
@@ -267,7 +245,7 @@ pub fn kept_server(
 }
 
 /// All servers of this user that are alive, by project; entries of dead ones are removed.
-pub fn list(folders: &[RuntimeDir]) -> Vec<Entry> {
+pub fn list(folders: &[RuntimeDir]) -> Vec<ServerEntry> {
     let mut entries = Vec::new();
     for folder in folders.iter().filter_map(RuntimeDir::look) {
         for name in folder.names().unwrap_or_default() {
@@ -287,11 +265,11 @@ pub fn list(folders: &[RuntimeDir]) -> Vec<Entry> {
     entries
 }
 
-fn read_entry(folder: &PrivateDir, name: &str, key: &str) -> Option<Entry> {
-    Entry::parse(key, &folder.read(name, ENTRY_BYTES).ok()?)
+fn read_entry(folder: &PrivateDir, name: &str, key: &str) -> Option<ServerEntry> {
+    parse_entry(key, &folder.read(name, ENTRY_BYTES).ok()?)
 }
 
-fn is_listening(entry: &Entry) -> bool {
+fn is_listening(entry: &ServerEntry) -> bool {
     runtime::connect(&entry.socket).is_ok_and(|stream| stream.is_some())
 }
 
@@ -355,8 +333,8 @@ mod tests {
             ServerLock::claim(&self.project, &self.runtime, &self.state).unwrap()
         }
 
-        fn entry(&self, pid: u32) -> Entry {
-            Entry {
+        fn entry(&self, pid: u32) -> ServerEntry {
+            ServerEntry {
                 pid,
                 socket: self.runtime.socket(pid).unwrap(),
                 project: self.project.root().to_owned(),

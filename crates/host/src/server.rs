@@ -11,11 +11,11 @@ use tokio_util::sync::CancellationToken;
 use crate::VERSION;
 use crate::host::{Host, Parts};
 use crate::native_tools::NativeTools;
-use crate::registry::{Entry, LockAttempt, ServerLock, ServerLockError};
+use crate::registry::{LockAttempt, ServerEntry, ServerLock, ServerLockError};
 use crate::runtime::{RuntimeDir, RuntimeError};
 use crate::socket::Listener;
 use crate::tools::Registry;
-use crate::web::{HttpContext, HttpFlags, HttpSettings, WebError};
+use crate::web::{HttpContext, HttpSettings, WebError};
 use patterm_agents::activity;
 use patterm_panes::data_plane::Event;
 use patterm_panes::keeper_client::KeeperClient;
@@ -27,6 +27,7 @@ use patterm_store::project::Project;
 use patterm_store::reserve;
 use patterm_store::state::{StateDir, StateError};
 use patterm_timers::Clock;
+use patterm_wire::requests::HttpFlags;
 
 /// What a server is started with.
 #[derive(Debug)]
@@ -76,7 +77,7 @@ impl Settings {
 pub enum StartError {
     /// The project has one.
     #[error("a server (pid {}) already serves {}", .0.pid, .0.project.display())]
-    Running(Box<Entry>),
+    Running(Box<ServerEntry>),
     /// It could not be decided who serves the project.
     #[error(transparent)]
     LockAttempt(#[from] ServerLockError),
@@ -153,7 +154,7 @@ impl Server {
     }
 
     /// Where it is found.
-    pub fn entry(&self) -> Entry {
+    pub fn entry(&self) -> ServerEntry {
         entry(&self.host)
     }
 
@@ -311,8 +312,8 @@ async fn announce(host: Arc<Host>, server_lock: Arc<ServerLock>) {
     }
 }
 
-fn entry(host: &Host) -> Entry {
-    Entry {
+fn entry(host: &Host) -> ServerEntry {
+    ServerEntry {
         pid: std::process::id(),
         socket: host.socket.clone(),
         project: host.project.root().to_owned(),

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use patterm_keeper::Survivor;
+use patterm_wire::requests::{ShutdownBegun, ShutdownRequest};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
@@ -32,25 +33,6 @@ const REPORT_VERSION: u32 = 1;
 /// The least time between two reports of how far the end is: many programs that end at the same time are
 /// one report, and a client looks no more often.
 const REPORT_PAUSE: Duration = Duration::from_millis(100);
-
-/// What a person who ends a server may ask for.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-pub struct ShutdownRequest {
-    /// The grace time in milliseconds; 0 kills at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub grace_ms: Option<u64>,
-}
-
-/// The answer to that.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct ShutdownBegun {
-    /// The file that says how far it is, an [`EndReport`]. A server of 0.1.0 has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub report: Option<PathBuf>,
-    /// The grace time in milliseconds.
-    #[serde(default)]
-    pub grace_ms: u64,
-}
 
 /// How far the end of a server is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -24,8 +24,7 @@ pub enum PadError {
     },
     /// It should have been made new.
     #[error(
-        "the scratchpad `{name}` exists, at revision {} by {}; nothing was written. To replace it, read \
-         it and write with its revision as expected_revision; to add to it, use scratchpad_append",
+        "nothing was written: the scratchpad `{name}` exists, at revision {} by {}",
         .current.revision, .current.changed_by
     )]
     Exists {
@@ -65,7 +64,7 @@ pub enum PadError {
     /// It is gone, though a revision of it was named.
     #[error(
         "the scratchpad `{0}` does not exist, so it has no revision to expect; nothing was written. \
-         To create it, leave expected_revision out"
+         To create it, write without a revision"
     )]
     Gone(PadName),
     /// Somebody saved it again and again while it was being written.

@@ -1,7 +1,7 @@
-//! Everything a person can do: its name, its keys after the leader, and its words. Keys, palette,
-//! help and what settings may say come from this one table.
+//! Everything the user can do: its name, its keys after the leader, and its description. Keys, palette, help
+//! and the settings use this one table.
 
-/// Something to do.
+/// Something the user can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     Shell,
@@ -36,70 +36,70 @@ pub(crate) enum Action {
     Detach,
 }
 
-/// An action, its keys after the leader, and what it does.
-pub(crate) struct Entry {
+/// An action, its keys after the leader, and its description.
+pub(crate) struct ActionInfo {
     pub(crate) action: Action,
-    /// As settings name it; it stays as it is.
+    /// Its name in the settings, which must not change.
     pub(crate) name: &'static str,
-    /// The keys it has where nothing else is set; the first is shown.
+    /// The default keys; the first is shown.
     pub(crate) keys: &'static [&'static str],
-    /// In a word or two.
+    /// One or two words.
     pub(crate) short: &'static str,
-    /// In a sentence.
-    pub(crate) words: &'static str,
+    /// A sentence.
+    pub(crate) description: &'static str,
 }
 
-const fn entry(
+const fn info(
     action: Action,
     name: &'static str,
     keys: &'static [&'static str],
     short: &'static str,
-    words: &'static str,
-) -> Entry {
-    Entry { action, name, keys, short, words }
+    description: &'static str,
+) -> ActionInfo {
+    ActionInfo { action, name, keys, short, description }
 }
 
-/// All of them, in the order in which they are shown.
+/// All actions, in the order in which they are shown.
 #[rustfmt::skip]
-pub(crate) const ACTIONS: [Entry; 29] = [
-    entry(Action::Shell, "new-shell", &["c"], "new shell", "start a shell"),
-    entry(Action::Agent, "new-agent", &["a"], "new agent", "start an agent"),
-    entry(Action::Next, "next-process", &["n", "down"], "next", "show the next process"),
-    entry(Action::Previous, "previous-process", &["p", "up"], "previous", "show the previous process"),
-    entry(Action::Go(1), "go-to", &["1", "2", "3", "4", "5", "6", "7", "8", "9"], "go to", "show the process with this number"),
-    entry(Action::SplitBeside, "split-right", &["|", "%", "\\"], "split right", "put another pane beside this one"),
-    entry(Action::SplitBelow, "split-down", &["-", "\"", "_"], "split down", "put another pane below this one"),
-    entry(Action::OtherPane, "next-pane", &["o", "right", "tab"], "next pane", "go to the next pane"),
-    entry(Action::PaneBefore, "previous-pane", &["O", "left", ";"], "pane before", "go to the previous pane"),
-    entry(Action::ClosePane, "unsplit", &["q"], "unsplit", "take this pane away; its process goes on"),
-    entry(Action::Zoom, "zoom", &["z"], "zoom", "show this pane alone, and all again"),
-    entry(Action::Tree, "tree", &["b"], "tree", "hide or show the tree"),
-    entry(Action::Scrollback, "scroll", &["[", "page-up"], "scroll", "scroll back, search, copy"),
-    entry(Action::Attention, "attention", &["!"], "attention", "who asks for you"),
-    entry(Action::Marked, "marked", &["g", "end"], "marked", "go to the process that an agent wants you to see"),
-    entry(Action::Messages, "messages", &["m"], "messages", "what agents told each other"),
-    entry(Action::Timers, "timers", &["t"], "timers", "what will wake whom, and when"),
-    entry(Action::Pads, "scratchpads", &["s"], "scratchpads", "notes that agents and people share"),
-    entry(Action::Ports, "ports", &["P"], "ports", "where processes serve"),
-    entry(Action::Servers, "servers", &["M"], "MCP servers", "shared MCP servers, and how they stand"),
-    entry(Action::Trust, "project-file", &["T"], "patterm.toml", "see what patterm.toml would run, and trust it"),
-    entry(Action::Rename, "rename", &["r", ","], "rename", "give this process another name"),
-    entry(Action::Restart, "restart", &["R"], "restart", "end this process and start it again"),
-    entry(Action::Stop, "stop", &["X"], "stop", "end this process and keep its output"),
-    entry(Action::Close, "close", &["x", "&"], "close", "end this process with all it started and remove it"),
-    entry(Action::Palette, "palette", &[":", "space", "w"], "palette", "find any action by typing"),
-    entry(Action::Help, "help", &["?"], "help", "all keys"),
-    // Its own key is the leader itself.
-    entry(Action::SendLeader, "send-leader", &[], "itself", "send the leader key itself"),
-    entry(Action::Detach, "detach", &["d"], "detach", "leave; everything goes on"),
+pub(crate) const ACTIONS: [ActionInfo; 29] = [
+    info(Action::Shell, "new-shell", &["c"], "new shell", "start a shell"),
+    info(Action::Agent, "new-agent", &["a"], "new agent", "start an agent"),
+    info(Action::Next, "next-process", &["n", "down"], "next", "show the next process"),
+    info(Action::Previous, "previous-process", &["p", "up"], "previous", "show the previous process"),
+    info(Action::Go(1), "go-to", &["1", "2", "3", "4", "5", "6", "7", "8", "9"], "go to", "show the process with this number"),
+    info(Action::SplitBeside, "split-right", &["|", "%", "\\"], "split right", "add a pane to the right of this one"),
+    info(Action::SplitBelow, "split-down", &["-", "\"", "_"], "split down", "add a pane below this one"),
+    info(Action::OtherPane, "next-pane", &["o", "right", "tab"], "next pane", "go to the next pane"),
+    info(Action::PaneBefore, "previous-pane", &["O", "left", ";"], "prev. pane", "go to the previous pane"),
+    info(Action::ClosePane, "unsplit", &["q"], "unsplit", "remove this pane; its process keeps running"),
+    info(Action::Zoom, "zoom", &["z"], "zoom", "show only this pane, or all panes again"),
+    info(Action::Tree, "tree", &["b"], "tree", "hide or show the tree"),
+    info(Action::Scrollback, "scroll", &["[", "page-up"], "scroll", "scroll back, search, copy"),
+    info(Action::Attention, "attention", &["!"], "attention", "jump to an agent that needs you"),
+    info(Action::Marked, "marked", &["g", "end"], "marked", "go to the process that an agent marked for you"),
+    info(Action::Messages, "messages", &["m"], "messages", "messages between agents"),
+    info(Action::Timers, "timers", &["t"], "timers", "timers, with the time left"),
+    info(Action::Pads, "scratchpads", &["s"], "scratchpads", "notes that agents and people share"),
+    info(Action::Ports, "ports", &["P"], "ports", "addresses that processes serve on"),
+    info(Action::Servers, "servers", &["M"], "MCP servers", "shared MCP servers and their status"),
+    info(Action::Trust, "project-file", &["T"], "patterm.toml", "review what patterm.toml would run, and trust it"),
+    info(Action::Rename, "rename", &["r", ","], "rename", "rename this process"),
+    info(Action::Restart, "restart", &["R"], "restart", "end this process and start it again"),
+    info(Action::Stop, "stop", &["X"], "stop", "end this process and keep its output"),
+    info(Action::Close, "close", &["x", "&"], "close", "end this process and all it started, and remove it"),
+    info(Action::Palette, "palette", &[":", "space", "w"], "palette", "find any action by typing"),
+    info(Action::Help, "help", &["?"], "help", "all keys"),
+    // Its key is the leader itself.
+    info(Action::SendLeader, "send-leader", &[], "leader key", "send the leader key to the program"),
+    info(Action::Detach, "detach", &["d"], "detach", "leave; everything keeps running"),
 ];
 
-/// The action with a name.
-pub(crate) fn named(name: &str) -> Option<&'static Entry> {
+/// The action with this name.
+pub(crate) fn named(name: &str) -> Option<&'static ActionInfo> {
     ACTIONS.iter().find(|entry| entry.name == name)
 }
 
-/// What a key with shift types, where the terminal tells them apart.
+/// The character of a key with shift, for terminals that report them separately.
 pub(crate) fn typed(character: char, shift: bool) -> char {
     if shift { character.to_ascii_uppercase() } else { character }
 }
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_readme_has_every_name_and_its_first_key() {
+    fn the_readme_lists_every_action_with_its_first_key() {
         let readme = include_str!("../../../README.md");
         let keys = readme.split("## Keys").nth(1).unwrap().split("\n## ").next().unwrap();
         for entry in &ACTIONS {

@@ -1,4 +1,4 @@
-//! A picture of cells: what a frame is before it is bytes.
+//! A frame of cells, before it is turned into bytes.
 
 use patterm_screen::{CursorShape, Span, Style};
 use patterm_wire::printable::is_active;
@@ -30,14 +30,14 @@ impl Rect {
         (self.x..self.right()).contains(&x) && (self.y..self.bottom()).contains(&y)
     }
 
-    /// The upper part of a height, and the rest.
+    /// The top part of this height, and the rest.
     pub(crate) fn cut_top(self, height: u16) -> (Self, Self) {
         let height = height.min(self.height);
         let rest = Self { y: self.y + height, height: self.height - height, ..self };
         (Self { height, ..self }, rest)
     }
 
-    /// A rectangle of at most this size in the middle.
+    /// A centred rectangle of at most this size.
     pub(crate) fn middle(self, width: u16, height: u16) -> Self {
         let (width, height) = (width.min(self.width), height.min(self.height));
         let (left, top) = ((self.width - width) / 2, (self.height - height) / 2);
@@ -54,20 +54,20 @@ impl Rect {
 /// One cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cell {
-    /// Its character; NUL where a wide character before it goes on.
+    /// Its character; NUL in the second half of a wide character.
     pub(crate) character: char,
-    /// What combines with it.
-    pub(crate) more: Option<Box<str>>,
+    /// Combining characters.
+    pub(crate) combining: Option<Box<str>>,
     pub(crate) style: Style,
 }
 
 impl Default for Cell {
     fn default() -> Self {
-        Self { character: ' ', more: None, style: Style::default() }
+        Self { character: ' ', combining: None, style: Style::default() }
     }
 }
 
-/// Where the cursor is to stand.
+/// The cursor's position and shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Caret {
     pub(crate) x: u16,
@@ -76,7 +76,7 @@ pub(crate) struct Caret {
     pub(crate) blinking: bool,
 }
 
-/// A picture.
+/// A frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Canvas {
     pub(crate) width: u16,
@@ -85,12 +85,12 @@ pub(crate) struct Canvas {
     pub(crate) caret: Option<Caret>,
 }
 
-/// Columns that a character takes.
+/// The width of a character in columns.
 pub(crate) fn width_of(character: char) -> u16 {
     if is_active(character) { 0 } else { character.width().map_or(0, |width| width as u16) }
 }
 
-/// Columns that a text takes.
+/// The width of a text in columns.
 pub(crate) fn text_width(text: &str) -> usize {
     text.chars().map(|character| usize::from(width_of(character))).sum()
 }
@@ -112,7 +112,7 @@ impl Canvas {
         inside.then(|| &mut self.cells[index])
     }
 
-    /// Changes how the cells of a rectangle look.
+    /// Changes the style of the cells in a rectangle.
     pub(crate) fn restyle(&mut self, area: Rect, change: impl Fn(&mut Style)) {
         for y in area.y..area.bottom() {
             for x in area.x..area.right() {
@@ -131,14 +131,14 @@ impl Canvas {
         }
     }
 
-    /// Puts one character; what it cuts in half becomes blank.
+    /// Sets one character; wide characters that it cuts in half become blank.
     fn set(&mut self, x: u16, y: u16, character: char, style: &Style) {
         let was_tail = self.cell(x, y).is_some_and(|cell| cell.character == '\0');
         if was_tail
             && x > 0
             && let Some(head) = self.cell(x - 1, y)
         {
-            (head.character, head.more) = (' ', None);
+            (head.character, head.combining) = (' ', None);
         }
         let old = self.cell(x, y).map_or(' ', |cell| cell.character);
         if width_of(old) == 2
@@ -147,17 +147,17 @@ impl Canvas {
             tail.character = ' ';
         }
         if let Some(cell) = self.cell(x, y) {
-            *cell = Cell { character, more: None, style: style.clone() };
+            *cell = Cell { character, combining: None, style: style.clone() };
         }
     }
 
-    /// Writes a text from a place on, up to a right edge; returns the column after it.
+    /// Writes text up to a right edge; returns the column after it.
     pub(crate) fn put(&mut self, x: u16, y: u16, edge: u16, text: &str, style: &Style) -> u16 {
         let edge = edge.min(self.width);
         let mut at = x;
         for character in text.chars() {
             match width_of(character) {
-                // It would act on more than its own cell.
+                // It would affect combining than its own cell.
                 _ if is_active(character) => {}
                 0 => self.combine(x, at, y, character),
                 width if at + width > edge => break,
@@ -178,27 +178,27 @@ impl Canvas {
         at
     }
 
-    /// Adds a mark to the character before `at`.
+    /// Adds a combining mark to the character before `at`.
     fn combine(&mut self, from: u16, at: u16, y: u16, mark: char) {
         let mut before = at;
         while before > from {
             before -= 1;
             let Some(cell) = self.cell(before, y) else { return };
             if cell.character != '\0' {
-                let mut more = cell.more.take().map(String::from).unwrap_or_default();
-                more.push(mark);
-                cell.more = Some(more.into());
+                let mut combining = cell.combining.take().map(String::from).unwrap_or_default();
+                combining.push(mark);
+                cell.combining = Some(combining.into());
                 return;
             }
         }
     }
 
-    /// Writes pieces of text one after the other.
+    /// Writes styled spans one after the other.
     pub(crate) fn put_runs(&mut self, x: u16, y: u16, edge: u16, runs: &[Span]) -> u16 {
         runs.iter().fold(x, |at, run| self.put(at, y, edge, &run.text, &run.style))
     }
 
-    /// A text, cut with an ellipsis where it does not fit.
+    /// Writes text, truncated with an ellipsis if it does not fit.
     pub(crate) fn put_cut(&mut self, x: u16, y: u16, edge: u16, text: &str, style: &Style) -> u16 {
         if text_width(text) <= usize::from(edge.saturating_sub(x)) {
             return self.put(x, y, edge, text, style);
@@ -207,7 +207,7 @@ impl Canvas {
         self.put(at, y, edge, "…", style)
     }
 
-    /// A border with a title.
+    /// Draws a border with a title.
     pub(crate) fn frame(&mut self, area: Rect, title: &str, style: &Style) {
         if area.width < 2 || area.height < 2 {
             return;
@@ -234,7 +234,7 @@ impl Canvas {
         }
     }
 
-    /// The picture as text, without blanks at the ends of rows.
+    /// The frame as text, without trailing blanks.
     #[cfg(test)]
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
@@ -242,7 +242,7 @@ impl Canvas {
             let mut row = String::new();
             for cell in self.row(y).iter().filter(|cell| cell.character != '\0') {
                 row.push(cell.character);
-                row.push_str(cell.more.as_deref().unwrap_or_default());
+                row.push_str(cell.combining.as_deref().unwrap_or_default());
             }
             text.push_str(row.trim_end());
             text.push('\n');
@@ -256,19 +256,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wide_characters_and_marks_stay_whole() {
+    fn wide_characters_and_marks_stay_intact() {
         let mut canvas = Canvas::new(6, 1);
         canvas.put(0, 0, 6, "a漢e\u{301}b", &Style::default());
         assert_eq!(canvas.text(), "a漢e\u{301}b\n");
         assert_eq!(canvas.row(0)[2].character, '\0');
         canvas.put(2, 0, 6, "x", &Style::default());
-        assert_eq!(canvas.text(), "a xe\u{301}b\n", "half a character is none");
+        assert_eq!(canvas.text(), "a xe\u{301}b\n", "half a character becomes blank");
         canvas.put(5, 0, 6, "漢", &Style::default());
-        assert_eq!(canvas.text(), "a xe\u{301}b\n", "no room for it");
+        assert_eq!(canvas.text(), "a xe\u{301}b\n", "it does not fit");
     }
 
     #[test]
-    fn what_does_not_fit_is_cut_with_an_ellipsis() {
+    fn text_that_does_not_fit_is_truncated() {
         let mut canvas = Canvas::new(5, 2);
         canvas.put_cut(0, 0, 5, "abcdefg", &Style::default());
         canvas.put_cut(0, 1, 5, "abcde", &Style::default());

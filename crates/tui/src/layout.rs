@@ -1,43 +1,43 @@
-//! Where the panes stand: a tree of splits, and the rectangles it makes.
+//! The layout of panes: a tree of splits, and the rectangles that result from it.
 
 use crate::canvas::Rect;
 
 /// The number of a pane.
 pub(crate) type PaneId = u32;
 
-/// How a split lies.
+/// The direction of a split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
-    /// One beside the other.
+    /// Side by side.
     Beside,
-    /// One below the other.
+    /// One above the other.
     Below,
 }
 
-/// Panes, and how they share their room.
+/// Panes and splits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Layout {
     Pane(PaneId),
     Split {
         direction: Direction,
-        /// The first one's share, in thousandths.
+        /// The share of the first, in thousandths.
         share: u16,
         first: Box<Layout>,
         second: Box<Layout>,
     },
 }
 
-/// The line between two panes, and the room that both share.
+/// The line between two panes, and the area that both share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Divider {
     pub(crate) line: Rect,
-    pub(crate) room: Rect,
+    pub(crate) area: Rect,
     pub(crate) direction: Direction,
-    /// Which way to its split: first or second, from the top.
+    /// The path to its split: first or second, from the root.
     pub(crate) path: Vec<bool>,
 }
 
-/// A share may not make a pane vanish.
+/// No share makes a pane vanish.
 pub(crate) const SHARES: std::ops::RangeInclusive<u16> = 100..=900;
 
 impl Layout {
@@ -49,7 +49,7 @@ impl Layout {
         }
     }
 
-    /// Puts a new pane beside or below one.
+    /// Splits a pane.
     pub(crate) fn split(&mut self, at: PaneId, direction: Direction, new: PaneId) {
         match self {
             Self::Pane(id) if *id == at => {
@@ -64,7 +64,7 @@ impl Layout {
         }
     }
 
-    /// The same without a pane; `None` if nothing is left.
+    /// Removes a pane; `None` if nothing is left.
     pub(crate) fn without(self, gone: PaneId) -> Option<Self> {
         match self {
             Self::Pane(id) => (id != gone).then_some(self),
@@ -80,7 +80,7 @@ impl Layout {
         }
     }
 
-    /// Where each pane stands, and the lines between them.
+    /// The rectangle of each pane, and the lines between them.
     pub(crate) fn place(&self, area: Rect) -> (Vec<(PaneId, Rect)>, Vec<Divider>) {
         let (mut panes, mut dividers) = (Vec::new(), Vec::new());
         self.place_in(area, &mut Vec::new(), &mut panes, &mut dividers);
@@ -113,14 +113,14 @@ impl Layout {
                     Rect { x: x + 1, width: rest, ..area },
                 )
             }
-            // No line: the second one's title divides them.
+            // No line: the title of the second divides them.
             Direction::Below => {
                 let height = part(area.height);
                 let (one, other) = area.cut_top(height);
                 (one, Rect { height: 1.min(other.height), ..other }, other)
             }
         };
-        dividers.push(Divider { line, room: area, direction: *direction, path: path.clone() });
+        dividers.push(Divider { line, area, direction: *direction, path: path.clone() });
         for (child, area, second) in [(first, one, false), (second, other, true)] {
             path.push(second);
             child.place_in(area, path, panes, dividers);
@@ -128,7 +128,7 @@ impl Layout {
         }
     }
 
-    /// Moves the line of the split at a path to a place.
+    /// Moves a divider to a position.
     pub(crate) fn move_line(&mut self, divider: &Divider, x: u16, y: u16) {
         let mut node = self;
         for second_wanted in &divider.path {
@@ -138,11 +138,11 @@ impl Layout {
         if let Self::Split { share, direction, .. } = node {
             let (at, room) = match direction {
                 Direction::Beside => {
-                    (x.saturating_sub(divider.room.x), divider.room.width.saturating_sub(1))
+                    (x.saturating_sub(divider.area.x), divider.area.width.saturating_sub(1))
                 }
-                Direction::Below => (y.saturating_sub(divider.room.y), divider.room.height),
+                Direction::Below => (y.saturating_sub(divider.area.y), divider.area.height),
             };
-            // Rounded up, so that the share makes the line stand where it was put.
+            // Rounded up, so that the share puts the line exactly there.
             let thousandths = (u32::from(at) * 1000).div_ceil(u32::from(room.max(1)));
             *share = (thousandths as u16).clamp(*SHARES.start(), *SHARES.end());
         }
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn panes_share_the_room_and_give_it_back() {
+    fn panes_share_the_area_and_give_it_back() {
         let mut layout = Layout::Pane(1);
         layout.split(1, Direction::Beside, 2);
         layout.split(2, Direction::Below, 3);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn no_room_is_too_small_for_it() {
+    fn no_area_is_too_small() {
         let mut layout = Layout::Pane(1);
         for new in 2..12 {
             layout.split(new - 1, Direction::Beside, new);

@@ -1,11 +1,11 @@
-//! What a person sees of a project: the tree of its processes and their panes. The core is pure:
-//! events change a model, a model is drawn as a picture. The rim has the terminal, the connections
-//! and the clock.
+//! The terminal user interface: the tree of a project's processes and their panes. The core is pure: events
+//! change a model, and the model is drawn as a frame. The outer loop has the terminal, the connections and the
+//! clock.
 
 mod action;
 mod canvas;
+mod connection;
 mod layout;
-mod link;
 mod list;
 mod markdown;
 mod model;
@@ -23,7 +23,7 @@ mod trust;
 mod update;
 mod view;
 
-pub use outer::Around;
-pub use paint::Depth;
-pub use run::{Door, Error, Options, run};
+pub use outer::TerminalInfo;
+pub use paint::ColourDepth;
+pub use run::{Error, Options, ServerConnector, run};
 pub use saved_layout::SavedLayout;

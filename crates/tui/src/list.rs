@@ -1,11 +1,11 @@
-//! What stands in a list, and what choosing it does.
+//! The items of lists, and what choosing them does.
 
 use patterm_wire::follow::{MessageInfo, TimerInfo};
 use patterm_wire::printable::is_active;
 use patterm_wire::servers::ServerInfo;
 
 use crate::action::{ACTIONS, Action};
-use crate::model::{Listed, Model, is_blocked};
+use crate::model::{ListKind, Model, is_blocked};
 
 /// What choosing an item does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,16 +14,16 @@ pub(crate) enum Choice {
     Show(String),
     Start(String),
     Read(String),
-    Tell(String),
+    Notify(String),
 }
 
-/// One line of a list.
+/// An item of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Item {
-    /// Short, at the left: a key, a state.
+    /// At the left: a key or a state.
     pub(crate) mark: String,
     pub(crate) text: String,
-    /// At the right, dim.
+    /// At the right, dimmed.
     pub(crate) detail: String,
     pub(crate) choice: Choice,
 }
@@ -35,35 +35,35 @@ impl Item {
     }
 }
 
-pub(crate) fn title(listed: Listed) -> &'static str {
+pub(crate) fn title(listed: ListKind) -> &'static str {
     match listed {
-        Listed::Palette => "do",
-        Listed::Agents => "start an agent",
-        Listed::Attention => "who asks for you",
-        Listed::Messages => "messages",
-        Listed::Timers => "timers",
-        Listed::Pads => "scratchpads",
-        Listed::Ports => "ports",
-        Listed::Servers => "shared MCP servers",
+        ListKind::Palette => "actions",
+        ListKind::Agents => "start an agent",
+        ListKind::Attention => "agents that need you",
+        ListKind::Messages => "messages",
+        ListKind::Timers => "timers",
+        ListKind::Pads => "scratchpads",
+        ListKind::Ports => "ports",
+        ListKind::Servers => "shared MCP servers",
     }
 }
 
-/// What is said of an empty list.
-pub(crate) fn when_empty(listed: Listed) -> &'static str {
+/// The text of an empty list.
+pub(crate) fn when_empty(listed: ListKind) -> &'static str {
     match listed {
-        Listed::Palette => "nothing is called like that",
-        Listed::Agents => "looking for agents…",
-        Listed::Attention => "no agent needs you",
-        Listed::Messages => "no agent has told another anything yet",
-        Listed::Timers => "no timer is set",
-        Listed::Pads => "there are no scratchpads",
-        Listed::Ports => "no process has printed an address",
-        Listed::Servers => "none; [servers.NAME] in patterm.toml names one",
+        ListKind::Palette => "no matching action or process",
+        ListKind::Agents => "looking for agents…",
+        ListKind::Attention => "no agent needs you",
+        ListKind::Messages => "no messages between agents yet",
+        ListKind::Timers => "no timers",
+        ListKind::Pads => "no scratchpads",
+        ListKind::Ports => "no process has printed an address",
+        ListKind::Servers => "none; declare one with [servers.NAME] in patterm.toml",
     }
 }
 
-/// The items that have what was typed.
-pub(crate) fn items(model: &Model, listed: Listed, filter: &str) -> Vec<Item> {
+/// The items that contain what was typed.
+pub(crate) fn items(model: &Model, listed: ListKind, filter: &str) -> Vec<Item> {
     let mut items = all(model, listed);
     let words: Vec<String> = filter.split_whitespace().map(str::to_lowercase).collect();
     items.retain(|item| {
@@ -73,14 +73,18 @@ pub(crate) fn items(model: &Model, listed: Listed, filter: &str) -> Vec<Item> {
     items
 }
 
-fn all(model: &Model, listed: Listed) -> Vec<Item> {
+fn all(model: &Model, listed: ListKind) -> Vec<Item> {
     match listed {
-        Listed::Palette => palette(model),
-        Listed::Agents => agents(model),
-        Listed::Attention => attention(model),
-        Listed::Messages => model.seen.messages.iter().rev().map(|m| message(model, m)).collect(),
-        Listed::Timers => model.seen.timers.iter().map(|timer| timer_item(model, timer)).collect(),
-        Listed::Pads => {
+        ListKind::Palette => palette(model),
+        ListKind::Agents => agents(model),
+        ListKind::Attention => attention(model),
+        ListKind::Messages => {
+            model.snapshot.messages.iter().rev().map(|m| message(model, m)).collect()
+        }
+        ListKind::Timers => {
+            model.snapshot.timers.iter().map(|timer| timer_item(model, timer)).collect()
+        }
+        ListKind::Pads => {
             let pads = model.pads.iter();
             pads.map(|pad| {
                 let detail = format!("{} bytes, {}", pad.size, pad.changed_by);
@@ -88,18 +92,18 @@ fn all(model: &Model, listed: Listed) -> Vec<Item> {
             })
             .collect()
         }
-        Listed::Ports => {
+        ListKind::Ports => {
             let ports = model.ports.iter();
             ports
-                .map(|port| {
+                .map(|(process, port)| {
                     let mark = if port.listening { "●" } else { "○" };
-                    let who = name_of(model, &port.process);
-                    let place = port.url.clone().unwrap_or_else(|| format!("port {}", port.port));
-                    Item::new(mark, &place, &who, Choice::Show(port.process.clone()))
+                    let name = name_of(model, process);
+                    let url = port.url.clone().unwrap_or_else(|| format!("port {}", port.port));
+                    Item::new(mark, &url, &name, Choice::Show(process.clone()))
                 })
                 .collect()
         }
-        Listed::Servers => model.servers.iter().map(server).collect(),
+        ListKind::Servers => model.servers.iter().map(server).collect(),
     }
 }
 
@@ -114,14 +118,14 @@ fn server(server: &ServerInfo) -> Item {
     let text = format!("{}{owner}  {}", server.name, one_line(&server.place));
     let tools = server.tools.map(|tools| format!("{tools} tools, ")).unwrap_or_default();
     let detail = format!("{}, {tools}{} in flight", server.state, server.in_flight);
-    let mut words = format!("{}: {}", server.name, detail);
+    let mut text_below = format!("{}: {}", server.name, detail);
     if server.restarts > 0 {
-        words.push_str(&format!(", {} restarts", server.restarts));
+        text_below.push_str(&format!(", {} restarts", server.restarts));
     }
     if let Some(error) = &server.last_error {
-        words.push_str(&format!("; {}", one_line(error)));
+        text_below.push_str(&format!("; {}", one_line(error)));
     }
-    Item::new(mark, &text, &detail, Choice::Tell(words))
+    Item::new(mark, &text, &detail, Choice::Notify(text_below))
 }
 
 fn palette(model: &Model) -> Vec<Item> {
@@ -130,18 +134,17 @@ fn palette(model: &Model) -> Vec<Item> {
     let keys = &model.settings.keys;
     let actions = actions.map(|entry| {
         let mark = keys.shown(entry).unwrap_or_default();
-        Item::new(&mark, entry.words, entry.name, Choice::Do(entry.action))
+        Item::new(&mark, entry.description, entry.name, Choice::Do(entry.action))
     });
     let processes = model.tree().into_iter().map(|(_, process)| {
         let text = format!("show {}", process.name);
         Item::new("", &text, &process.id, Choice::Show(process.id.clone()))
     });
-    // First, while there is something: nobody would look for it.
+    // First, while there is something to restore: nobody would look for it.
     let waiting = model.offered().len();
     let back = (waiting > 0).then(|| {
-        let detail = format!("{waiting} waiting");
-        let words = "restore what ran";
-        Item::new("", words, &detail, Choice::Do(Action::Restore))
+        let detail = format!("{waiting} processes");
+        Item::new("", "restore processes", &detail, Choice::Do(Action::Restore))
     });
     back.into_iter().chain(actions).chain(processes).collect()
 }
@@ -153,15 +156,15 @@ fn agents(model: &Model) -> Vec<Item> {
             true => Item::new("●", &agent.title, &agent.agent, Choice::Start(agent.agent.clone())),
             false => {
                 let why = agent.why.clone().unwrap_or_default();
-                Item::new("○", &agent.title, &why, Choice::Tell(why.clone()))
+                Item::new("○", &agent.title, &why, Choice::Notify(why.clone()))
             }
         })
         .collect()
 }
 
 fn attention(model: &Model) -> Vec<Item> {
-    let calling = model.calling().into_iter();
-    calling
+    let processes = model.needing_attention().into_iter();
+    processes
         .map(|process| {
             let mark = if is_blocked(process) { "◆" } else { "!" };
             let why = process.attention.as_deref().unwrap_or(&process.reason);
@@ -190,15 +193,15 @@ fn timer_item(model: &Model, timer: &TimerInfo) -> Item {
     }
     let waiting: Vec<_> = timer.waiting_on.iter().map(|id| name_of(model, id)).collect();
     if !waiting.is_empty() {
-        let all = if timer.kind == "idle_all" { "all of" } else { "one of" };
-        when = format!("{when} when {all} {} rest", waiting.join(", "));
+        let all = if timer.kind == "idle_all" { "all of" } else { "any of" };
+        when = format!("{when} when {all} {} idle", waiting.join(", "));
     }
     let what = timer.label.as_deref().or(timer.excerpt.as_deref()).unwrap_or_default();
     let text = format!("{}: {}", name_of(model, &timer.owner), one_line(what));
     Item::new(&timer.id, &text, when.trim(), Choice::Show(timer.owner.clone()))
 }
 
-/// A time as people say it.
+/// The time until something happens.
 fn duration(ms: u64) -> String {
     let seconds = ms.div_ceil(1000);
     match seconds {
@@ -208,7 +211,7 @@ fn duration(ms: u64) -> String {
     }
 }
 
-/// What a process is called; other ids stay as they are.
+/// The name of a process; other ids are returned unchanged.
 fn name_of(model: &Model, id: &str) -> String {
     model.process(id).map_or(id, |process| &process.name).to_owned()
 }

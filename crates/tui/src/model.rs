@@ -1,77 +1,44 @@
-//! Everything that is known at a moment, as a value: the project, the panes, and what the person is
-//! about.
+//! The state of the TUI as a value: the project, the panes, and what the user is doing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use patterm_screen::keys::KeyCode;
 use patterm_screen::{Screen, Size};
-use patterm_wire::follow::{ProcessInfo, ProcessStatus, ProjectSnapshot};
+use patterm_wire::follow::{ProcessInfo, ProjectSnapshot};
 use patterm_wire::restore::RestoreOffer;
 use patterm_wire::servers::ServerInfo;
-use serde::Deserialize;
+use patterm_wire::tools::{AgentInfo, PadInfo, PortInfo};
 
 use crate::canvas::Rect;
 use crate::layout::{Divider, Layout, PaneId};
-use crate::saved_layout::{Part, SavedLayout};
+use crate::saved_layout::{SavedLayout, SavedNode};
 use crate::scroll::Scroll;
 use crate::settings::{Settings, Theme};
-use crate::trust::Sheet;
+use crate::trust::TrustPanel;
 
-/// Below this width the tree would leave no room for a pane.
+/// On a narrower terminal the tree would leave no space for a pane.
 const TREE_MIN_WIDTH: u16 = 60;
 
-/// A pane: one process, on a screen of its own.
+/// A pane: one process on its own screen.
 #[derive(Debug)]
 pub(crate) struct Pane {
     pub(crate) process: String,
     pub(crate) screen: Screen,
-    /// Which life of the process it shows, or is to show; 0 for none yet.
+    /// Which run of the process it shows, or will show; 0 for none yet.
     pub(crate) run: u64,
-    /// It shows what the server sent.
+    /// It shows output from the server.
     pub(crate) live: bool,
     /// Why it shows nothing.
     pub(crate) refused: Option<String>,
-    /// The size it asked for.
-    pub(crate) asked: Option<Size>,
-    /// Somebody goes through its rows.
+    /// The size it requested.
+    pub(crate) requested: Option<Size>,
+    /// Its scrollback, if that is open.
     pub(crate) scroll: Option<Scroll>,
-}
-
-/// An agent that can be started, or why not.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct Agent {
-    pub(crate) agent: String,
-    pub(crate) title: String,
-    pub(crate) found: bool,
-    #[serde(default)]
-    pub(crate) why: Option<String>,
-}
-
-/// A scratchpad in a list.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct Pad {
-    pub(crate) name: String,
-    #[serde(default)]
-    pub(crate) changed_by: String,
-    #[serde(default)]
-    pub(crate) size: u64,
-}
-
-/// A port that a process serves at.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct Port {
-    #[serde(default)]
-    pub(crate) process: String,
-    #[serde(default)]
-    pub(crate) url: Option<String>,
-    pub(crate) port: u16,
-    #[serde(default)]
-    pub(crate) listening: bool,
 }
 
 /// What a list shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Listed {
+pub(crate) enum ListKind {
     Palette,
     Agents,
     Attention,
@@ -82,24 +49,24 @@ pub(crate) enum Listed {
     Servers,
 }
 
-/// What a line of text is typed for.
+/// What a line of text is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Question {
-    /// Another name for this process.
+    /// The new name of this process.
     Rename(String),
-    /// The first instructions for an agent of this preset.
+    /// The first prompt for an agent of this preset.
     Prompt(String),
 }
 
-/// What must be confirmed.
+/// What the user is asked to confirm.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Doubt {
+pub(crate) enum Confirmation {
     Close(String),
     Stop(String),
     Restart(String),
 }
 
-/// What the person is about.
+/// What the user is doing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// Everything typed goes to the pane.
@@ -108,41 +75,41 @@ pub(crate) enum Mode {
     /// The leader was typed.
     Leader,
     /// A list to choose from.
-    List { listed: Listed, chosen: usize, filter: String },
+    List { kind: ListKind, chosen: usize, filter: String },
     /// A text to read.
     Text { title: String, text: String, top: usize },
     /// All keys.
     Help { top: usize },
     /// A line is being typed.
     Line { question: Question, text: String },
-    /// Something must be confirmed.
-    Confirm(Doubt),
-    /// What ran when everything was ended, to be restored; some of it may be left out.
+    /// The user is asked to confirm.
+    Confirm(Confirmation),
+    /// The processes that can be restored; some of them may be left out.
     Restore { chosen: usize, left_out: BTreeSet<String> },
-    /// What the project file would run, to be trusted or not.
-    Trust(Sheet),
-    /// The process that was typed into is gone; keys wait until the person has seen it.
+    /// What the project file would run, for the user to trust it.
+    Trust(TrustPanel),
+    /// The process that the user typed into was closed; keys are ignored until the user has noticed.
     Interrupted { name: String },
 }
 
-/// What the mouse holds.
+/// What the user drags with the mouse.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum MouseGrab {
     /// The line between panes.
     Line(Divider),
     /// The edge of the tree.
     TreeEdge,
-    /// A selection in a pane that began here.
+    /// A selection in a pane, from this position.
     Selection(PaneId, u16, u16),
-    /// A button that a program was told of.
+    /// A program gets the events until the button is released.
     Program(PaneId),
 }
 
-/// What is told at the bottom, until the next key.
+/// A text at the bottom, until the next key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Notice {
     pub(crate) text: String,
-    pub(crate) bad: bool,
+    pub(crate) is_error: bool,
 }
 
 /// The state of the TUI.
@@ -150,10 +117,10 @@ pub(crate) struct Notice {
 pub(crate) struct Model {
     pub(crate) width: u16,
     pub(crate) height: u16,
-    pub(crate) seen: ProjectSnapshot,
-    /// The project was seen at least once.
-    pub(crate) begun: bool,
-    /// The server answers.
+    pub(crate) snapshot: ProjectSnapshot,
+    /// The server has sent at least one snapshot.
+    pub(crate) has_snapshot: bool,
+    /// The connection to the server is up.
     pub(crate) connected: bool,
     pub(crate) panes: BTreeMap<PaneId, Pane>,
     pub(crate) layout: Option<Layout>,
@@ -161,57 +128,58 @@ pub(crate) struct Model {
     pub(crate) last_pane: PaneId,
     pub(crate) zoomed: bool,
     pub(crate) tree_hidden: bool,
-    /// The width that the person gave the tree.
+    /// The width of the tree, if the user has changed it.
     pub(crate) tree_width: Option<u16>,
     pub(crate) mode: Mode,
     pub(crate) notice: Option<Notice>,
     pub(crate) settings: Settings,
-    /// What is wrong with the file of settings; what it said before counts.
-    pub(crate) settings_fault: Option<String>,
-    pub(crate) agents: Option<Vec<Agent>>,
-    pub(crate) pads: Vec<Pad>,
-    pub(crate) ports: Vec<Port>,
-    /// The shared MCP servers, once they were asked for.
+    /// What is wrong with the settings file; the settings before stay in effect.
+    pub(crate) settings_error: Option<String>,
+    pub(crate) agents: Option<Vec<AgentInfo>>,
+    pub(crate) pads: Vec<PadInfo>,
+    /// Ports with their processes.
+    pub(crate) ports: Vec<(String, PortInfo)>,
+    /// The shared MCP servers, once they were requested.
     pub(crate) servers: Vec<ServerInfo>,
-    pub(crate) held: Option<Held>,
+    pub(crate) grab: Option<MouseGrab>,
     /// The terminal has the focus.
     pub(crate) focused: bool,
     /// The layout of the last attachment, until it is restored.
     pub(crate) saved_layout: Option<SavedLayout>,
-    /// Processes to show as soon as they are seen.
-    pub(crate) wanted: Option<String>,
-    /// What could be restored, and the person did not want to decide about.
-    pub(crate) put_off: Vec<String>,
-    /// Keys that were pressed for us: their release is not for a program either.
-    pub(crate) ours: Vec<KeyCode>,
+    /// The process to show as soon as it is in a snapshot.
+    pub(crate) to_show: Option<String>,
+    /// The processes that can be restored and that the user has postponed.
+    pub(crate) postponed: Vec<String>,
+    /// Keys that were not sent to the program: their release is not sent either.
+    pub(crate) consumed_keys: Vec<KeyCode>,
     /// Processes whose bell rang while another pane had the focus.
     pub(crate) bells: BTreeSet<String>,
-    /// Processes that somebody wants seen, the newest last.
+    /// Processes that agents have marked for the user, the newest last.
     pub(crate) marked: Vec<String>,
-    /// The last call of `select_process` that was answered.
-    pub(crate) answered: u64,
-    /// When the person last typed anything, and anything that went to a pane.
+    /// The number of the last answered call of `select_process`.
+    pub(crate) last_selection: u64,
+    /// When the user last typed anything, and last typed into a pane.
     pub(crate) typed_at: Option<u64>,
     pub(crate) sent_at: Option<u64>,
-    /// When the person last asked for something that takes a while.
-    pub(crate) asked_at: Option<u64>,
-    /// Processes that the person closes.
+    /// When the user last requested something that takes a while.
+    pub(crate) requested_at: Option<u64>,
+    /// Processes that the user is closing.
     pub(crate) closing: BTreeSet<String>,
     /// When the bell was last rung.
-    pub(crate) rang: u64,
-    /// When a program's notification was last passed on.
-    pub(crate) notified: u64,
+    pub(crate) last_bell: u64,
+    /// When a program's last notification was passed on.
+    pub(crate) last_notification: u64,
     /// Milliseconds since 1970, as of the last event.
     pub(crate) now: u64,
 }
 
 impl Model {
-    pub(crate) fn new(width: u16, height: u16, wanted: Option<String>) -> Self {
+    pub(crate) fn new(width: u16, height: u16, to_show: Option<String>) -> Self {
         Self {
             width,
             height,
-            seen: ProjectSnapshot::default(),
-            begun: false,
+            snapshot: ProjectSnapshot::default(),
+            has_snapshot: false,
             connected: false,
             panes: BTreeMap::new(),
             layout: None,
@@ -223,26 +191,26 @@ impl Model {
             mode: Mode::Typing,
             notice: None,
             settings: Settings::default(),
-            settings_fault: None,
+            settings_error: None,
             agents: None,
             pads: Vec::new(),
             ports: Vec::new(),
             servers: Vec::new(),
-            held: None,
+            grab: None,
             focused: true,
             saved_layout: None,
-            wanted,
-            put_off: Vec::new(),
-            ours: Vec::new(),
+            to_show,
+            postponed: Vec::new(),
+            consumed_keys: Vec::new(),
             bells: BTreeSet::new(),
             marked: Vec::new(),
-            answered: 0,
+            last_selection: 0,
             typed_at: None,
             sent_at: None,
-            asked_at: None,
+            requested_at: None,
             closing: BTreeSet::new(),
-            rang: 0,
-            notified: 0,
+            last_bell: 0,
+            last_notification: 0,
             now: 0,
         }
     }
@@ -251,7 +219,7 @@ impl Model {
         &self.settings.theme
     }
 
-    /// Columns of the tree, 0 where it is hidden.
+    /// The width of the tree, 0 if it is hidden.
     pub(crate) fn tree_columns(&self) -> u16 {
         if self.tree_hidden || self.width < TREE_MIN_WIDTH {
             return 0;
@@ -264,12 +232,12 @@ impl Model {
         self.tree_width.unwrap_or(usual).clamp(12, self.width / 2)
     }
 
-    /// Where the tree stands, its edge aside.
+    /// The area of the tree, without its edge.
     pub(crate) fn tree_area(&self) -> Rect {
         Rect::new(0, 0, self.tree_columns(), self.height.saturating_sub(1))
     }
 
-    /// Where the panes stand.
+    /// The area of all panes.
     pub(crate) fn panes_area(&self) -> Rect {
         let columns = self.tree_columns();
         let left = if columns > 0 { columns + 1 } else { 0 };
@@ -277,7 +245,7 @@ impl Model {
         Rect::new(left, 0, self.width.saturating_sub(left), height)
     }
 
-    /// Where each pane stands, with its title if it has one, and the lines between them.
+    /// The area of each pane, with its title if it has one, and the lines between them.
     pub(crate) fn places(&self) -> (Vec<(PaneId, Rect)>, Vec<Divider>) {
         let area = self.panes_area();
         match &self.layout {
@@ -287,32 +255,32 @@ impl Model {
         }
     }
 
-    /// Panes have titles where there are several.
+    /// Panes have titles if there are several.
     pub(crate) fn has_titles(&self) -> bool {
         self.panes.len() > 1 && !self.zoomed
     }
 
-    /// Where a pane's own rows stand, out of its whole room.
-    pub(crate) fn body(&self, room: Rect) -> Rect {
-        if self.has_titles() { room.cut_top(1).1 } else { room }
+    /// The area of a pane's content, without its title.
+    pub(crate) fn body(&self, area: Rect) -> Rect {
+        if self.has_titles() { area.cut_top(1).1 } else { area }
     }
 
     pub(crate) fn process(&self, id: &str) -> Option<&ProcessInfo> {
-        self.seen.processes.iter().find(|process| process.id == id)
+        self.snapshot.processes.iter().find(|process| process.id == id)
     }
 
     pub(crate) fn focused_pane(&self) -> Option<&Pane> {
         self.panes.get(&self.focus)
     }
 
-    /// The layout to save for the next attachment; nothing before the project was seen.
+    /// The layout to save for the next attachment; `None` before the first snapshot.
     pub(crate) fn layout_to_save(&self) -> Option<SavedLayout> {
         let process = |id| {
             let process = &self.panes.get(&id)?.process;
             (!process.is_empty()).then(|| process.clone())
         };
-        self.begun.then(|| SavedLayout {
-            panes: self.layout.as_ref().and_then(|layout| Part::of(layout, &process)),
+        self.has_snapshot.then(|| SavedLayout {
+            panes: self.layout.as_ref().and_then(|layout| SavedNode::of(layout, &process)),
             focus: self.focused_pane().map(|pane| pane.process.clone()),
             zoomed: self.zoomed,
             tree_hidden: self.tree_hidden,
@@ -320,17 +288,17 @@ impl Model {
         })
     }
 
-    /// The process that is selected: that of the pane with the focus.
+    /// The process of the pane with the focus.
     pub(crate) fn selected(&self) -> Option<&ProcessInfo> {
         self.process(&self.focused_pane()?.process)
     }
 
-    /// The processes in the order of the tree, each with its depth.
+    /// The processes in tree order, each with its depth.
     pub(crate) fn tree(&self) -> Vec<(usize, &ProcessInfo)> {
         let mut tree = Vec::new();
         let known = |id: &String| self.process(id).is_some();
         let is_top = |p: &&ProcessInfo| p.parent.as_ref().is_none_or(|id| !known(id));
-        for process in self.seen.processes.iter().filter(is_top) {
+        for process in self.snapshot.processes.iter().filter(is_top) {
             self.add_below(process, 0, &mut tree);
         }
         tree
@@ -342,37 +310,37 @@ impl Model {
         depth: usize,
         tree: &mut Vec<(usize, &'a ProcessInfo)>,
     ) {
-        // A circle cannot be, but must not hang us.
-        if tree.len() > self.seen.processes.len() {
+        // There are no cycles, but one must not hang us.
+        if tree.len() > self.snapshot.processes.len() {
             return;
         }
         tree.push((depth, process));
-        let children = self.seen.processes.iter();
+        let children = self.snapshot.processes.iter();
         for child in children.filter(|child| child.parent.as_ref() == Some(&process.id)) {
             self.add_below(child, depth + 1, tree);
         }
     }
 
-    /// What can be restored, in the order of the tree, each with its depth.
+    /// The processes that can be restored, in tree order, each with its depth.
     pub(crate) fn offered(&self) -> Vec<(usize, &ProcessInfo, &RestoreOffer)> {
-        let offer = |id: &str| self.seen.offers.iter().find(|offer| offer.id == id);
+        let offer = |id: &str| self.snapshot.offers.iter().find(|offer| offer.id == id);
         let tree = self.tree().into_iter();
         tree.filter_map(|(depth, process)| Some((depth, process, offer(&process.id)?))).collect()
     }
 
-    /// Those who ask for a person, or wait for one.
-    pub(crate) fn calling(&self) -> Vec<&ProcessInfo> {
+    /// The processes that need the user's attention.
+    pub(crate) fn needing_attention(&self) -> Vec<&ProcessInfo> {
         let tree = self.tree().into_iter().map(|(_, process)| process);
         tree.filter(|process| process.attention.is_some() || is_blocked(process)).collect()
     }
 }
 
-/// Whether a process waits for a person.
+/// Whether a process waits for the user.
 pub(crate) fn is_blocked(process: &ProcessInfo) -> bool {
     use patterm_wire::follow::ActivityState;
     is_alive(process) && process.activity == ActivityState::Blocked
 }
 
 pub(crate) fn is_alive(process: &ProcessInfo) -> bool {
-    matches!(process.status, ProcessStatus::Running | ProcessStatus::Starting)
+    process.status.is_alive()
 }

@@ -1,5 +1,5 @@
-//! From one picture to the next, as bytes for a terminal: only what changed, inside a synchronized
-//! update, so that nothing tears.
+//! Turns one frame into the next, as bytes for a terminal: only what changed, in a synchronized update, so that
+//! nothing tears.
 
 use std::fmt::Write as _;
 
@@ -9,19 +9,19 @@ use crate::canvas::{Canvas, Caret, Cell, width_of};
 
 /// How many colours a terminal has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Depth {
-    /// None: `NO_COLOR` is set, or the terminal is dumb.
+pub enum ColourDepth {
+    /// No colours: `NO_COLOR` is set, or the terminal is dumb.
     None,
     /// The sixteen that every terminal has.
     Sixteen,
     /// The palette of 256.
     Palette,
-    /// All of them.
+    /// 24-bit colours.
     True,
 }
 
-impl Depth {
-    /// What the environment says: `NO_COLOR`, `COLORTERM` and `TERM`.
+impl ColourDepth {
+    /// Detects it from `NO_COLOR`, `COLORTERM` and `TERM`.
     #[must_use]
     pub fn of(no_color: Option<&str>, colorterm: Option<&str>, term: Option<&str>) -> Self {
         let term = term.unwrap_or("dumb");
@@ -36,8 +36,8 @@ impl Depth {
     }
 }
 
-/// The bytes that turn one picture into another; all of it where there was none of this size.
-pub(crate) fn paint(before: Option<&Canvas>, next: &Canvas, depth: Depth) -> Vec<u8> {
+/// The bytes that turn one frame into another; the whole frame if there was none of this size.
+pub(crate) fn paint(before: Option<&Canvas>, next: &Canvas, depth: ColourDepth) -> Vec<u8> {
     let before = before.filter(|b| (b.width, b.height) == (next.width, next.height));
     let mut pen = Pen { out: String::new(), style: Style::default(), at: None, depth };
     pen.out.push_str("\x1b[?2026h\x1b[?25l\x1b[0m");
@@ -54,7 +54,7 @@ pub(crate) fn paint(before: Option<&Canvas>, next: &Canvas, depth: Depth) -> Vec
     if !changed && !moved && before.is_some() {
         return Vec::new();
     }
-    pen.look(&Style::default());
+    pen.set_style(&Style::default());
     if let Some(caret) = next.caret {
         pen.caret(caret);
     }
@@ -65,9 +65,9 @@ pub(crate) fn paint(before: Option<&Canvas>, next: &Canvas, depth: Depth) -> Vec
 struct Pen {
     out: String,
     style: Style,
-    /// Where the terminal's cursor surely stands.
+    /// The terminal's cursor position, if it is known.
     at: Option<(u16, u16)>,
-    depth: Depth,
+    depth: ColourDepth,
 }
 
 impl Pen {
@@ -75,8 +75,8 @@ impl Pen {
     fn row(&mut self, y: u16, old: &[Cell], new: &[Cell]) -> bool {
         let mut changed = false;
         for (x, (before, cell)) in old.iter().zip(new).enumerate() {
-            // The second half of a wide character is written with the first, and the first again
-            // where only the second differs.
+            // The second half of a wide character is written with the first, and the first again if only
+            // the second differs.
             let tail_differs = width_of(cell.character) == 2 && old.get(x + 1) != new.get(x + 1);
             if cell.character == '\0' || (before == cell && !tail_differs) {
                 continue;
@@ -91,16 +91,16 @@ impl Pen {
         if self.at != Some((x, y)) {
             let _ = write!(self.out, "\x1b[{};{}H", y + 1, x + 1);
         }
-        self.look(&cell.style);
+        self.set_style(&cell.style);
         self.out.push(cell.character);
-        self.out.push_str(cell.more.as_deref().unwrap_or_default());
-        // Terminals differ about the width of what is joined and of many symbols: from there the
-        // cursor is placed anew.
-        let sure = cell.character.is_ascii() && cell.more.is_none();
+        self.out.push_str(cell.combining.as_deref().unwrap_or_default());
+        // Terminals disagree about the width of joined characters and many symbols: after those the
+        // cursor is positioned again.
+        let sure = cell.character.is_ascii() && cell.combining.is_none();
         self.at = sure.then_some((x + 1, y));
     }
 
-    fn look(&mut self, style: &Style) {
+    fn set_style(&mut self, style: &Style) {
         if self.style == *style {
             return;
         }
@@ -126,8 +126,8 @@ impl Pen {
 
     fn colour(&mut self, colour: Colour, base: u16) {
         let _ = match (colour, self.depth) {
-            (Colour::Default, _) | (_, Depth::None) => Ok(()),
-            (Colour::Rgb(r, g, b), Depth::True) => {
+            (Colour::Default, _) | (_, ColourDepth::None) => Ok(()),
+            (Colour::Rgb(r, g, b), ColourDepth::True) => {
                 write!(self.out, ";{};2;{r};{g};{b}", base + 8)
             }
             (colour, depth) => {
@@ -143,8 +143,8 @@ impl Pen {
 
     fn underline(&mut self, colour: Colour) {
         let _ = match (colour, self.depth) {
-            (Colour::Default, _) | (_, Depth::None | Depth::Sixteen) => Ok(()),
-            (Colour::Rgb(r, g, b), Depth::True) => write!(self.out, ";58:2::{r}:{g}:{b}"),
+            (Colour::Default, _) | (_, ColourDepth::None | ColourDepth::Sixteen) => Ok(()),
+            (Colour::Rgb(r, g, b), ColourDepth::True) => write!(self.out, ";58:2::{r}:{g}:{b}"),
             (colour, depth) => write!(self.out, ";58:5:{}", index_of(colour, depth)),
         };
     }
@@ -174,18 +174,18 @@ const ATTRIBUTES: [(Attributes, &str); 11] = [
     (Attributes::DASHED_UNDERLINE, "4:5"),
 ];
 
-/// The nearest of the palette, or of its first sixteen.
-fn index_of(colour: Colour, depth: Depth) -> u8 {
+/// The nearest colour of the palette, or of its first sixteen.
+fn index_of(colour: Colour, depth: ColourDepth) -> u8 {
     let (r, g, b) = match colour {
         Colour::Default => return 7,
-        Colour::Indexed(index) if depth != Depth::Sixteen || index < 16 => return index,
+        Colour::Indexed(index) if depth != ColourDepth::Sixteen || index < 16 => return index,
         Colour::Indexed(index) => rgb_of(index),
         Colour::Rgb(r, g, b) => (r, g, b),
     };
-    if depth == Depth::Sixteen { sixteen(r, g, b) } else { palette(r, g, b) }
+    if depth == ColourDepth::Sixteen { sixteen(r, g, b) } else { palette(r, g, b) }
 }
 
-/// What the 240 fixed colours of the palette are.
+/// The fixed 240 colours of the palette.
 fn rgb_of(index: u8) -> (u8, u8, u8) {
     if index >= 232 {
         let grey = 8 + 10 * (index - 232);
@@ -218,7 +218,7 @@ fn sixteen(r: u8, g: u8, b: u8) -> u8 {
     if high < 48 {
         return 0;
     }
-    // A part counts where it is more than half of the strongest.
+    // A component counts if it is more than half of the strongest.
     let bit = |value: u8, bit: u8| if value > high / 2 { bit } else { 0 };
     let hue = bit(r, 1) | bit(g, 2) | bit(b, 4);
     match (hue, high) {
@@ -234,30 +234,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_changed_is_written() {
+    fn only_changes_are_written() {
         let mut before = Canvas::new(10, 2);
         before.put(0, 0, 10, "hello", &Style::default());
         let mut next = before.clone();
-        assert!(paint(Some(&before), &next, Depth::True).is_empty());
+        assert!(paint(Some(&before), &next, ColourDepth::True).is_empty());
         next.put(1, 0, 10, "a", &Style::default());
-        let bytes = String::from_utf8(paint(Some(&before), &next, Depth::True)).unwrap();
+        let bytes = String::from_utf8(paint(Some(&before), &next, ColourDepth::True)).unwrap();
         assert_eq!(bytes, "\x1b[?2026h\x1b[?25l\x1b[0m\x1b[1;2Ha\x1b[?2026l");
-        let whole = String::from_utf8(paint(None, &next, Depth::True)).unwrap();
+        let whole = String::from_utf8(paint(None, &next, ColourDepth::True)).unwrap();
         assert!(whole.contains("\x1b[2J\x1b[1;1Hhallo"), "{whole:?}");
     }
 
     #[test]
-    fn colours_follow_what_the_terminal_has() {
+    fn colours_are_reduced_to_the_terminals_depth() {
         let style = |foreground: Colour| Style { foreground, ..Style::default() };
         for (colour, depth, expected) in [
-            (Colour::Indexed(1), Depth::True, "\x1b[0;31m"),
-            (Colour::Indexed(9), Depth::Sixteen, "\x1b[0;91m"),
-            (Colour::Indexed(196), Depth::Palette, "\x1b[0;38;5;196m"),
-            (Colour::Indexed(196), Depth::Sixteen, "\x1b[0;91m"),
-            (Colour::Rgb(1, 2, 3), Depth::True, "\x1b[0;38;2;1;2;3m"),
-            (Colour::Rgb(255, 0, 0), Depth::Palette, "\x1b[0;38;5;196m"),
-            (Colour::Rgb(0, 0, 128), Depth::Sixteen, "\x1b[0;34m"),
-            (Colour::Rgb(0, 0, 128), Depth::None, "\x1b[0m"),
+            (Colour::Indexed(1), ColourDepth::True, "\x1b[0;31m"),
+            (Colour::Indexed(9), ColourDepth::Sixteen, "\x1b[0;91m"),
+            (Colour::Indexed(196), ColourDepth::Palette, "\x1b[0;38;5;196m"),
+            (Colour::Indexed(196), ColourDepth::Sixteen, "\x1b[0;91m"),
+            (Colour::Rgb(1, 2, 3), ColourDepth::True, "\x1b[0;38;2;1;2;3m"),
+            (Colour::Rgb(255, 0, 0), ColourDepth::Palette, "\x1b[0;38;5;196m"),
+            (Colour::Rgb(0, 0, 128), ColourDepth::Sixteen, "\x1b[0;34m"),
+            (Colour::Rgb(0, 0, 128), ColourDepth::None, "\x1b[0m"),
         ] {
             let mut canvas = Canvas::new(1, 1);
             canvas.put(0, 0, 1, "x", &style(colour));
@@ -267,11 +267,11 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_says_how_many_colours() {
-        assert_eq!(Depth::of(Some("1"), Some("truecolor"), Some("xterm")), Depth::None);
-        assert_eq!(Depth::of(None, Some("truecolor"), Some("xterm")), Depth::True);
-        assert_eq!(Depth::of(None, None, Some("tmux-256color")), Depth::Palette);
-        assert_eq!(Depth::of(Some(""), None, Some("xterm")), Depth::Sixteen);
-        assert_eq!(Depth::of(None, None, None), Depth::None);
+    fn the_depth_is_detected_from_the_environment() {
+        assert_eq!(ColourDepth::of(Some("1"), Some("truecolor"), Some("xterm")), ColourDepth::None);
+        assert_eq!(ColourDepth::of(None, Some("truecolor"), Some("xterm")), ColourDepth::True);
+        assert_eq!(ColourDepth::of(None, None, Some("tmux-256color")), ColourDepth::Palette);
+        assert_eq!(ColourDepth::of(Some(""), None, Some("xterm")), ColourDepth::Sixteen);
+        assert_eq!(ColourDepth::of(None, None, None), ColourDepth::None);
     }
 }

@@ -1,18 +1,19 @@
-//! A project to test with, and the hands that type into it.
+//! A project for tests, and a TUI without a terminal.
 
 use patterm_screen::Size;
 use patterm_wire::follow::{
     ActivityState, MessageInfo, ProcessInfo, ProcessKind, ProcessStatus, ProjectSnapshot, TimerInfo,
 };
 use patterm_wire::restore::{EndCause, RestoreMode, RestoreOffer};
+use patterm_wire::tools::AgentInfo;
 use patterm_wire::view::{ToView, ViewSize};
 
 use crate::layout::PaneId;
-use crate::model::{Agent, Model};
+use crate::model::Model;
 use crate::update::{Effect, Event, update};
 use patterm_screen::input::InputParser;
 
-/// When it is now, in milliseconds since 1970.
+/// The current time, in milliseconds since 1970.
 const NOW: u64 = 1_000_000_000;
 
 pub(crate) fn process(
@@ -58,7 +59,8 @@ pub(crate) fn project() -> ProjectSnapshot {
     }
 }
 
-/// The same after everything was ended: the lead goes on, a helper cannot, the shell starts again.
+/// The same after everything was ended: the lead resumes, one helper starts a new conversation, another cannot
+/// be started, and the shell starts again.
 pub(crate) fn ended() -> ProjectSnapshot {
     let offer = |id: &str, how, reason: Option<&str>| RestoreOffer {
         id: id.to_owned(),
@@ -67,17 +69,17 @@ pub(crate) fn ended() -> ProjectSnapshot {
         cause: EndCause::Kill,
         at: Some(NOW - 300_000),
     };
-    let mut seen = project();
-    for process in &mut seen.processes {
+    let mut snapshot = project();
+    for process in &mut snapshot.processes {
         (process.status, process.attention) = (ProcessStatus::Stopped, None);
     }
-    seen.offers = vec![
+    snapshot.offers = vec![
         offer("p1", RestoreMode::Resumed, None),
-        offer("p2", RestoreMode::Anew, Some("its CLI never told the id of its conversation")),
-        offer("p3", RestoreMode::Not, Some("`codex` is in no folder of PATH")),
+        offer("p2", RestoreMode::Anew, Some("its CLI never reported its conversation's id")),
+        offer("p3", RestoreMode::Not, Some("`codex` is not in PATH")),
         offer("p5", RestoreMode::Again, None),
     ];
-    seen
+    snapshot
 }
 
 fn message() -> MessageInfo {
@@ -89,7 +91,7 @@ fn message() -> MessageInfo {
         at: NOW,
         excerpt: "please look at the lexer".to_owned(),
         state: "queued".to_owned(),
-        evidence: "it works; its turn must end first".to_owned(),
+        evidence: "it is working; its turn must end first".to_owned(),
     }
 }
 
@@ -104,12 +106,13 @@ fn timer() -> TimerInfo {
     }
 }
 
-pub(crate) fn agents() -> Vec<Agent> {
-    let agent = |agent: &str, title: &str, why: Option<&str>| Agent {
+pub(crate) fn agents() -> Vec<AgentInfo> {
+    let agent = |agent: &str, title: &str, why: Option<&str>| AgentInfo {
         agent: agent.to_owned(),
         title: title.to_owned(),
         found: why.is_none(),
         why: why.map(str::to_owned),
+        ..AgentInfo::default()
     };
     vec![
         agent("claude", "Claude Code", None),
@@ -124,28 +127,28 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// Nothing runs.
+    /// A project without processes.
     pub(crate) fn empty(width: u16, height: u16) -> Self {
         let mut sample = Self { model: Model::new(width, height, None), effects: Vec::new() };
         sample.model.now = NOW;
-        sample.happen(Event::Snapshot(ProjectSnapshot { processes: Vec::new(), ..project() }));
+        sample.handle(Event::Snapshot(ProjectSnapshot { processes: Vec::new(), ..project() }));
         sample.model.agents = Some(agents());
         sample
     }
 
-    /// What a person sees who comes back after everything was ended.
+    /// The TUI after everything was ended.
     pub(crate) fn after_the_end(width: u16, height: u16) -> Self {
         let mut sample = Self { model: Model::new(width, height, None), effects: Vec::new() };
         sample.model.now = NOW;
-        sample.happen(Event::Snapshot(ended()));
+        sample.handle(Event::Snapshot(ended()));
         sample.model.agents = Some(agents());
         sample
     }
 
-    /// The project above, its lead in front.
+    /// The project above, with the lead selected.
     pub(crate) fn new(width: u16, height: u16) -> Self {
         let mut sample = Self::empty(width, height);
-        sample.happen(Event::Snapshot(ProjectSnapshot {
+        sample.handle(Event::Snapshot(ProjectSnapshot {
             looked_at: Some("p1".to_owned()),
             ..project()
         }));
@@ -154,12 +157,12 @@ impl Sample {
         sample
     }
 
-    pub(crate) fn happen(&mut self, event: Event) -> &[Effect] {
+    pub(crate) fn handle(&mut self, event: Event) -> &[Effect] {
         self.effects = update(&mut self.model, event);
         &self.effects
     }
 
-    /// What the terminal sends.
+    /// Input from the terminal.
     pub(crate) fn type_in(&mut self, typed: &str) -> &[Effect] {
         let mut parser = InputParser::default();
         parser.feed(typed.as_bytes());
@@ -170,11 +173,11 @@ impl Sample {
         &self.effects
     }
 
-    /// What a pane's server sends: a picture of its size with this on it.
+    /// A snapshot from the server, with this text.
     pub(crate) fn show(&mut self, pane: PaneId, text: &str) {
-        let size = self.model.panes[&pane].asked.unwrap_or(Size::DEFAULT);
+        let size = self.model.panes[&pane].requested.unwrap_or(Size::DEFAULT);
         let size = ViewSize { rows: size.rows, columns: size.columns };
         let frame = ToView::Snapshot { offset: 0, size, bytes: text.as_bytes().to_vec() };
-        self.happen(Event::Frame(pane, frame));
+        self.handle(Event::Frame(pane, frame));
     }
 }

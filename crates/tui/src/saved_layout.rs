@@ -1,15 +1,15 @@
-//! The layout that is saved between two attachments: the splits, the processes in them, the focus, the
-//! tree. It is a value; the program that runs the TUI stores it.
+//! The layout that is saved between attachments: the splits, their processes, the focus, the tree. The program
+//! that runs the TUI stores it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::layout::{Direction, Layout, PaneId, SHARES};
 
-/// A layout as it is saved. Everything in it is checked when it is restored.
+/// A saved layout. Everything in it is checked when it is restored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedLayout {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) panes: Option<Part>,
+    pub(crate) panes: Option<SavedNode>,
     /// The process with the focus.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) focus: Option<String>,
@@ -24,19 +24,19 @@ pub struct SavedLayout {
 /// A pane, by its process, or a split.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Part {
+pub(crate) enum SavedNode {
     Pane { process: String },
-    Split { below: bool, share: u16, parts: Box<(Part, Part)> },
+    Split { below: bool, share: u16, parts: Box<(SavedNode, SavedNode)> },
 }
 
 impl SavedLayout {
-    /// The processes of the panes, in reading order, with the number that each pane gets.
+    /// Restores the layout; `take` returns the pane for a process, if there is one.
     pub(crate) fn place(&self, mut take: impl FnMut(&str) -> Option<PaneId>) -> Option<Layout> {
-        lay(self.panes.as_ref()?, &mut take)
+        restore(self.panes.as_ref()?, &mut take)
     }
 }
 
-impl Part {
+impl SavedNode {
     /// A layout by the processes in its panes; `None` if no pane shows one.
     pub(crate) fn of(layout: &Layout, process: &impl Fn(PaneId) -> Option<String>) -> Option<Self> {
         match layout {
@@ -55,18 +55,20 @@ impl Part {
     }
 }
 
-/// What is gone leaves its room to the rest.
-fn lay(part: &Part, take: &mut impl FnMut(&str) -> Option<PaneId>) -> Option<Layout> {
+/// Missing panes leave their space to the others.
+fn restore(part: &SavedNode, take: &mut impl FnMut(&str) -> Option<PaneId>) -> Option<Layout> {
     match part {
-        Part::Pane { process } => take(process).map(Layout::Pane),
-        Part::Split { below, share, parts } => match (lay(&parts.0, take), lay(&parts.1, take)) {
-            (Some(first), Some(second)) => Some(Layout::Split {
-                direction: if *below { Direction::Below } else { Direction::Beside },
-                share: (*share).clamp(*SHARES.start(), *SHARES.end()),
-                first: Box::new(first),
-                second: Box::new(second),
-            }),
-            (one, other) => one.or(other),
-        },
+        SavedNode::Pane { process } => take(process).map(Layout::Pane),
+        SavedNode::Split { below, share, parts } => {
+            match (restore(&parts.0, take), restore(&parts.1, take)) {
+                (Some(first), Some(second)) => Some(Layout::Split {
+                    direction: if *below { Direction::Below } else { Direction::Beside },
+                    share: (*share).clamp(*SHARES.start(), *SHARES.end()),
+                    first: Box::new(first),
+                    second: Box::new(second),
+                }),
+                (one, other) => one.or(other),
+            }
+        }
     }
 }

@@ -1,34 +1,34 @@
-//! Scrollback: all rows of a process, a place in them, what is searched and what is selected.
+//! Scrollback: all rows of a process, a position, a search and a selection.
 
 use patterm_screen::{Screen, Size, StyledRow};
 
 use crate::canvas::width_of;
 
-/// A place: a row from the oldest on, and a column.
-pub(crate) type Place = (usize, usize);
+/// A position: a row, counted from the oldest, and a column.
+pub(crate) type Position = (usize, usize);
 
-/// Rows of a process while somebody goes through them. They stand still.
+/// The rows of a process while the user scrolls through them. They do not change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Scroll {
     pub(crate) rows: Vec<StyledRow>,
     pub(crate) height: usize,
     /// The first row shown.
     pub(crate) top: usize,
-    pub(crate) cursor: Place,
-    /// Where the selection began.
-    pub(crate) anchor: Option<Place>,
+    pub(crate) cursor: Position,
+    /// The start of the selection.
+    pub(crate) anchor: Option<Position>,
     /// Whole rows are selected.
     pub(crate) by_rows: bool,
-    /// What is searched for.
+    /// The search text.
     pub(crate) search: String,
-    /// It is being typed.
+    /// The search text is being typed.
     pub(crate) typing: bool,
-    /// The offset of the output at which the rows end.
+    /// The offset of the output where the rows end.
     pub(crate) end: u64,
 }
 
 impl Scroll {
-    /// What a screen shows and what scrolled off it.
+    /// The rows on a screen and those that scrolled off it.
     pub(crate) fn of(screen: &Screen, height: u16) -> Self {
         let mut rows = screen.history().styled(screen.size().columns, 0, usize::MAX);
         rows.extend(shown(screen));
@@ -42,13 +42,13 @@ impl Scroll {
         scroll
     }
 
-    /// Puts older rows above, from the bytes of output up to where these rows end; `cut` says that
-    /// they do not begin at the beginning.
+    /// Adds older rows above, from the output up to where these rows end; `cut` says that the output does not
+    /// start at the beginning.
     pub(crate) fn add_older(&mut self, output: &[u8], cut: bool, screen: &Screen) {
         let size = screen.size();
         let mut replayed = Screen::new(Size::new(size.rows, size.columns));
         replayed.set_replay(true);
-        // A cut inside a line or a sequence ends with its line.
+        // If it starts inside a line or a sequence, that line is dropped.
         let line_end = output.iter().position(|byte| *byte == b'\n').filter(|_| cut);
         let begin = line_end.map_or(0, |at| at + 1);
         replayed.feed(&output[begin..]);
@@ -70,27 +70,27 @@ impl Scroll {
         self.rows.len().saturating_sub(self.height)
     }
 
-    /// Whether the newest rows are shown.
+    /// Whether the newest rows are visible.
     pub(crate) fn at_end(&self) -> bool {
         self.top >= self.last_top()
     }
 
-    /// Moves the cursor, and what is shown with it.
+    /// Moves the cursor, and scrolls if necessary.
     pub(crate) fn move_by(&mut self, rows: isize, columns: isize) {
         self.cursor.0 = self.cursor.0.saturating_add_signed(rows);
         self.cursor.1 = self.cursor.1.saturating_add_signed(columns);
         self.keep_in();
     }
 
-    /// Moves what is shown, and the cursor where it must.
+    /// Scrolls, and moves the cursor if necessary.
     pub(crate) fn shift(&mut self, rows: isize) {
         self.top = self.top.saturating_add_signed(rows).min(self.last_top());
         let last = self.top + self.height - 1;
         self.cursor.0 = self.cursor.0.clamp(self.top, last).min(self.rows.len().saturating_sub(1));
     }
 
-    pub(crate) fn go(&mut self, place: Place) {
-        self.cursor = place;
+    pub(crate) fn go(&mut self, position: Position) {
+        self.cursor = position;
         self.keep_in();
     }
 
@@ -102,7 +102,7 @@ impl Scroll {
         self.top = self.top.clamp(lowest.min(self.cursor.0), self.cursor.0).min(self.last_top());
     }
 
-    /// Goes to the next row that has the text, upwards or downwards; false if there is none.
+    /// Goes to the next row with the search text, upwards or downwards; false if there is none.
     pub(crate) fn find(&mut self, up: bool) -> bool {
         let wanted = self.search.to_lowercase();
         if wanted.is_empty() {
@@ -117,19 +117,19 @@ impl Scroll {
             let text = self.rows[row].text().to_lowercase();
             text.find(&wanted).map(|at| (row, columns(&text[..at])))
         });
-        let Some(place) = found else { return false };
-        self.go(place);
+        let Some(position) = found else { return false };
+        self.go(position);
         true
     }
 
-    /// The selection, its ends in order, both included.
-    pub(crate) fn selection(&self) -> Option<(Place, Place)> {
+    /// The selection: its first and last position.
+    pub(crate) fn selection(&self) -> Option<(Position, Position)> {
         let anchor = self.anchor?;
         let (from, to) = (anchor.min(self.cursor), anchor.max(self.cursor));
         Some(if self.by_rows { ((from.0, 0), (to.0, usize::MAX)) } else { (from, to) })
     }
 
-    /// The selected text; rows that the terminal wrapped are one line.
+    /// The selected text; wrapped rows are joined.
     pub(crate) fn selected(&self) -> String {
         let Some((from, to)) = self.selection() else { return String::new() };
         let mut text = String::new();
@@ -137,9 +137,9 @@ impl Scroll {
             let left = if row == from.0 { from.1 } else { 0 };
             let right = if row == to.0 { to.1 } else { usize::MAX };
             let part = slice(&self.rows[row].text(), left, right);
-            let goes_on = self.rows[row].wraps && row != to.0;
-            text.push_str(if goes_on { &part } else { part.trim_end() });
-            if row != to.0 && !goes_on {
+            let is_wrapped = self.rows[row].wraps && row != to.0;
+            text.push_str(if is_wrapped { &part } else { part.trim_end() });
+            if row != to.0 && !is_wrapped {
                 text.push('\n');
             }
         }
@@ -155,7 +155,7 @@ fn columns(text: &str) -> usize {
     crate::canvas::text_width(text)
 }
 
-/// What stands in these columns, both included.
+/// The text between two columns, both included.
 fn slice(text: &str, left: usize, right: usize) -> String {
     let mut column = 0;
     let mut part = String::new();
@@ -163,7 +163,7 @@ fn slice(text: &str, left: usize, right: usize) -> String {
         if column > right {
             break;
         }
-        // A mark belongs to the character before it.
+        // A combining mark belongs to the character before it.
         if column >= left || (width_of(character) == 0 && !part.is_empty()) {
             part.push(character);
         }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn it_begins_where_the_screen_is_and_goes_up_to_the_oldest() {
+    fn it_starts_at_the_screen_and_goes_up_to_the_oldest_row() {
         let (mut scroll, _) = scroll(50);
         assert_eq!(scroll.rows.len(), 51);
         assert!(scroll.at_end());
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_searched_is_found_in_both_directions_and_around() {
+    fn search_works_in_both_directions_and_wraps_around() {
         let (mut scroll, _) = scroll(50);
         scroll.search = "LINE 2".into();
         assert!(scroll.find(true));
@@ -207,13 +207,13 @@ mod tests {
         assert!(scroll.find(true));
         assert_eq!(scroll.cursor, (27, 0));
         assert!(scroll.find(false) && scroll.find(false));
-        assert_eq!(scroll.cursor, (1, 0), "and around: line 2");
+        assert_eq!(scroll.cursor, (1, 0), "and wraps around: line 2");
         scroll.search = "nothing".into();
         assert!(!scroll.find(true));
     }
 
     #[test]
-    fn what_is_selected_is_copied_with_wrapped_rows_joined() {
+    fn wrapped_rows_are_joined_in_a_copy() {
         let mut screen = Screen::new(Size::new(5, 4));
         screen.feed("ab漢def\r\nxy".as_bytes());
         let mut scroll = Scroll::of(&screen, 5);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn older_rows_come_above_and_the_place_stays() {
+    fn older_rows_are_added_above_and_the_position_stays() {
         let (_, screen) = scroll(50);
         let fresh = screen.snapshot();
         let mut view = Screen::new(screen.size());
@@ -236,7 +236,7 @@ mod tests {
         let output: String = (1..=50).map(|line| format!("line {line}\r\n")).collect();
         let mut cut = scroll.clone();
         cut.add_older(output.as_bytes(), true, &view);
-        assert_eq!(cut.rows.len(), 50, "the first line is not whole");
+        assert_eq!(cut.rows.len(), 50, "the first line is incomplete");
         scroll.add_older(output.as_bytes(), false, &view);
         assert_eq!(scroll.rows.len(), 51);
         assert_eq!(scroll.rows[scroll.top].text(), shown);

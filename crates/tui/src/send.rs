@@ -1,22 +1,21 @@
-//! What a pane's program gets for what the person did: keys, mouse and focus in the form that the
-//! program asked for.
+//! Encodes keys, mouse and focus for a pane's program, in the form that it has requested.
 
 use patterm_screen::keys::KeyCode;
 use patterm_screen::{Modes, Mouse, MouseEncoding};
 
 use patterm_screen::input::{KeyEncoding, KeyEvent, MouseEvent};
 
-/// The kitty keyboard's flags that change how a press is written.
+/// The kitty keyboard's flags that change the encoding of a key press.
 const KITTY_FORMS: u8 = 1 | 8;
 
-/// The bytes of a key. The person's terminal is in the program's own keyboard mode wherever it
-/// can be, so a key mostly passes as it came; one that came in another form is written anew.
+/// The bytes of a key. The user's terminal is in the program's keyboard mode if it supports it, so most keys
+/// are passed on unchanged; others are encoded again.
 pub(crate) fn key(stroke: &KeyEvent, modes: &Modes) -> Vec<u8> {
     let kitty = modes.kitty_keyboard & KITTY_FORMS != 0;
     let as_it_came = match stroke.encoding {
         KeyEncoding::Kitty => modes.kitty_keyboard != 0,
         KeyEncoding::ModifyOther => modes.modify_other_keys > 0,
-        // Without a name there is nothing else to send.
+        // A key without a name can only be passed on.
         KeyEncoding::Legacy => !kitty && !follows_cursor_mode(stroke),
     };
     match stroke.key {
@@ -32,8 +31,7 @@ pub(crate) fn key(stroke: &KeyEvent, modes: &Modes) -> Vec<u8> {
     }
 }
 
-/// Whether a key is written in two ways, as the program has set the cursor keys. The person's
-/// terminal stays in one of them.
+/// Whether the encoding of a key depends on the cursor key mode, which the user's terminal does not follow.
 fn follows_cursor_mode(stroke: &KeyEvent) -> bool {
     use KeyCode::{Down, End, Home, Left, Right, Up};
     stroke.key.is_some_and(|key| {
@@ -59,7 +57,7 @@ pub(crate) fn focus(gained: bool, modes: &Modes) -> Vec<u8> {
     }
 }
 
-/// Whether a program wants to know of this.
+/// Whether the program has requested this mouse event.
 pub(crate) fn wants(mouse: &MouseEvent, modes: &Modes) -> bool {
     let held = mouse.code & 3 != 3;
     match modes.mouse {
@@ -71,7 +69,7 @@ pub(crate) fn wants(mouse: &MouseEvent, modes: &Modes) -> bool {
     }
 }
 
-/// The bytes of a mouse event, at a place of the program's own screen.
+/// The bytes of a mouse event, relative to the program's screen.
 pub(crate) fn mouse(event: &MouseEvent, modes: &Modes) -> Vec<u8> {
     let (x, y) = (event.x + 1, event.y + 1);
     let code = if event.released { event.code & !3 | 3 } else { event.code };
@@ -87,7 +85,7 @@ pub(crate) fn mouse(event: &MouseEvent, modes: &Modes) -> Vec<u8> {
             text.extend(numbers.into_iter().flatten());
             text.into_bytes()
         }
-        // One byte each: beyond that nothing can be said.
+        // One byte each: larger values cannot be encoded.
         MouseEncoding::Bytes => {
             let bytes = [code + 32, x + 32, y + 32].map(|n| u8::try_from(n).ok());
             match bytes {
@@ -124,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_arrives_in_the_form_that_the_program_asked_for() {
+    fn a_key_arrives_in_the_form_that_the_program_requested() {
         const KITTY: &str = "\x1b[>1u";
         for (typed, set, expected) in [
             ("aü\x02\r", "", "aü\x02\r"),
@@ -136,11 +134,11 @@ mod tests {
             ("\x03", KITTY, "\x1b[99;5u"),
             ("\x1b", KITTY, "\x1b[27u"),
             ("a\r", KITTY, "a\r"),
-            // The other way round: a key on its way while the mode changed.
+            // The other way round: a key in transit while the mode changed.
             ("\x1b[99;5u", "", "\x03"),
             ("\x1b[13;2u", "", "\r"),
             ("\x1b[99;5:3u", "", ""),
-            // Both: as it came.
+            // Both: unchanged.
             ("\x1b[13;2u", KITTY, "\x1b[13;2u"),
             ("\x1b[57441;2u", KITTY, "\x1b[57441;2u"),
             ("\x1b[57441;2u", "", ""),
@@ -152,13 +150,13 @@ mod tests {
     }
 
     #[test]
-    fn the_mouse_is_written_as_the_program_asked() {
+    fn mouse_events_are_encoded_as_the_program_requested() {
         let at = |code, x, y, released| MouseEvent { code, x, y, released };
         let sgr = modes("\x1b[?1000h\x1b[?1006h");
         assert_eq!(mouse(&at(0, 4, 5, true), &sgr), b"\x1b[<0;5;6m");
         let bytes = modes("\x1b[?1002h");
         assert_eq!(mouse(&at(0, 0, 0, true), &bytes), b"\x1b[M#!!");
-        assert_eq!(mouse(&at(0, 300, 0, false), &bytes), b"", "it cannot be said");
+        assert_eq!(mouse(&at(0, 300, 0, false), &bytes), b"", "it cannot be encoded");
         assert!(wants(&at(32, 0, 0, false), &bytes) && !wants(&at(35, 0, 0, false), &bytes));
         assert!(!wants(&at(32, 0, 0, false), &sgr) && !wants(&at(0, 0, 0, false), &modes("")));
     }

@@ -1,4 +1,4 @@
-//! The person's own terminal while the TUI is on it, left as it was found.
+//! The user's terminal while the TUI uses it. Its settings are restored afterwards.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,24 +14,24 @@ use signal_hook::low_level::pipe;
 
 use crate::outer::{ENTER, LEAVE};
 
-/// The terminal, taken over.
+/// The terminal in raw mode.
 pub(crate) struct Terminal {
-    /// A description of our own, so that what we set on it is nobody else's.
+    /// Opened by us, so that flags that we set affect nobody else.
     file: OwnedFd,
     before: Termios,
     resized: UnixStream,
     ending: UnixStream,
-    /// Bytes on their way; a slow terminal takes them when it can.
+    /// Bytes that are not written yet; a terminal may be slow.
     outbox: Vec<u8>,
 }
 
 impl Terminal {
-    /// Takes the terminal over: every key as it comes, nothing echoed, a screen of its own.
+    /// Puts the terminal into raw mode and switches to the alternate screen.
     pub(crate) fn enter() -> io::Result<Self> {
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = rustix::fs::open("/dev/tty", flags, Mode::empty())?;
         let mut before = tcgetattr(&file)?;
-        mend(&mut before);
+        repair(&mut before);
         let (resized, on_resize) = UnixStream::pair()?;
         resized.set_nonblocking(true)?;
         pipe::register(SIGWINCH, on_resize)?;
@@ -71,12 +71,12 @@ impl Terminal {
         self.file.as_fd()
     }
 
-    /// Readable when the size changed.
+    /// Readable when the size has changed.
     pub(crate) fn resized(&self) -> BorrowedFd<'_> {
         self.resized.as_fd()
     }
 
-    /// Readable when a signal asks us to end.
+    /// Readable after a signal to end.
     pub(crate) fn ending(&self) -> BorrowedFd<'_> {
         self.ending.as_fd()
     }
@@ -86,7 +86,7 @@ impl Terminal {
         while rustix::io::read(&self.resized, &mut bytes).is_ok_and(|read| read > 0) {}
     }
 
-    /// What was typed; `None` when the terminal is gone.
+    /// The input; `None` if the terminal is gone.
     pub(crate) fn read<'a>(&self, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
         use rustix::io::Errno;
         match rustix::io::read(&self.file, &mut *buffer) {
@@ -105,7 +105,7 @@ impl Terminal {
         !self.outbox.is_empty()
     }
 
-    /// Writes what the terminal takes now.
+    /// Writes as much as the terminal accepts now.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         use rustix::io::Errno;
         let mut sent = 0;
@@ -122,16 +122,16 @@ impl Terminal {
     }
 
     fn give_back(&mut self) {
-        // Before anything is seen of it: what is typed from then on must not be taken as it was for us.
+        // First, so that what is typed from now on is not read in raw mode.
         let _ = tcsetattr(&self.file, OptionalActions::Now, &self.before);
-        // Whatever was on its way is drawn over; a sequence that was cut is ended first.
+        // Unwritten output is dropped; a sequence that was cut off is terminated first.
         let cut = self.is_behind();
         self.outbox.clear();
         if cut {
             self.outbox.extend_from_slice(b"\x1b\\");
         }
         self.outbox.extend_from_slice(LEAVE);
-        // The last bytes may wait for a slow terminal: not longer than a person would.
+        // The last bytes may have to wait for a slow terminal, but not for long.
         let patience = rustix::event::Timespec { tv_sec: 2, tv_nsec: 0 };
         while self.flush().is_ok() && self.is_behind() {
             use rustix::event::{PollFd, PollFlags, poll};
@@ -149,8 +149,8 @@ impl Drop for Terminal {
     }
 }
 
-/// A terminal that was left raw by somebody who was killed is not to be left so again.
-fn mend(modes: &mut Termios) {
+/// Repairs the settings of a terminal that a killed program left in raw mode.
+fn repair(modes: &mut Termios) {
     let raw = !modes.local_modes.intersects(LocalModes::ICANON | LocalModes::ECHO);
     if raw {
         modes.local_modes |= LocalModes::ICANON

@@ -1,8 +1,8 @@
-//! Bytes that are no text, as JSON and terminals carry them.
+//! Base64, for bytes in JSON and in terminal sequences.
 
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Bytes as letters.
+/// Encodes bytes.
 pub fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
@@ -16,7 +16,7 @@ pub fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes of what [`encode`] wrote; letters that are none of its are passed over.
+/// Decodes what [`encode`] wrote; other characters are ignored.
 pub fn decode(text: &str) -> Vec<u8> {
     let digit = |byte: u8| match byte {
         b'A'..=b'Z' => Some(byte - b'A'),
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_the_standard_has_it() {
+    fn the_examples_of_the_standard() {
         let pairs =
             [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")];
         for (plain, encoded) in pairs {

@@ -1,30 +1,29 @@
-//! The two framings of a stream: one JSON text a line, or LSP-style `Content-Length` headers.
-//! The decoder finds out which one the peer speaks, bounds what it keeps, and after bad input
-//! finds the next message.
+//! The two framings of a stream: one JSON text per line, or LSP-style `Content-Length` headers. The decoder
+//! detects which one the peer uses, limits what it buffers, and resynchronizes after bad input.
 
 use crate::error::ErrorObject;
 use crate::id::Id;
 use crate::message::Malformed;
 use crate::{line, nesting};
 
-/// A header block longer than this is garbage: real ones are under 100 bytes.
+/// A longer header block is garbage: real ones have less than 100 bytes.
 const MAX_HEADER_BLOCK: usize = 8 << 10;
 
-/// How far into a message that is too long its id is looked for: clients write it first.
+/// How far into an overlong message to look for its id: clients write it first.
 const ID_SEARCH: usize = 64 << 10;
 
-/// A buffer that grew past this for one large message is given back once half of this would do.
+/// A buffer that grew beyond this for one large message is freed once half of this suffices.
 const KEPT_BUFFER: usize = 256 << 10;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The start of both header names that a first line may have.
+/// The common beginning of the header names that a first line may have.
 const HEADER_START: &[u8] = b"content-";
 
-/// The header that a message cannot do without, and the mark to find the next one by.
+/// The required header, and the mark by which the next message is found.
 const LENGTH_MARK: &[u8] = b"content-length:";
 
-/// How messages are told apart on a stream.
+/// How messages are delimited on a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// One JSON text per line.
@@ -34,8 +33,8 @@ pub enum Framing {
 }
 
 impl Framing {
-    /// Appends one frame to `out`. A JSON text in [`Framing::Newline`] is one line, whatever line
-    /// ends it holds.
+    /// Appends one frame to `out`. With [`Framing::Newline`] the JSON text becomes one line, whatever line
+    /// ends it has.
     pub fn encode(self, body: &[u8], out: &mut Vec<u8>) {
         match self {
             Self::Newline => {
@@ -52,23 +51,23 @@ impl Framing {
     }
 }
 
-/// What the decoder found next.
+/// What the decoder found.
 #[derive(Debug, PartialEq)]
 pub enum Frame<'a> {
     /// The body of a frame, JSON or not.
     Body(&'a [u8]),
-    /// Bytes that are no frame; they are skipped, and this is said once for all of them.
+    /// Bytes that are not a frame. They are skipped and reported once.
     Bad(BadFrame),
 }
 
-/// Why bytes could not be taken as a frame.
+/// Why bytes are not a frame.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BadFrame {
-    /// Over the limit; the id if it stood near the start.
+    /// The message is longer than the limit.
     TooLong {
         /// The limit in bytes.
         limit: usize,
-        /// The id that was seen before the message was given up.
+        /// Its id, if that was near the start.
         id: Option<Id>,
     },
     /// A header block without a usable `Content-Length`.
@@ -90,32 +89,32 @@ impl From<BadFrame> for Malformed {
     }
 }
 
-/// Turns bytes into frames. It keeps at most one unfinished frame of the limit's size, and what
-/// was fed beyond it.
+/// Turns bytes into frames. It buffers at most one incomplete frame of the limit's size and what was fed
+/// after it.
 #[derive(Debug)]
 pub struct Decoder {
     limit: usize,
     state: State,
     framing: Option<Framing>,
     buffer: Vec<u8>,
-    /// Where the bytes not yet handed out begin.
+    /// Where the bytes begin that are not part of a returned frame.
     head: usize,
-    /// How many bytes from `head` on need no look for a line feed: they hold none, or are header
-    /// lines that were looked at.
+    /// How many bytes from `head` on need not be searched for a line feed: they contain none, or are header
+    /// lines that were read.
     scanned: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum State {
-    /// Nothing has come yet: a byte order mark may.
+    /// Before the first byte, where a byte order mark may be.
     First,
     /// No message has shown the framing yet.
     Undecided,
     Line,
-    /// Dropping the rest of a line that was too long.
+    /// Dropping the rest of an overlong line.
     LongLine,
-    /// In a header block, whose lines up to `at` said `length`. It stays in the buffer until it
-    /// is whole: where it turns out bad, the next message may begin inside it.
+    /// In a header block, whose lines up to `at` set `length`. It is buffered until it is complete: if it is
+    /// bad, the next message may begin inside it.
     Headers {
         at: usize,
         length: Option<usize>,
@@ -130,23 +129,23 @@ enum State {
 const NO_HEADERS: State = State::Headers { at: 0, length: None };
 
 impl Decoder {
-    /// A decoder that takes messages of up to `limit` bytes.
+    /// A decoder for messages of up to `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self { limit, state: State::First, framing: None, buffer: Vec::new(), head: 0, scanned: 0 }
     }
 
-    /// The framing the peer's first message used, once one has come.
+    /// The framing of the peer's first message, once that has arrived.
     pub fn framing(&self) -> Option<Framing> {
         self.framing
     }
 
-    /// Detects the framing anew from the next byte on: what came so far was a greeting.
+    /// Detects the framing again from the next byte on: what came before was a greeting.
     pub fn forget_framing(&mut self) {
         self.framing = None;
         self.state = State::Undecided;
     }
 
-    /// Takes bytes in.
+    /// Adds bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
         if self.head > 0 && self.head >= self.buffer.len() / 2 {
             self.buffer.drain(..self.head);
@@ -159,7 +158,7 @@ impl Decoder {
     pub fn next_frame(&mut self) -> Option<Frame<'_>> {
         loop {
             let Some(step) = self.step() else {
-                self.give_back();
+                self.shrink();
                 return None;
             };
             match step {
@@ -170,15 +169,15 @@ impl Decoder {
         }
     }
 
-    /// Takes everything that was fed and not handed out: the stream goes on as something else.
+    /// Takes everything that is buffered: the stream switches to another protocol.
     pub fn take_rest(&mut self) -> Vec<u8> {
         let rest = self.waiting().to_vec();
         self.take(rest.len());
         rest
     }
 
-    /// What is left when the stream ends: a last line without a line feed is served, a frame
-    /// that was cut off is bad. Call after [`Decoder::next_frame`] has returned `None`.
+    /// The rest when the stream ends: a last line without a line feed is a frame, an incomplete frame is bad.
+    /// Call it after [`Decoder::next_frame`] has returned `None`.
     pub fn finish(&mut self) -> Option<Frame<'_>> {
         let start = self.head;
         let left = self.buffer.len() - start;
@@ -197,8 +196,8 @@ impl Decoder {
         }
     }
 
-    /// Frees what one large message took: the peer may say nothing more for a long time.
-    fn give_back(&mut self) {
+    /// Frees the memory of a large message: the peer may be silent for a long time.
+    fn shrink(&mut self) {
         if self.buffer.capacity() > KEPT_BUFFER && self.waiting().len() <= KEPT_BUFFER / 2 {
             self.buffer = self.waiting().to_vec();
             self.head = 0;
@@ -232,8 +231,8 @@ impl Decoder {
         Some(Step::Again)
     }
 
-    /// Header names begin with `Content-`, messages with a bracket; anything else is a line of
-    /// garbage that shows no framing.
+    /// Header names begin with `Content-`, messages with a bracket; anything else is a line of garbage that
+    /// does not show the framing.
     fn undecided(&mut self) -> Option<Step> {
         let blank = self.waiting().iter().take_while(|b| b.is_ascii_whitespace()).count();
         self.take(blank);
@@ -291,13 +290,13 @@ impl Decoder {
     }
 
     fn header(&mut self, at: usize, length: Option<usize>) -> Option<Step> {
-        // The lines before hold no other length; a mark within them is as good as any.
+        // The lines before contain no other length; a mark inside them is as good as any.
         let given_up_from = if length.is_some() { at } else { 0 };
         let end = self.line_end();
         if end.map_or(self.waiting().len(), |end| end + 1) > MAX_HEADER_BLOCK {
             let own_mark = at == 0 && starts_ignoring_case(self.waiting(), LENGTH_MARK);
             let from = if own_mark { LENGTH_MARK.len() } else { given_up_from };
-            return Some(self.lose(from, "a header block without an end"));
+            return Some(self.resync(from, "the header block does not end"));
         }
         let next = end? + 1;
         let line = trim_line(&self.waiting()[at..next]);
@@ -305,7 +304,7 @@ impl Decoder {
             return Some(self.end_of_headers(at, next, length));
         }
         let Some((name, value)) = split_header(line) else {
-            return Some(self.lose(given_up_from, "neither a header nor the start of one"));
+            return Some(self.resync(given_up_from, "not a header"));
         };
         let length = if name.eq_ignore_ascii_case(b"content-length") {
             let read = std::str::from_utf8(value).ok().and_then(|v| v.parse::<u64>().ok());
@@ -314,7 +313,7 @@ impl Decoder {
                 // The search for the next mark must not find this one again.
                 _ => {
                     let from = at + LENGTH_MARK.len();
-                    return Some(self.lose(from, "a Content-Length that is no number"));
+                    return Some(self.resync(from, "Content-Length is not a number"));
                 }
             }
         } else {
@@ -329,7 +328,7 @@ impl Decoder {
     fn end_of_headers(&mut self, at: usize, next: usize, length: Option<usize>) -> Step {
         let Some(length) = length else {
             if at > 0 {
-                return self.lose(0, "a header block without Content-Length");
+                return self.resync(0, "the header block has no Content-Length");
             }
             self.take(next);
             return Step::Again;
@@ -369,7 +368,7 @@ impl Decoder {
     }
 
     /// Skips `bytes` and then everything up to the next mark.
-    fn lose(&mut self, bytes: usize, why: &'static str) -> Step {
+    fn resync(&mut self, bytes: usize, why: &'static str) -> Step {
         self.take(bytes);
         self.scanned = 0;
         self.state = State::Lost;
@@ -377,7 +376,7 @@ impl Decoder {
     }
 
     fn too_long(&self) -> Step {
-        // No further than the limit either: what lies beyond it depends on how the bytes came.
+        // Not beyond the limit: what comes after it depends on how the bytes arrived.
         let searched = self.waiting().len().min(ID_SEARCH).min(self.limit);
         let id = nesting::id_in_prefix(&self.waiting()[..searched]);
         Step::Bad(BadFrame::TooLong { limit: self.limit, id })
@@ -391,13 +390,13 @@ impl Decoder {
         self.head += bytes;
         self.scanned = self.scanned.saturating_sub(bytes);
         if self.head == self.buffer.len() && matches!(self.state, State::LongLine | State::Lost) {
-            // What is being dropped is never looked at again: no need to wait for the next feed.
+            // Dropped bytes are never read again: free them now, not at the next feed.
             self.buffer.clear();
             self.head = 0;
         }
     }
 
-    /// Where the line feed stands, counted from `head`.
+    /// The position of the line feed, relative to `head`.
     fn line_end(&mut self) -> Option<usize> {
         let found = memchr::memchr(b'\n', &self.buffer[self.head + self.scanned..]);
         match found {
@@ -410,14 +409,14 @@ impl Decoder {
     }
 }
 
-/// What one look at the buffer gave; positions are in the buffer.
+/// The result of one step; positions are in the buffer.
 enum Step {
     Again,
     Body { start: usize, end: usize },
     Bad(BadFrame),
 }
 
-/// A line without its line feed, its carriage return and blanks behind it.
+/// A line without trailing blanks and its line end.
 fn trim_line(line: &[u8]) -> &[u8] {
     line.trim_ascii_end()
 }

@@ -1,5 +1,5 @@
-//! Framing by example and by property: how the bytes are cut into reads changes nothing, and no
-//! input makes the decoder keep more than its limit.
+//! Framing by example and by property: chunking changes nothing, and no input makes the decoder buffer more
+//! than its limit.
 
 use arbtest::arbtest;
 
@@ -7,7 +7,7 @@ use super::*;
 
 const LIMIT: usize = 100;
 
-/// All frames of a stream that arrives in pieces of `step` bytes, in a readable form.
+/// All frames of a stream that arrives in chunks of `step` bytes, in readable form.
 fn frames(stream: &[u8], step: usize) -> Vec<String> {
     let mut decoder = Decoder::new(LIMIT);
     let mut seen = Vec::new();
@@ -66,7 +66,7 @@ fn headers() {
 }
 
 #[test]
-fn what_a_large_message_took_is_given_back_without_waiting_for_another() {
+fn the_memory_of_a_large_message_is_freed_at_once() {
     for (stream, limit) in [
         ("[".repeat(4 << 20) + "\n{", 8 << 20),
         ("[".repeat(4 << 20), 1 << 20),
@@ -83,7 +83,7 @@ fn what_a_large_message_took_is_given_back_without_waiting_for_another() {
 }
 
 #[test]
-fn the_first_message_decides_and_garbage_before_it_does_not() {
+fn the_first_message_decides_the_framing() {
     check("oops\nContent-Length: 2\r\n\r\n{}", &["oops", "{}"]);
     check("Contenta\n{}\n", &["Contenta", "{}"]);
     check("con", &["con"]);
@@ -91,7 +91,7 @@ fn the_first_message_decides_and_garbage_before_it_does_not() {
 }
 
 #[test]
-fn after_a_greeting_the_framing_is_found_anew() {
+fn the_framing_is_detected_again_after_a_greeting() {
     let mut decoder = Decoder::new(LIMIT);
     decoder.feed(b"{\"patterm_identity\":\"x\"}\nContent-Length: 2\r\n\r\n{}");
     assert!(matches!(decoder.next_frame(), Some(Frame::Body(_))));
@@ -102,7 +102,7 @@ fn after_a_greeting_the_framing_is_found_anew() {
 }
 
 #[test]
-fn long_lines_are_skipped_and_said_once() {
+fn a_long_line_is_skipped_and_reported_once() {
     let long = "x".repeat(250);
     check(format!("{{}}\n{long}\n{{}}\n"), &["{}", "!too long None", "{}"]);
     check(format!("{long}\nContent-Length: 2\n\n{{}}"), &["!too long None", "{}"]);
@@ -114,7 +114,7 @@ fn long_lines_are_skipped_and_said_once() {
 }
 
 #[test]
-fn bad_headers_are_skipped_up_to_the_next_length_and_said_once() {
+fn bad_headers_are_skipped_and_reported_once() {
     check("Content-Length: x\r\n\r\n{}Content-Length: 2\r\n\r\n{}", &["!headers", "{}"]);
     check("Content-Length: -1\r\n\r\njunk\njunk content-length:2\n\n{}", &["!headers", "{}"]);
     check("Content-Type: x\r\n\r\n{}\r\nContent-Length: 2\r\n\r\n{}", &["!headers", "{}"]);
@@ -133,7 +133,7 @@ fn bad_headers_are_skipped_up_to_the_next_length_and_said_once() {
 }
 
 #[test]
-fn the_next_length_is_found_inside_the_block_that_is_given_up() {
+fn the_next_message_is_found_inside_a_bad_header_block() {
     let good = "Content-Length: 2\r\n\r\n{}";
     for junk in [
         "Content-Length: x ",
@@ -152,7 +152,7 @@ fn the_next_length_is_found_inside_the_block_that_is_given_up() {
 }
 
 #[test]
-fn a_header_line_without_an_end_is_said_once() {
+fn an_endless_header_line_is_reported_once() {
     let endless = "9".repeat(3 * MAX_HEADER_BLOCK);
     check(format!("Content-Length: {endless}"), &["!headers"]);
     check(
@@ -160,12 +160,12 @@ fn a_header_line_without_an_end_is_said_once() {
         &["!headers", "{}"],
     );
     check(format!("Content-Type: {endless}"), &["!headers"]);
-    // One for each of the two blocks that have no end.
+    // One for each of the two endless blocks.
     check(format!("Content-Type: x\nContent-Length: {endless}"), &["!headers", "!headers"]);
 }
 
 #[test]
-fn the_end_inside_a_frame() {
+fn the_stream_ends_inside_a_frame() {
     check("Content-Length: 5\r\n\r\n{}", &["!cut"]);
     check("Content-Length: 5", &["!cut"]);
     check("Content-Length: 5\r\n", &["!cut"]);
@@ -174,7 +174,7 @@ fn the_end_inside_a_frame() {
 }
 
 #[test]
-fn encoding_is_what_the_decoder_reads() {
+fn encoded_frames_can_be_decoded() {
     for framing in [Framing::Newline, Framing::Headers] {
         let mut stream = Vec::new();
         framing.encode(b"{}", &mut stream);
@@ -184,7 +184,7 @@ fn encoding_is_what_the_decoder_reads() {
 }
 
 #[test]
-fn cutting_a_stream_differently_changes_nothing() {
+fn chunking_changes_nothing() {
     const PIECES: [&[u8]; 16] = [
         b"{}",
         b"[1,2]",
@@ -224,7 +224,7 @@ fn cutting_a_stream_differently_changes_nothing() {
 }
 
 #[test]
-fn a_good_frame_after_any_garbage_is_found() {
+fn a_frame_after_garbage_is_found() {
     arbtest(|u| {
         let garbage: Vec<u8> = u.arbitrary()?;
         let mut stream = b"{}\n".to_vec();

@@ -1,4 +1,4 @@
-//! Request ids, kept byte for byte as the peer wrote them.
+//! Request ids, byte for byte as the peer wrote them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use serde_json::value::RawValue;
 pub struct Id(Arc<str>);
 
 impl Id {
-    /// Takes a raw JSON value as an id; `None` if it is neither a number nor a string.
+    /// An id from a raw JSON value; `None` if it is neither a number nor a string.
     pub fn from_raw(raw: &RawValue) -> Option<Self> {
         Self::from_json(raw.get())
     }
 
-    /// The id of a number that we chose ourselves.
+    /// An id from a number of our own.
     pub fn from_number(number: u64) -> Self {
         Self(number.to_string().into())
     }
 
-    /// The id of a string that we chose ourselves.
+    /// An id from a string of our own.
     pub fn from_text(text: &str) -> Self {
         Self(serde_json::Value::from(text).to_string().into())
     }

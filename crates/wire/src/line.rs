@@ -1,9 +1,9 @@
-//! One JSON text as one line. Everything that writes JSON to a peer that reads lines (a program's
-//! standard input, a socket, an event stream, a log) writes it through here: a line end inside a
-//! text would make two messages of one, and the second was checked by nobody.
+//! A JSON text as one line. All JSON for peers that read lines (a program's standard input, a socket, an
+//! event stream, a log) is written here: a line end inside a text would split it into two messages, the
+//! second of which nobody has checked.
 
-/// Line ends that JSON may have inside strings, where they can be escaped, with the length of their
-/// UTF-8 form. Node's `readline` and Python's `splitlines` break lines at them.
+/// Separators that JSON allows inside strings, with their escapes. Node's `readline` and Python's
+/// `splitlines` break lines at them.
 const SEPARATORS: [(&[u8], &[u8]); 3] = [
     ("\u{85}".as_bytes(), b"\\u0085"),
     ("\u{2028}".as_bytes(), b"\\u2028"),
@@ -13,9 +13,8 @@ const SEPARATORS: [(&[u8], &[u8]); 3] = [
 /// The first bytes of [`SEPARATORS`].
 const LEADS: [u8; 2] = [0xc2, 0xe2];
 
-/// Appends a JSON text without a line end. Line feeds and carriage returns stand only between the
-/// tokens of valid JSON, and become blanks; separators that stand only in its strings are escaped.
-/// So the line means the same as the text did.
+/// Appends a JSON text as one line with the same meaning: line feeds and carriage returns, which occur only
+/// between the tokens of valid JSON, become blanks; separators, which occur only in strings, are escaped.
 pub fn append(json: &[u8], out: &mut Vec<u8>) {
     let begin = out.len();
     out.reserve(json.len() + 1);

@@ -1,5 +1,4 @@
-//! One JSON-RPC message, taken apart no further than its envelope: ids and parameters stay the
-//! bytes they were.
+//! JSON-RPC messages, parsed only as far as their envelope: ids and parameters keep their bytes.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,45 +10,45 @@ use crate::error::{ErrorObject, INVALID_REQUEST};
 use crate::id::Id;
 use crate::nesting;
 
-/// What a frame held.
+/// The content of a frame.
 #[derive(Debug)]
 pub enum Incoming<'a> {
     /// One message.
     One(Message<'a>),
-    /// A batch, never empty; each element still to be taken apart with [`Message::from_raw`].
-    /// Whether batches are served is the negotiated revision's choice.
+    /// A batch, never empty; [`Message::from_raw`] parses its elements. Whether batches are allowed depends
+    /// on the negotiated revision.
     Batch(Vec<&'a RawValue>),
 }
 
 /// A request, a notification, or a response.
 #[derive(Debug)]
 pub enum Message<'a> {
-    /// Wants an answer under its id.
+    /// A request, to be answered.
     Request {
-        /// The id to answer under.
+        /// Its id.
         id: Id,
-        /// What to do.
+        /// The method.
         method: Cow<'a, str>,
-        /// With what; `null` counts as absent.
+        /// The parameters; `null` counts as absent.
         params: Option<&'a RawValue>,
     },
-    /// Wants no answer, whatever it holds.
+    /// A notification, never answered.
     Notification {
-        /// What happened.
+        /// The method.
         method: Cow<'a, str>,
-        /// The details; `null` counts as absent.
+        /// The parameters; `null` counts as absent.
         params: Option<&'a RawValue>,
     },
-    /// Answers one of our requests.
+    /// The response to one of our requests.
     Response {
-        /// The id of that request; `None` where the peer could not tell it.
+        /// The id of that request; `None` if the peer could not read it.
         id: Option<Id>,
         /// The `result`, or the `error` as `Err`.
         outcome: Result<&'a RawValue, &'a RawValue>,
     },
 }
 
-/// Why some bytes are no message, and whom to tell.
+/// Why input is not a message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Malformed {
     /// The id, if one could be read.
@@ -69,7 +68,7 @@ impl Malformed {
 }
 
 impl<'a> Incoming<'a> {
-    /// Takes the body of one frame apart.
+    /// Parses the body of one frame.
     pub fn parse(body: &'a [u8]) -> Result<Self, Malformed> {
         let not_json = |why: String| Malformed::not_json(None, why);
         let text = std::str::from_utf8(body)
@@ -82,15 +81,15 @@ impl<'a> Incoming<'a> {
             let elements: Vec<&RawValue> =
                 serde_json::from_str(text).map_err(|e| not_json(format!("not JSON: {e}")))?;
             if elements.is_empty() {
-                return Err(Malformed::new(INVALID_REQUEST, None, "an empty batch"));
+                return Err(Malformed::new(INVALID_REQUEST, None, "the batch is empty"));
             }
             return Ok(Self::Batch(elements));
         }
         match serde_json::from_str::<Envelope<'a>>(text) {
             Ok(envelope) => envelope.into_message().map(Self::One),
-            // The envelope refuses more than bad syntax; only bad syntax is a parse error.
+            // The envelope rejects more than bad syntax, but only bad syntax is a parse error.
             Err(e) => match serde_json::from_str::<IgnoredAny>(text) {
-                Ok(_) => Err(Malformed::new(INVALID_REQUEST, None, format!("no request: {e}"))),
+                Ok(_) => Err(Malformed::new(INVALID_REQUEST, None, format!("not a request: {e}"))),
                 Err(e) => Err(not_json(format!("not JSON: {e}"))),
             },
         }
@@ -98,15 +97,15 @@ impl<'a> Incoming<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Takes one element of a batch apart.
+    /// Parses one element of a batch.
     pub fn from_raw(raw: &'a RawValue) -> Result<Self, Malformed> {
         serde_json::from_str::<Envelope<'a>>(raw.get())
-            .map_err(|e| Malformed::new(INVALID_REQUEST, None, format!("no request: {e}")))?
+            .map_err(|e| Malformed::new(INVALID_REQUEST, None, format!("not a request: {e}")))?
             .into_message()
     }
 }
 
-/// The members of a message that mean something to JSON-RPC, as they stood.
+/// The members of a message that JSON-RPC defines, unparsed.
 #[derive(Default)]
 struct Envelope<'a> {
     jsonrpc: Option<&'a RawValue>,
@@ -143,7 +142,7 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// A string that is borrowed where it has no escapes. (`Cow` alone always copies.)
+/// A string that is borrowed if it has no escapes. (`Cow` alone always copies.)
 struct BorrowedStr<'a>(Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for BorrowedStr<'de> {
@@ -189,7 +188,7 @@ impl<'de> Deserialize<'de> for Envelope<'de> {
                         }
                     };
                     if member.replace(map.next_value()?).is_some() {
-                        let why = format!("member `{key}` stands twice");
+                        let why = format!("duplicate member `{key}`");
                         return Err(serde::de::Error::custom(why));
                     }
                 }
@@ -204,8 +203,8 @@ impl<'de> Deserialize<'de> for Envelope<'de> {
 mod tests {
     use super::*;
 
-    /// A one-line account of what a body was taken for.
-    fn account(body: &[u8]) -> String {
+    /// What a body was parsed as, in one line.
+    fn summary(body: &[u8]) -> String {
         let text = |params: Option<&RawValue>| params.map_or("-", RawValue::get).to_owned();
         match Incoming::parse(body) {
             Ok(Incoming::One(Message::Request { id, method, params })) => {
@@ -224,7 +223,7 @@ mod tests {
 
     #[track_caller]
     fn check(body: impl AsRef<[u8]>, expected: &str) {
-        assert_eq!(account(body.as_ref()), expected, "{:?}", body.as_ref().escape_ascii());
+        assert_eq!(summary(body.as_ref()), expected, "{:?}", body.as_ref().escape_ascii());
     }
 
     #[test]
@@ -244,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_stay_what_they_were() {
+    fn ids_keep_their_bytes() {
         for id in ["1", "1.0", "\"1\"", "9223372036854775808", "-0", "1e3", "\"\\u0041\"", "\"\""] {
             let body = format!(r#"{{"jsonrpc":"2.0","id": {id} ,"method":"m"}}"#);
             check(&body, &format!("request {id} m -"));
@@ -252,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json() {
+    fn input_that_is_not_json() {
         for body in
             ["", "nonsense", "{", "{\"a\":1}}", "{\"a\":\"\u{0}\"}", "[1,", "{'a':1}", "NaN"]
         {
@@ -269,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_json_but_no_request() {
+    fn json_that_is_not_a_request() {
         for body in ["[]", "1", "null", "\"x\"", "true", "{}", r#"{"jsonrpc":"2.0"}"#] {
             check(body, "-32600 None");
         }

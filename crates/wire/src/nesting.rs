@@ -1,9 +1,9 @@
-//! How deep a JSON text nests, and what its id is when the rest of it is not there.
+//! How deep a JSON text nests, and the id of one that is incomplete.
 
 use crate::id::Id;
 
-/// Deeper texts are refused: recursive parsers (serde_json's among them, at 128) stop near
-/// here, and no MCP message comes close.
+/// Deeper texts are refused: recursive parsers stop near here (serde_json at 128), and no MCP message comes
+/// close.
 pub(crate) const MAX_DEPTH: usize = 127;
 
 /// Whether brackets outside strings nest deeper than [`MAX_DEPTH`].
@@ -27,7 +27,7 @@ pub(crate) fn too_deep(text: &[u8]) -> bool {
     false
 }
 
-/// The top-level `id` of a JSON object of which only the beginning is known.
+/// The top-level `id` of a JSON object, given only its beginning.
 pub fn id_in_prefix(prefix: &[u8]) -> Option<Id> {
     let mut depth = 0usize;
     let mut key: Option<&[u8]> = None;
@@ -43,7 +43,7 @@ pub fn id_in_prefix(prefix: &[u8]) -> Option<Id> {
             Token::Other(b":") => continue,
             Token::Other(b",") => key = None,
             Token::Other(text) if depth == 1 && key == Some(b"\"id\"") => {
-                // A number that touches the end of the prefix may go on.
+                // A number at the end of the prefix may be incomplete.
                 let whole = tokens.at < prefix.len();
                 let number = std::str::from_utf8(text).ok().filter(|_| whole)?;
                 serde_json::from_str::<serde_json::Number>(number).ok()?;
@@ -58,13 +58,13 @@ pub fn id_in_prefix(prefix: &[u8]) -> Option<Id> {
 enum Token<'a> {
     Open,
     Close,
-    /// A whole string with its quotes.
+    /// A complete string with its quotes.
     String(&'a [u8]),
     /// A colon, a comma, or a run of anything else.
     Other(&'a [u8]),
 }
 
-/// The coarse tokens of a text that may be no JSON at all.
+/// Coarse tokens of a text that may not be JSON.
 struct Tokens<'a> {
     text: &'a [u8],
     at: usize,
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn depth_counts_brackets_outside_strings_only() {
+    fn only_brackets_outside_strings_count() {
         let nested = |n: usize| [vec![b'['; n], vec![b']'; n]].concat();
         assert!(!too_deep(&nested(MAX_DEPTH)));
         assert!(too_deep(&nested(MAX_DEPTH + 1)));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_is_found_in_a_prefix_only_at_the_top_and_only_when_whole() {
+    fn only_a_complete_id_at_the_top_level_is_found() {
         let check = |prefix: &str, id: Option<&str>| {
             let found = id_in_prefix(prefix.as_bytes());
             assert_eq!(found.as_ref().map(Id::as_json), id, "{prefix}");

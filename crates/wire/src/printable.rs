@@ -1,63 +1,65 @@
-//! Text that others wrote, made safe to print on a terminal: what a terminal would act on instead of
-//! showing it is spelt out. Everything that patterm prints of names, errors and contents passes here.
+//! Makes third-party text safe to print on a terminal: characters that a terminal would interpret are
+//! escaped. All names, errors and contents that patterm prints pass through here.
 
 use std::fmt::Write;
 
-/// Whether a terminal acts on a character instead of showing it: control characters (C0, DEL, C1),
-/// those that turn the direction of text, separators that some terminals take for line ends, and
-/// characters that take no room or look like a blank, with which a name can imitate another. Those that
-/// join letters and emoji stay.
+/// Whether a terminal interprets a character instead of showing it: control characters (C0, DEL, C1),
+/// bidirectional controls, separators that some terminals treat as line ends, and invisible characters that
+/// make one name look like another. Joiners of letters and emoji are allowed.
 pub fn is_active(character: char) -> bool {
     let is_invisible = matches!(
         character,
         '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}' | '\u{2060}'
             ..='\u{2064}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
     );
-    let turns = matches!(character,
+    let is_bidirectional = matches!(character,
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    character.is_control() || is_invisible || turns || matches!(character, '\u{2028}' | '\u{2029}')
+    character.is_control()
+        || is_invisible
+        || is_bidirectional
+        || matches!(character, '\u{2028}' | '\u{2029}')
 }
 
-/// A text for a place where one line is expected.
+/// Escapes text for one line.
 pub fn one_line(text: &str) -> String {
-    spelt(text, |_| false)
+    escape(text, |_| false)
 }
 
-/// A text of several lines: line ends and tabs stay.
+/// Escapes text of several lines: line ends and tabs stay.
 pub fn lines(text: &str) -> String {
-    spelt(&text.replace("\r\n", "\n"), |character| matches!(character, '\n' | '\t'))
+    escape(&text.replace("\r\n", "\n"), |character| matches!(character, '\n' | '\t'))
 }
 
-fn spelt(text: &str, stays: impl Fn(char) -> bool) -> String {
-    let mut spelt = String::with_capacity(text.len());
+fn escape(text: &str, stays: impl Fn(char) -> bool) -> String {
+    let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
-            character if !is_active(character) || stays(character) => spelt.push(character),
-            '\n' => spelt.push_str("\\n"),
-            '\t' => spelt.push_str("\\t"),
-            '\r' => spelt.push_str("\\r"),
+            character if !is_active(character) || stays(character) => escaped.push(character),
+            '\n' => escaped.push_str("\\n"),
+            '\t' => escaped.push_str("\\t"),
+            '\r' => escaped.push_str("\\r"),
             character => {
-                let _ = write!(spelt, "\\u{{{:x}}}", u32::from(character));
+                let _ = write!(escaped, "\\u{{{:x}}}", u32::from(character));
             }
         }
     }
-    spelt
+    escaped
 }
 
-/// JSON that means the same and whose strings hold nothing that a terminal acts on. (Outside of
-/// strings JSON has no such characters but line ends and tabs.)
+/// Escapes JSON without changing its meaning. (Outside of strings JSON has no such characters except line
+/// ends and tabs.)
 pub fn json(text: &str) -> String {
-    let mut spelt = String::with_capacity(text.len());
+    let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
-            '\n' | '\t' => spelt.push(character),
+            '\n' | '\t' => escaped.push(character),
             character if is_active(character) => {
-                let _ = write!(spelt, "\\u{:04x}", u32::from(character));
+                let _ = write!(escaped, "\\u{:04x}", u32::from(character));
             }
-            character => spelt.push(character),
+            character => escaped.push(character),
         }
     }
-    spelt
+    escaped
 }
 
 #[cfg(test)]
@@ -65,14 +67,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_name_looks_like_another_by_characters_that_are_not_seen() {
+    fn invisible_characters_are_escaped() {
         assert_eq!(one_line("le\u{200b}ad\u{3164}"), "le\\u{200b}ad\\u{3164}");
     }
 
     const HOSTILE: &str = "a\x1b]0;x\x07\u{9b}2J\x7f\r\u{202e}b\u{2066}\u{2028}c\td\ne";
 
     #[test]
-    fn nothing_that_a_terminal_acts_on_is_left() {
+    fn characters_that_a_terminal_interprets_are_escaped() {
         assert_eq!(
             one_line(HOSTILE),
             "a\\u{1b}]0;x\\u{7}\\u{9b}2J\\u{7f}\\r\\u{202e}b\\u{2066}\\u{2028}c\\td\\ne"
@@ -83,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_write_stays_as_it_is() {
+    fn ordinary_text_is_unchanged() {
         for text in ["naïve", "漢字", "👩‍👩‍👧", "שלום", "❤️", "a\u{ad}b"] {
             assert_eq!(
                 (one_line(text), lines(text), json(text)),
@@ -93,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn json_stays_the_same_json() {
+    fn json_keeps_its_meaning() {
         let text = format!("{{\n\t\"a\": \"{}\"}}", "\\u001b\u{9b}\u{7f}\u{202e}\\n");
         assert_eq!(json(&text), "{\n\t\"a\": \"\\u001b\\u009b\\u007f\\u202e\\n\"}");
     }

@@ -1,11 +1,11 @@
-//! Writing messages: answers, errors, notifications, each as the body of one frame.
+//! Writes messages (responses, requests, notifications), each as the body of one frame.
 
 use serde::Serialize;
 
 use crate::error::ErrorObject;
 use crate::id::Id;
 
-/// `{"jsonrpc":"2.0","id":…,"result":…}` around a result that is JSON already.
+/// `{"jsonrpc":"2.0","id":…,"result":…}` around a JSON result.
 pub fn result(id: &Id, result: &str) -> Vec<u8> {
     let id = id.as_json();
     let mut body = Vec::with_capacity(result.len() + id.len() + 40);
@@ -17,7 +17,7 @@ pub fn result(id: &Id, result: &str) -> Vec<u8> {
     body
 }
 
-/// An error response; `id` is `null` where the request's could not be read.
+/// An error response; `id` is `null` if the request's id could not be read.
 pub fn error(id: Option<&Id>, error: &ErrorObject) -> Vec<u8> {
     let mut body = b"{\"jsonrpc\":\"2.0\",\"id\":".to_vec();
     body.extend_from_slice(id.map_or("null", Id::as_json).as_bytes());
@@ -27,7 +27,7 @@ pub fn error(id: Option<&Id>, error: &ErrorObject) -> Vec<u8> {
     body
 }
 
-/// A request of our own; `params` is JSON already.
+/// A request; `params` is JSON.
 pub fn request(id: &Id, method: &str, params: Option<&str>) -> Vec<u8> {
     let mut body = b"{\"jsonrpc\":\"2.0\",\"id\":".to_vec();
     body.extend_from_slice(id.as_json().as_bytes());
@@ -36,14 +36,14 @@ pub fn request(id: &Id, method: &str, params: Option<&str>) -> Vec<u8> {
     body
 }
 
-/// A notification; `params` is JSON already.
+/// A notification; `params` is JSON.
 pub fn notification(method: &str, params: Option<&str>) -> Vec<u8> {
     let mut body = b"{\"jsonrpc\":\"2.0\",".to_vec();
     append_method(&mut body, method, params);
     body
 }
 
-/// A batch of bodies made by the functions above.
+/// A batch of bodies from the functions above.
 pub fn batch(bodies: &[Vec<u8>]) -> Vec<u8> {
     let mut body = vec![b'['];
     body.extend_from_slice(&bodies.join(&b','));
@@ -61,8 +61,8 @@ fn append_method(body: &mut Vec<u8>, method: &str, params: Option<&str>) {
     body.push(b'}');
 }
 
-/// Appends a value as JSON. Our own strings and error objects have nothing in them that JSON
-/// cannot say; were it ever otherwise, `null` keeps the frame whole.
+/// Appends a value as JSON. Strings and error objects can always be serialized; if one ever cannot, `null`
+/// keeps the frame valid.
 fn append_json<T: Serialize>(body: &mut Vec<u8>, value: &T) {
     match serde_json::to_vec(value) {
         Ok(json) => body.extend_from_slice(&json),

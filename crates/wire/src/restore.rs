@@ -1,13 +1,22 @@
 //! Restoring the processes that ran when the server was ended or the machine was rebooted: the offer, the
-//! request and the result. Only a person may restore.
+//! request and the result.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The method; its parameters are a [`RestoreRequest`], its result is a [`RestoreResult`]. The name is that
-/// of 0.1.0.
-pub const METHOD: &str = "patterm/bring_back";
+use crate::method::Method;
+
+/// `patterm restore`: restores processes, or declines to. The name on the wire is that of 0.1.0.
+#[derive(Debug)]
+pub enum Restore {}
+
+impl Method for Restore {
+    const NAME: &'static str = "patterm/bring_back";
+    const PERSON_ONLY: Option<&'static str> = Some("restore processes");
+    type Params = RestoreRequest;
+    type Result = RestoreResult;
+}
 
 /// A process that can be restored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,12 +25,12 @@ pub struct RestoreOffer {
     pub id: String,
     /// How it would be restored.
     pub how: RestoreMode,
-    /// Why it would begin anew, or could not be started.
+    /// Why it would start a new conversation, or could not be started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// What ended it, together with everything else.
     pub cause: EndCause,
-    /// When, in milliseconds since 1970, where somebody was there to see it.
+    /// When, in milliseconds since 1970, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
 }
@@ -33,9 +42,9 @@ pub enum RestoreMode {
     /// Its program is started again.
     #[default]
     Again,
-    /// An agent goes on with its conversation.
+    /// An agent resumes its conversation.
     Resumed,
-    /// An agent begins a new conversation.
+    /// An agent starts a new conversation.
     Anew,
     /// Not at all.
     Not,
@@ -47,9 +56,9 @@ pub enum RestoreMode {
 pub enum EndCause {
     /// `patterm kill`.
     Kill,
-    /// A signal that told the server to end.
+    /// A signal to the server.
     Signal,
-    /// The machine was started again.
+    /// A reboot.
     Reboot,
     /// Server and keeper were killed.
     #[default]
@@ -70,9 +79,9 @@ pub struct RestoreRequest {
 
 /// The result of a request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RestoreResult {
+pub struct RestoreResult<P = RestoredProcess> {
     /// In the order of the restarts: a parent before its children.
-    pub processes: Vec<RestoredProcess>,
+    pub processes: Vec<P>,
 }
 
 /// A process that was restored, or not.
@@ -84,7 +93,7 @@ pub struct RestoredProcess {
     pub name: String,
     /// How it was restored.
     pub how: RestoreMode,
-    /// Why it began anew, waits, or was not started.
+    /// Why it started a new conversation, waits, or was not started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -93,7 +102,7 @@ impl fmt::Display for RestoredProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let how = match self.how {
             RestoreMode::Again => "started again",
-            RestoreMode::Resumed => "goes on with its conversation",
+            RestoreMode::Resumed => "resumed its conversation",
             RestoreMode::Anew => "started with a new conversation",
             RestoreMode::Not => "not started",
         };
@@ -107,14 +116,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_became_of_one_in_words() {
+    fn a_restored_process_is_described() {
         let check = |how, reason: Option<&str>, expected: &str| {
             let (process_id, name) = ("p1".to_owned(), "lead".to_owned());
             let reason = reason.map(str::to_owned);
             assert_eq!(RestoredProcess { process_id, name, how, reason }.to_string(), expected);
         };
         check(RestoreMode::Again, None, "lead started again");
-        check(RestoreMode::Resumed, None, "lead goes on with its conversation");
+        check(RestoreMode::Resumed, None, "lead resumed its conversation");
         check(RestoreMode::Anew, Some("so"), "lead started with a new conversation: so");
         check(RestoreMode::Not, Some("so"), "lead not started: so");
     }

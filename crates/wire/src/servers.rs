@@ -1,51 +1,60 @@
-//! How the shared MCP servers of a project stand, for people who look.
+//! The shared MCP servers of a project and their status.
 
 use serde::{Deserialize, Serialize};
 
-/// The request; its parameters are a [`ServersRequest`], its answer is an [`ServersResult`].
-pub const METHOD: &str = "patterm/servers";
+use crate::method::Method;
 
-/// What is to be done; nothing, to look.
+/// `patterm servers`: lists the shared servers, or restarts one, which only a person may do.
+#[derive(Debug)]
+pub enum Servers {}
+
+impl Method for Servers {
+    const NAME: &'static str = "patterm/servers";
+    type Params = ServersRequest;
+    type Result = ServersResult;
+}
+
+/// What to do besides listing the servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServersRequest {
-    /// A server that is to end; the next call starts it anew. Only people may ask for it.
+    /// A server to end; the next call starts it again. Only a person may do this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<String>,
 }
 
-/// How they stand.
+/// The shared servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ServersResult {
-    /// Each running copy of each server, and each server that does not run.
-    pub servers: Vec<ServerInfo>,
+pub struct ServersResult<S = ServerInfo> {
+    /// Each running instance of each server, and each server that is not running.
+    pub servers: Vec<S>,
 }
 
-/// One of them.
+/// A shared server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerInfo {
     /// Its name.
     pub name: String,
-    /// Whose it is, where it is not shared by all.
+    /// The process it belongs to, if it is not shared by all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
     /// `asleep`, `starting`, `running` or `failed`.
     pub state: String,
-    /// What runs, and where.
+    /// What it runs, and where.
     pub place: String,
     /// Its process on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<i32>,
-    /// How long it runs.
+    /// How long it has been running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uptime_seconds: Option<u64>,
-    /// Calls that are not answered.
+    /// Calls in flight.
     pub in_flight: usize,
-    /// How often it was started after its first start.
+    /// How often it was restarted.
     pub restarts: u64,
-    /// Lines on its output that were no protocol.
+    /// Lines of its output that were not protocol messages.
     pub noise: u64,
-    /// How many tools it has, once it was asked.
+    /// How many tools it has, once that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<usize>,
     /// Why it last ended or could not be started.

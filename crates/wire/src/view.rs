@@ -1,13 +1,68 @@
-//! What a view of a process and the server say to each other once the view is attached: frames of
-//! a length, a kind and bytes. They are values here; a stream or a WebSocket carries them.
+//! Views of a process: the request that attaches one, and the frames that view and server exchange
+//! afterwards. A frame has a length, a kind and bytes; a stream or a WebSocket carries it.
 
-/// The version of these frames. A view says which it speaks when it asks to be attached.
+use serde::{Deserialize, Serialize};
+
+use crate::method::Method;
+
+/// The version of these frames, which a view sends with its request.
 pub const VERSION: u32 = 1;
 
-/// The request that turns a connection into a view.
-pub const METHOD: &str = "patterm/view";
+/// Turns a connection into a view.
+#[derive(Debug)]
+pub enum View {}
 
-/// The longest frame: a snapshot of the largest screen fits, and a hostile length does not.
+impl Method for View {
+    const NAME: &'static str = "patterm/view";
+    type Params = ViewRequest;
+    type Result = ViewAttached;
+}
+
+/// What a view shows, and what it supports.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ViewRequest {
+    /// [`VERSION`].
+    pub version: u32,
+    /// The process to show.
+    pub process_id: String,
+    /// The height that is available.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<u16>,
+    /// The width that is available.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub columns: Option<u16>,
+    /// How the size is chosen if there are other views.
+    #[serde(default)]
+    pub sizes: SizePolicy,
+    /// It draws frames of its own: output that the next frame replaces may be left out.
+    #[serde(default)]
+    pub pictures: bool,
+    /// The user opened it because the process asked for attention.
+    #[serde(default)]
+    pub attends: bool,
+}
+
+/// How the size of a process is chosen if it has several views.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SizePolicy {
+    /// The smallest size, which suits all of them.
+    #[default]
+    Smallest,
+    /// The size of the view that was active last.
+    Last,
+}
+
+/// The view is attached; frames follow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ViewAttached {
+    /// [`VERSION`].
+    pub version: u32,
+    /// The process that is shown.
+    pub process_id: String,
+}
+
+/// The longest frame: long enough for a snapshot of the largest screen.
 pub const FRAME_BYTES: usize = 16 << 20;
 
 /// A size in cells.
@@ -19,26 +74,26 @@ pub struct ViewSize {
     pub columns: u16,
 }
 
-/// What the server says.
+/// A frame from the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToView {
-    /// Begin anew: these bytes draw the screen as it is at this offset of the output.
+    /// The screen at an offset of the output, in place of what was shown before.
     Snapshot {
         /// The offset of the next byte of output.
         offset: u64,
         /// The size of the screen.
         size: ViewSize,
-        /// What draws it on an empty screen of that size.
+        /// Bytes that draw it on an empty screen of that size.
         bytes: Vec<u8>,
     },
-    /// Output of the program, from this offset on.
+    /// Output of the program.
     Output {
         /// The offset of the first byte.
         offset: u64,
-        /// The bytes as they came.
+        /// The bytes.
         bytes: Vec<u8>,
     },
-    /// The program ended; nothing more will come.
+    /// The program ended; this is the last frame.
     Ended {
         /// Its exit code.
         code: Option<i32>,
@@ -47,12 +102,12 @@ pub enum ToView {
     },
 }
 
-/// What a view says.
+/// A frame from a view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FromView {
-    /// Bytes for the program, as they were typed.
+    /// Bytes that were typed for the program.
     Input(Vec<u8>),
-    /// How much room the view has.
+    /// The size that is available.
     Size(ViewSize),
 }
 
@@ -126,7 +181,7 @@ impl ViewSize {
 }
 
 fn append(out: &mut Vec<u8>, kind: u8, head: &[u8], bytes: &[u8]) {
-    // Senders keep their frames far below what 32 bits hold.
+    // Frames are far shorter than 32 bits allow.
     let length = u32::try_from(1 + head.len() + bytes.len()).unwrap_or(u32::MAX);
     out.extend_from_slice(&length.to_be_bytes());
     out.push(kind);
@@ -134,7 +189,7 @@ fn append(out: &mut Vec<u8>, kind: u8, head: &[u8], bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// The peer said something that is no frame: there is no going on from there.
+/// The peer sent something that is not a frame; the connection cannot continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BadViewFrame;
 
@@ -145,7 +200,7 @@ pub struct ViewDecoder {
 }
 
 impl ViewDecoder {
-    /// Takes bytes in.
+    /// Adds bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
     }
@@ -180,9 +235,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_arrive_as_they_were_sent_however_they_are_cut() {
+    fn frames_survive_any_chunking() {
         let size = ViewSize { rows: 24, columns: 300 };
-        let said = [
+        let sent = [
             ToView::Snapshot { offset: 1 << 40, size, bytes: b"\x1b[H".to_vec() },
             ToView::Output { offset: 7, bytes: vec![0, 255] },
             ToView::Output { offset: 9, bytes: vec![] },
@@ -191,7 +246,7 @@ mod tests {
         ];
         let answered = [FromView::Input(b"ls\r".to_vec()), FromView::Size(size)];
         let mut stream = Vec::new();
-        said.iter().for_each(|frame| frame.encode(&mut stream));
+        sent.iter().for_each(|frame| frame.encode(&mut stream));
         let mut back = Vec::new();
         answered.iter().for_each(|frame| frame.encode(&mut back));
         for step in [1, 3, usize::MAX] {
@@ -203,7 +258,7 @@ mod tests {
                     seen.push(frame);
                 }
             }
-            assert_eq!(seen, said);
+            assert_eq!(seen, sent);
             let mut decoder = ViewDecoder::default();
             decoder.feed(&back);
             let seen = std::iter::from_fn(|| decoder.next_from_view().unwrap());
@@ -212,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn no_bytes_make_it_panic_or_keep_without_end() {
+    fn no_input_makes_it_panic_or_buffer_without_limit() {
         arbtest(|u| {
             let mut decoder = ViewDecoder::default();
             decoder.feed(&u.arbitrary::<Vec<u8>>()?);

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use patterm_host::PERSON;
-use patterm_host::registry::Entry;
+use patterm_wire::requests::ServerEntry;
 use patterm_wire::view::FromView;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ pub(super) struct Bench {
     pub(super) mock: Mock,
     /// A client without an identity.
     pub(super) tools: ToolClient,
-    pub(super) server: Entry,
+    pub(super) server: ServerEntry,
     pub(super) cli: Cli,
 }
 
@@ -275,6 +275,6 @@ fn receipt(answer: &Value) -> Receipt {
     }
 }
 
-fn serve(place: &Place) -> Entry {
+fn serve(place: &Place) -> ServerEntry {
     serde_json::from_str(&place.run(&["serve", "--json"])).unwrap()
 }

@@ -1,7 +1,8 @@
 //! Agents that are started again: the model sees the conversation that it saw before, whatever ended
 //! the agent and whatever the person did meanwhile.
 
-use patterm_wire::restore::METHOD;
+use patterm_wire::Method;
+use patterm_wire::restore::Restore;
 use patterm_wire::view::FromView;
 use serde_json::{Value, json};
 
@@ -120,7 +121,7 @@ pub(super) fn goes_on(cli: Cli) {
         assert_eq!(before, said, "{:?}\n{}", turn.said, bench.story());
         said = turn.said;
         bench.end_everything();
-        let back = bench.tools.ok(METHOD, json!({}));
+        let back = bench.tools.ok(Restore::NAME, json!({}));
         assert_eq!(back["processes"][0]["how"], "resumed", "{back}\n{}", bench.story());
         bench.until_state(&id, "idle");
         say_after(&mut bench, &id, &format!("after a reboot {round}"), &mut said);

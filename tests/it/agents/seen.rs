@@ -28,7 +28,7 @@ fn a_person_starts_an_agent_types_to_it_leaves_and_brings_it_back() {
     screen.patterm("kill");
     screen.until("ended the server");
     screen.patterm("");
-    screen.until("goes on with its conversation");
+    screen.until("resumes its conversation");
     screen.press(&["Enter"]);
     // Its own word, which it did not say before its end.
     screen.until("idle: it reports");

@@ -21,7 +21,10 @@ fn a_server_that_there_is_not_is_told_when_a_token_is_made_for_it() {
         String::from_utf8(stderr).unwrap()
     };
     let said = warned("patterm,nope");
-    assert!(said.contains("there is no server `nope` now; there are `patterm`."), "{said}");
+    assert!(
+        said.contains("there is no server `nope` at the moment; there are `patterm`."),
+        "{said}"
+    );
     for known in ["patterm", "bots", "bots/seven"] {
         assert!(!warned(known).contains("there is no server"), "{known}");
     }
@@ -37,7 +40,7 @@ fn fails(place: &Place, arguments: &[&str]) -> String {
 #[test]
 fn a_token_is_made_listed_and_revoked() {
     let place = Place::new();
-    assert_eq!(place.run(&["token", "ls"]), "no tokens; `patterm token new NAME` makes one\n");
+    assert_eq!(place.run(&["token", "ls"]), "no tokens; `patterm token new NAME` creates one\n");
     let (_server, client) = open(&place);
     new_token(&place, &["ci", "--servers", "search,patterm", "--tools", "get_*", "--read-only"]);
     let listed = place.run(&["token", "ls"]);

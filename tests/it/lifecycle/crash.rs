@@ -1,7 +1,7 @@
 //! After `kill -9`: what a dead server left is replaced, what a living one has is not touched.
 
-use patterm_host::registry::Entry;
 use patterm_wire::Framing;
+use patterm_wire::requests::ServerEntry;
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -32,7 +32,7 @@ fn a_dead_server_is_neither_listed_nor_killed() {
     let place = Place::of_another_user();
     let dead = place.serve();
     dead.kill();
-    assert_eq!(place.run(&["kill"]), "no server runs for this project\n");
+    assert_eq!(place.run(&["kill"]), "no server is running for this project\n");
     assert_eq!(place.run(&["ls", "--json"]), "[]\n");
 }
 
@@ -42,7 +42,7 @@ fn a_dead_servers_socket_in_tmp_is_removed_too() {
     let serve = || {
         let mut command = place.patterm(&["serve", "--json"]);
         let output = command.env_remove("XDG_RUNTIME_DIR").output().unwrap();
-        serde_json::from_slice::<Entry>(&output.stdout).unwrap()
+        serde_json::from_slice::<ServerEntry>(&output.stdout).unwrap()
     };
     let dead = serve();
     let process = Running::of(dead.pid);
@@ -62,7 +62,7 @@ fn a_living_servers_socket_is_never_removed() {
     let serve_second = || {
         let mut command = place.patterm(&["serve", "--json"]);
         let output = command.current_dir(place.path("home")).output().unwrap();
-        serde_json::from_slice::<Entry>(&output.stdout).unwrap()
+        serde_json::from_slice::<ServerEntry>(&output.stdout).unwrap()
     };
     // A start, a crash and a start again in the same runtime folder.
     let second = serve_second();

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use patterm_host::registry::Entry;
 use patterm_wire::Framing;
+use patterm_wire::requests::ServerEntry;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -58,7 +58,7 @@ fn ending_twice_is_harmless() {
             Signal::TERM,
         );
         process.wait();
-        assert_eq!(place.run(&["kill"]), "no server runs for this project\n");
+        assert_eq!(place.run(&["kill"]), "no server is running for this project\n");
     });
 }
 
@@ -129,7 +129,7 @@ fn a_start_during_another_servers_end_gives_a_server_that_serves() {
     idle.answer(1, "ping", json!({}));
     old.begin_stop();
     assert_eq!(idle.try_receive(), None);
-    let new: Entry = serde_json::from_str(&place.run(&["serve", "--json"])).unwrap();
+    let new: ServerEntry = serde_json::from_str(&place.run(&["serve", "--json"])).unwrap();
     assert_ne!(new.pid, std::process::id());
     let mut next = Peer::connect(SOCKET, &new.socket);
     assert_eq!(next.answer(1, "ping", json!({}))["result"], json!({}));

@@ -1,9 +1,11 @@
 //! Servers that somebody in a pane needs: they are not started there, and have nothing of that pane's.
 
+use patterm_wire::Method;
 use std::path::Path;
 
-use patterm_host::registry::Entry;
-use patterm_host::{Project, START_METHOD};
+use patterm_host::Project;
+use patterm_wire::requests::ServerEntry;
+use patterm_wire::requests::StartServer;
 use rustix::process::Signal;
 
 use crate::support::tool_client::{ToolClient, until};
@@ -12,8 +14,8 @@ use crate::support::{Place, Running, running_in};
 const SECRET: &str = "hunter2-of-one-agent";
 
 /// The server of a project, once there is one.
-fn server_of(place: &Place, folder: &Path) -> Option<Entry> {
-    let listed: Vec<Entry> = serde_json::from_str(&place.run(&["ls", "--json"])).unwrap();
+fn server_of(place: &Place, folder: &Path) -> Option<ServerEntry> {
+    let listed: Vec<ServerEntry> = serde_json::from_str(&place.run(&["ls", "--json"])).unwrap();
     let folder = folder.canonicalize().unwrap();
     listed.into_iter().find(|entry| entry.project == folder)
 }
@@ -49,7 +51,7 @@ fn is_in_a_pane_of(place: &Place, pid: u32) -> bool {
 }
 
 /// Has a server of another project started from a pane of this one; returns its entry.
-fn start_from_a_pane(place: &Place, other: &Path) -> (String, Entry) {
+fn start_from_a_pane(place: &Place, other: &Path) -> (String, ServerEntry) {
     let script = format!(
         "cd {}; SECRET={SECRET} {} run --name there -- sleep 1000; echo ran $?; sleep 1000",
         other.display(),
@@ -61,7 +63,7 @@ fn start_from_a_pane(place: &Place, other: &Path) -> (String, Entry) {
     (pane, entry)
 }
 
-fn check_is_outside(place: &Place, pane: &str, other: &Path, entry: &Entry) {
+fn check_is_outside(place: &Place, pane: &str, other: &Path, entry: &ServerEntry) {
     let own = Running::of(server_of(place, &place.path("project")).unwrap().pid);
     let there = running_in(other);
     assert!(there.contains(&entry.pid));
@@ -120,7 +122,7 @@ fn no_server_runs_in_the_foreground_of_a_pane() {
         place.binary().display()
     );
     let pane = place.run(&["run", "--", "sh", "-c", &script]);
-    place.run(&["wait", pane.trim(), "would end with that pane"]);
+    place.run(&["wait", pane.trim(), "would end with the pane"]);
     place.run(&["wait", pane.trim(), "^said 1"]);
     assert_eq!(server_of(&place, &other), None);
 }
@@ -184,7 +186,7 @@ fn why_a_server_cannot_be_started_from_a_pane_is_told() {
         place.binary().display()
     );
     let pane = place.run(&["run", "--", "sh", "-c", &script]);
-    place.run(&["wait", pane.trim(), "in whose pane this runs cannot start that of"]);
+    place.run(&["wait", pane.trim(), "own project's server cannot start the server of"]);
     place.run(&["wait", pane.trim(), "^said 1"]);
 }
 
@@ -200,7 +202,7 @@ fn starts_of_other_servers_that_wait_for_a_lock_keep_no_call_from_being_answered
     starting.lock().unwrap();
     let mut asking = ToolClient::at(&server.socket());
     for n in 0..100 {
-        asking.peer.ask(n, START_METHOD, serde_json::json!({"folder": other}));
+        asking.peer.ask(n, StartServer::NAME, serde_json::json!({"folder": other}));
     }
     // It takes such a thread, and is asked for after them on the same connection.
     let spawned =

@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use patterm_host::Project;
-use patterm_host::registry::Entry;
+use patterm_wire::requests::ServerEntry;
 use serde_json::{Value, json};
 
 use super::{Traces, mode};
@@ -79,7 +79,7 @@ fn a_registry_that_another_user_made_is_not_obeyed() {
     let attacked = Attacked::new();
     let place = &attacked.place;
     let (mine, other) = (place.path("project"), place.folder("other"));
-    let of_other: Entry =
+    let of_other: ServerEntry =
         serde_json::from_str(&text(&attacked.run(&other, &["serve", "--json"]))).unwrap();
 
     // Who works in this project is to be led to the other one's server.
@@ -144,13 +144,13 @@ fn nothing_in_our_own_registry_hangs_a_verb_or_leads_to_another_project() {
     symlink("/dev/zero", folder.join("1123456789abcdef.json")).unwrap();
     let other = place.folder("other");
     let key = Project::of(&other).unwrap().key().to_owned();
-    let text_of = |entry: &Entry| serde_json::to_string(entry).unwrap();
+    let text_of = |entry: &ServerEntry| serde_json::to_string(entry).unwrap();
     std::fs::write(folder.join(format!("{key}.json")), text_of(&server.entry)).unwrap();
-    let listed: Vec<Entry> =
+    let listed: Vec<ServerEntry> =
         serde_json::from_slice(&ends(&mut place.patterm(&["ls", "--json"])).stdout).unwrap();
     assert_eq!(listed, std::slice::from_ref(&server.entry));
     let said = ends(place.patterm(&["kill"]).current_dir(&other));
-    assert_eq!(text(&said), "no server runs for this project\n");
+    assert_eq!(text(&said), "no server is running for this project\n");
     assert!(!server.process().is_gone());
 }
 
@@ -169,7 +169,7 @@ fn serve_in_tmp(place: &Place, plant: impl FnOnce(&Path)) -> (std::process::Chil
 /// Whether a verb finds the server that this process is.
 fn is_found(place: &Place, pid: u32) -> bool {
     let listed = ends(place.patterm(&["ls", "--json"]).env_remove("XDG_RUNTIME_DIR")).stdout;
-    let listed: Vec<Entry> = serde_json::from_slice(&listed).unwrap();
+    let listed: Vec<ServerEntry> = serde_json::from_slice(&listed).unwrap();
     listed.iter().any(|entry| entry.pid == pid)
 }
 
@@ -207,7 +207,7 @@ fn where_another_user_listens_at_an_old_address_the_server_is_looked_for_elsewhe
     let place = Place::of_another_user();
     let attacker = User::reserve();
     let run = |arguments: &[&str]| ends(place.patterm(arguments).env_remove("XDG_RUNTIME_DIR"));
-    let old: Entry = serde_json::from_slice(&run(&["serve", "--json"]).stdout).unwrap();
+    let old: ServerEntry = serde_json::from_slice(&run(&["serve", "--json"]).stdout).unwrap();
     let server = Running::of(old.pid);
     server.signal(rustix::process::Signal::KILL);
     server.wait();
@@ -219,7 +219,7 @@ fn where_another_user_listens_at_an_old_address_the_server_is_looked_for_elsewhe
     });
     listener.set_nonblocking(true).unwrap();
     run(&["ps"]);
-    let new: Entry = serde_json::from_slice(&run(&["serve", "--json"]).stdout).unwrap();
+    let new: ServerEntry = serde_json::from_slice(&run(&["serve", "--json"]).stdout).unwrap();
     assert_ne!(new.pid, old.pid);
     assert!(listener.accept().is_err(), "somebody spoke to the other user");
     std::fs::remove_file(&old.socket).unwrap();

@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use patterm_host::registry::Entry;
 use patterm_wire::Framing;
+use patterm_wire::requests::ServerEntry;
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -109,7 +109,7 @@ fn without_a_session_folder_it_uses_tmp() {
 }
 
 /// Runs a start to its end; it must succeed.
-fn start(command: &mut Command) -> Entry {
+fn start(command: &mut Command) -> ServerEntry {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
@@ -177,7 +177,7 @@ fn check_many_starts(place: &Place, session: impl Fn(usize) -> Option<std::path:
         .map(|serve| {
             let output = serve.wait_with_output().unwrap();
             assert!(output.status.success());
-            let entry: Entry = serde_json::from_slice(&output.stdout).unwrap();
+            let entry: ServerEntry = serde_json::from_slice(&output.stdout).unwrap();
             entry.pid
         })
         .collect();

@@ -2,7 +2,7 @@
 
 use std::process::Output;
 
-use patterm_host::registry::Entry;
+use patterm_wire::requests::ServerEntry;
 use rustix::process::Signal;
 
 use crate::support::{Place, Running};
@@ -28,28 +28,29 @@ impl Two {
         String::from_utf8(stdout).unwrap()
     }
 
-    fn serve(&self, folder: &str) -> (Entry, Running) {
-        let entry: Entry = serde_json::from_str(&self.run(folder, &["serve", "--json"])).unwrap();
+    fn serve(&self, folder: &str) -> (ServerEntry, Running) {
+        let entry: ServerEntry =
+            serde_json::from_str(&self.run(folder, &["serve", "--json"])).unwrap();
         let running = Running::of(entry.pid);
         (entry, running)
     }
 
-    fn list(&self) -> Vec<Entry> {
+    fn list(&self) -> Vec<ServerEntry> {
         serde_json::from_str(&self.run("home", &["ls", "--json"])).unwrap()
     }
 }
 
-fn ended(entry: &Entry) -> String {
+fn ended(entry: &ServerEntry) -> String {
     format!("ended the server of {} (pid {})\n", entry.project.display(), entry.pid)
 }
 
 #[test]
 fn with_no_server_all_verbs_say_so_and_succeed() {
     let two = Two::new();
-    assert_eq!(two.run("project", &["ls"]), "no servers run; `patterm` starts one\n");
+    assert_eq!(two.run("project", &["ls"]), "no servers are running; `patterm` starts one\n");
     assert_eq!(two.run("project", &["ls", "--json"]), "[]\n");
-    assert_eq!(two.run("project", &["kill"]), "no server runs for this project\n");
-    assert_eq!(two.run("project", &["kill", "--all"]), "no servers run\n");
+    assert_eq!(two.run("project", &["kill"]), "no server is running for this project\n");
+    assert_eq!(two.run("project", &["kill", "--all"]), "no servers are running\n");
 }
 
 #[test]
@@ -79,7 +80,7 @@ fn kill_ends_the_server_of_its_own_project_only() {
     assert!(first_runs.is_gone(), "kill returns when the server is gone");
     assert!(!second_runs.is_gone());
     assert_eq!(two.list(), [second]);
-    assert_eq!(two.run("project", &["kill"]), "no server runs for this project\n");
+    assert_eq!(two.run("project", &["kill"]), "no server is running for this project\n");
 }
 
 #[test]
@@ -113,7 +114,7 @@ fn kill_finds_the_living_server_behind_the_entry_of_a_dead_one() {
     dead.wait();
     let mut elsewhere = two.place.patterm(&["serve", "--json"]);
     let output = elsewhere.env("XDG_RUNTIME_DIR", two.place.folder("elsewhere")).output().unwrap();
-    let entry: Entry = serde_json::from_slice(&output.stdout).unwrap();
+    let entry: ServerEntry = serde_json::from_slice(&output.stdout).unwrap();
     let living = Running::of(entry.pid);
     assert_eq!(two.run("project", &["kill"]), ended(&entry));
     assert!(living.is_gone());

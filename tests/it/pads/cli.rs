@@ -33,7 +33,7 @@ fn json_of(text: &str) -> Value {
 #[test]
 fn pads_are_listed_printed_and_fed() {
     let place = Place::new();
-    assert_eq!(place.run(&["pads"]), "no scratchpads; `patterm pad NAME --edit` begins one\n");
+    assert_eq!(place.run(&["pads"]), "no scratchpads; `patterm pad NAME --edit` creates one\n");
     assert_eq!(place.run(&["pads", "--json"]), "[]\n");
     let (code, done) = feed(&place, &["pad", "plan", "--write"], b"# Plan\n\n");
     let pad = json_of(&place.run(&["pad", "plan", "--json"]));

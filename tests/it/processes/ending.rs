@@ -266,5 +266,5 @@ fn kill_all_ends_every_project_and_gives_its_programs_time() {
     assert!(was_asked(&place));
     nothing_is_left(&place);
     assert_eq!(running_in(&other), Vec::<u32>::new());
-    assert_eq!(place.run(&["kill", "--all"]), "no servers run\n");
+    assert_eq!(place.run(&["kill", "--all"]), "no servers are running\n");
 }

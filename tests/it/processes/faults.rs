@@ -4,20 +4,20 @@
 use std::path::Path;
 use std::process::Command;
 
-use patterm_host::registry::Entry;
+use patterm_wire::requests::ServerEntry;
 use serde_json::json;
 
 use crate::support::tool_client::{ToolClient, long, until};
 use crate::support::{Baseline, Place, ProcessStats, Running, running_in};
 
-pub(super) fn start(command: &mut Command) -> Entry {
+pub(super) fn start(command: &mut Command) -> ServerEntry {
     let output = command.output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("no server: {errors}"))
 }
 
 /// `patterm serve` under a limit that `ulimit` sets.
-fn serve_limited(place: &Place, limit: &str) -> Entry {
+fn serve_limited(place: &Place, limit: &str) -> ServerEntry {
     let script = format!("ulimit {limit} && exec \"$0\" serve --json");
     start(place.command(Path::new("sh")).args(["-c", &script]).arg(place.binary()))
 }
@@ -112,7 +112,7 @@ fn the_usual_limit_of_descriptors_is_for_programs_only() {
         process.wait();
         entry = until("the keeper's server", || {
             let listed = place.run(&["ls", "--json"]);
-            let listed: Vec<Entry> = serde_json::from_str(&listed).unwrap();
+            let listed: Vec<ServerEntry> = serde_json::from_str(&listed).unwrap();
             listed.into_iter().find(|entry| entry.project == place.project().root())
         });
     }

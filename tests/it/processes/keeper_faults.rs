@@ -172,5 +172,5 @@ fn a_program_with_too_many_arguments_is_refused_and_the_keeper_stays() {
     assert_eq!(programs(&place, "cat").len(), 2);
     place.run(&["kill"]);
     nothing_is_left(&place);
-    assert_eq!(place.run(&["kill"]), "no server runs for this project\n");
+    assert_eq!(place.run(&["kill"]), "no server is running for this project\n");
 }

@@ -2,6 +2,7 @@
 //! says of himself makes him more than its owner.
 
 use patterm_host::Project;
+use patterm_wire::Method;
 use patterm_wire::view;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -137,7 +138,7 @@ fn somebody_in_an_agents_pane_may_do_what_the_agent_may_and_no_more() {
         "params": {"process_id": persons, "kind": "text", "text": "typed"}});
     std::fs::write(team.place.path("project/asked"), format!("{asked}\n")).unwrap();
     // A view is a way to type, too.
-    let wish = json!({"jsonrpc": "2.0", "id": 1, "method": view::METHOD,
+    let wish = json!({"jsonrpc": "2.0", "id": 1, "method": view::View::NAME,
         "params": {"version": view::VERSION, "process_id": persons}});
     let look = format!(
         "import socket\ns = socket.socket(socket.AF_UNIX)\ns.connect('{}')\n\
@@ -225,7 +226,7 @@ fn an_agent_is_no_person_in_another_project_either() {
     let arguments =
         team.shell(&format!("cd {}; PATTERM token new own; sleep 1000", other.display()));
     let own = id_of(&team.person.ok("spawn_process", arguments));
-    team.person.wait(&own, "It is shown this once");
+    team.person.wait(&own, "It is shown only this once");
     let _ = place.patterm(&["kill"]).current_dir(&other).output();
 }
 

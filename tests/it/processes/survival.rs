@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use patterm_host::registry::Entry;
 use patterm_wire::Framing;
+use patterm_wire::requests::ServerEntry;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ fn check_answers(line: &str) {
 }
 
 /// The server of a place as it is now, started where there is none.
-fn server(place: &Place) -> Entry {
+fn server(place: &Place) -> ServerEntry {
     serde_json::from_str(&place.run(&["serve", "--json"])).unwrap()
 }
 
@@ -205,7 +205,7 @@ fn the_keeper_starts_the_server_again() {
     let id = tools.run(&["cat"]);
     kill(&process);
     until("a server", || {
-        let listed: Vec<Entry> = serde_json::from_str(&place.run(&["ls", "--json"])).unwrap();
+        let listed: Vec<ServerEntry> = serde_json::from_str(&place.run(&["ls", "--json"])).unwrap();
         listed.into_iter().find(|entry| entry.project == place.project().root())
     });
     let (mut tools, _) = desk_of(&place);
@@ -394,7 +394,7 @@ fn kill_ends_the_programs_of_a_dead_server_too() {
     assert!(said.starts_with("ended the server of "), "{said}");
     assert!(program.is_gone());
     assert_eq!(running_in(&place.path("project")), Vec::<u32>::new());
-    assert_eq!(place.run(&["kill"]), "no server runs for this project\n");
+    assert_eq!(place.run(&["kill"]), "no server is running for this project\n");
 }
 
 #[test]

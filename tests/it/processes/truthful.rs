@@ -2,6 +2,7 @@
 
 use patterm_panes::process::Status;
 use patterm_store::limits::Limits;
+use patterm_wire::Method;
 use patterm_wire::{Framing, follow};
 use serde_json::{Value, json};
 
@@ -346,7 +347,7 @@ fn a_call_for_a_person_says_when_nobody_is_watching() {
     assert_eq!((&alone["ok"], &alone["watched"]), (&json!(true), &json!(false)), "{alone}");
     assert!(alone["note"].as_str().unwrap().contains("nobody"), "{alone}");
     let mut screen = server.connect(Door::Socket(Framing::Newline));
-    screen.answer(1, follow::METHOD, json!({"version": follow::VERSION}));
+    screen.answer(1, follow::Follow::NAME, json!({"version": follow::VERSION}));
     let seen = tools.ok("request_human_attention", arguments);
     assert_eq!(seen, json!({"ok": true, "watched": true}));
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 
 use patterm_agents::identity::hand_over;
-use patterm_host::registry::Entry;
 use patterm_wire::Framing;
+use patterm_wire::requests::ServerEntry;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -214,7 +214,7 @@ fn without_a_session_folder_it_starts_the_server_that_its_token_is_from() {
     assert_eq!(serve_in_default_state(&place).pid, server_pid(&who), "and others find it");
 }
 
-fn serve_in_default_state(place: &Place) -> Entry {
+fn serve_in_default_state(place: &Place) -> ServerEntry {
     let mut command = place.patterm(&["serve", "--json"]);
     let output = command.env_remove("XDG_STATE_HOME").output().unwrap();
     serde_json::from_slice(&output.stdout).unwrap()
@@ -230,7 +230,7 @@ fn where_the_server_cannot_be_known_every_request_is_told_so() {
         let answer = peer.answer(id, "tools/list", json!({}));
         assert_eq!(answer["error"]["code"], -32008);
         let message = answer["error"]["message"].as_str().unwrap();
-        let expected = format!("no server runs for the project with key {key}");
+        let expected = format!("no server is running for the project with key {key}");
         assert!(message.contains(&expected), "{message}");
     }
     assert_eq!(peer.finish(), NOTHING);

@@ -58,7 +58,7 @@ fn an_identity_that_cannot_be_read_is_told_at_each_request() {
     }
     let variables =
         [("PATTERM_SOCKET", server.socket()), ("PATTERM_IDENTITY", Path::new("garbage"))];
-    check_refused(client(&place, &variables), "PATTERM_IDENTITY holds no identity token");
+    check_refused(client(&place, &variables), "PATTERM_IDENTITY is not an identity token");
     assert_eq!(server.accept().try_hear(), None);
     assert!(server.nobody_came());
 }

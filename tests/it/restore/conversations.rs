@@ -1,7 +1,8 @@
 //! Agents that come back: with their conversation where their preset can, and never told twice what
 //! they were told first.
 
-use patterm_wire::restore::{METHOD, RestoreMode};
+use patterm_wire::Method;
+use patterm_wire::restore::{Restore, RestoreMode};
 use serde_json::{Value, json};
 
 use super::{offered, offers, restore, serve, status_of};
@@ -135,8 +136,8 @@ fn no_agent_brings_anything_back() {
     serve(&place);
     let mut own = as_agent(&place, &agent);
     for params in [json!({}), json!({"decline": true})] {
-        let message = own.refused("not_owner", METHOD, params);
-        assert!(message.contains("only a person brings back what ran"), "{message}");
+        let message = own.refused("not_owner", Restore::NAME, params);
+        assert!(message.contains("only a person may restore processes"), "{message}");
     }
     assert_eq!(offered(&place), [agent, cat]);
 }

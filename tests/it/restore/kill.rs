@@ -1,6 +1,7 @@
 //! `patterm kill`, a signal, and what is decided afterwards.
 
-use patterm_wire::restore::{EndCause, METHOD, RestoreMode};
+use patterm_wire::Method;
+use patterm_wire::restore::{EndCause, Restore, RestoreMode};
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -152,8 +153,11 @@ fn wrong_wishes_are_named() {
     let place = Place::new();
     let (_, mut tools) = serve(&place);
     for params in [json!({"ids": "p1"}), json!({"decline": 1}), json!({"all": true})] {
-        let refusal = tools.call(METHOD, params).unwrap_err();
-        assert!(refusal.message.contains("take ids, a list"), "{refusal:?}");
+        let refusal = tools.call(Restore::NAME, params).unwrap_err();
+        assert!(
+            refusal.message.contains("the parameters of patterm/bring_back are invalid"),
+            "{refusal:?}"
+        );
     }
     let output = place.patterm(&["restart"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));

@@ -6,11 +6,12 @@ mod declared;
 mod kill;
 mod power_cut;
 
+use patterm_wire::Method;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 
 use patterm_wire::follow;
-use patterm_wire::restore::{METHOD, RestoreOffer, RestoreResult, RestoredProcess};
+use patterm_wire::restore::{Restore, RestoreOffer, RestoreResult, RestoredProcess};
 use serde_json::{Value, json};
 
 use crate::support::tool_client::ToolClient;
@@ -28,7 +29,8 @@ fn serve(place: &Place) -> (Spawned, ToolClient) {
 fn offers(place: &Place) -> Vec<RestoreOffer> {
     let mut stream = UnixStream::connect(place.serve().socket()).unwrap();
     let params = json!({"version": follow::VERSION});
-    let request = json!({"jsonrpc": "2.0", "id": 1, "method": follow::METHOD, "params": params});
+    let request =
+        json!({"jsonrpc": "2.0", "id": 1, "method": follow::Follow::NAME, "params": params});
     writeln!(stream, "{request}").unwrap();
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line).unwrap();
@@ -44,7 +46,7 @@ fn offered(place: &Place) -> Vec<String> {
 /// Brings back what is offered, or these of it.
 #[track_caller]
 fn restore(tools: &mut ToolClient, params: Value) -> Vec<RestoredProcess> {
-    let answer: RestoreResult = serde_json::from_value(tools.ok(METHOD, params)).unwrap();
+    let answer: RestoreResult = serde_json::from_value(tools.ok(Restore::NAME, params)).unwrap();
     answer.processes
 }
 

@@ -1,7 +1,8 @@
 //! Nobody had time to say anything: everything is killed, the machine is started again, or the server
 //! dies while it brings back.
 
-use patterm_wire::restore::{EndCause, METHOD};
+use patterm_wire::Method;
+use patterm_wire::restore::{EndCause, Restore};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -96,8 +97,8 @@ fn a_server_that_is_killed_while_it_brings_back_starts_nothing_twice() {
         // Whatever is decided twice, at once, happens once.
         let mut other = ToolClient::at(&server.socket());
         loop {
-            tools.ask(METHOD, json!({}));
-            other.ask(METHOD, json!({}));
+            tools.ask(Restore::NAME, json!({}));
+            other.ask(Restore::NAME, json!({}));
             moment(&mut rng);
             server.kill();
             (server, tools) = serve(&place);

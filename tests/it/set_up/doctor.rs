@@ -125,7 +125,7 @@ fn a_state_folder_that_cannot_be_written_is_found() {
     assert_eq!(code, Some(1), "{found:?}");
     let (state, advice) = health(&found, "state folder");
     assert_eq!(state, "broken");
-    assert!(advice.unwrap().contains("yours to write"), "{found:?}");
+    assert!(advice.unwrap().contains("that you can write to"), "{found:?}");
     assert_eq!(health(&found, "server").0, "broken");
 }
 

@@ -31,7 +31,7 @@ fn a_file_from_what_the_project_has() {
     assert!(text.lines().any(|line| line == "# From Procfile:"), "{text}");
 
     let said = fails(&place, &["init"]);
-    assert!(said.contains("already; it is left as it is"), "{said}");
+    assert!(said.contains("already exists; it was not changed"), "{said}");
     assert_eq!(std::fs::read_to_string(root.join("patterm.toml")).unwrap(), text);
     // It can be used as it is.
     place.run(&["trust", "--yes"]);

@@ -2,9 +2,9 @@
 //! the definitions.
 
 mod doctor;
+mod generate;
 mod hostile;
 mod init;
-mod papers;
 mod setup;
 mod verbs;
 

@@ -41,7 +41,7 @@ fn clients_get_one_entry_and_keep_the_rest() {
         let (parent, name) = pointer.rsplit_once('/').unwrap();
         rest.pointer_mut(parent).unwrap().as_object_mut().unwrap().remove(name).unwrap();
         assert_eq!(rest, others, "{client}");
-        assert!(place.run(&["setup", client, "--yes"]).contains("knows patterm already"));
+        assert!(place.run(&["setup", client, "--yes"]).contains("already contains patterm"));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), once, "a second time changes nothing");
     }
 }
@@ -56,7 +56,7 @@ fn codex_gets_a_table_and_keeps_its_comments() {
     place.run(&["setup", "codex", "--yes"]);
     let after = std::fs::read_to_string(&path).unwrap();
     assert!(after.starts_with(before) && after.contains("[mcp_servers.patterm]"), "{after}");
-    assert!(place.run(&["setup", "codex"]).contains("knows patterm already"));
+    assert!(place.run(&["setup", "codex"]).contains("already contains patterm"));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), after);
 }
 
@@ -67,7 +67,7 @@ fn settings_that_are_not_understood_are_left_alone() {
     std::fs::write(&path, "{ // mine\n}").unwrap();
     let said = fails(&place, &["setup", "claude", "--yes"]);
     assert!(
-        said.contains("left as it is; add this by hand") && said.contains("mcpServers"),
+        said.contains("was not changed; add this by hand") && said.contains("mcpServers"),
         "{said}"
     );
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "{ // mine\n}");

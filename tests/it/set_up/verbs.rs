@@ -153,15 +153,15 @@ fn text(bytes: &[u8]) -> String {
 #[test]
 fn the_table_has_every_verb() {
     let help = Place::new().run(&["--help"]);
-    let commands = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
-    let mut listed: Vec<_> =
-        commands.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
+    let verbs = help.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let is_verb = |word: &&str| word.starts_with(|c: char| c.is_ascii_lowercase());
+    let mut listed: Vec<_> = verbs.filter(is_verb).collect();
     let mut known: Vec<_> = VERBS.iter().map(|verb| verb.name).collect();
     listed.sort_unstable();
     known.sort_unstable();
     assert_eq!(listed, known);
     assert!(
-        help.contains("Exit codes: 0 done, 1 failed") && help.contains("An ID may be"),
+        help.contains("Exit codes: 0 success, 1 failure") && help.contains("An ID may be"),
         "{help}"
     );
 }
@@ -218,8 +218,8 @@ fn an_id_means_the_same_to_every_verb() {
     }
     let expected = BTreeMap::from([
         ("nope", "patterm: there is no process `nope`; there are p1 (web), p2 (website)\n"),
-        ("we", "patterm: `we` may mean p1 (web), p2 (website); use its id\n"),
-        ("", "patterm: an empty ID names no process; `patterm ps` lists them\n"),
+        ("we", "patterm: `we` is ambiguous: p1 (web), p2 (website); use an id\n"),
+        ("", "patterm: the ID is empty; `patterm ps` lists the processes\n"),
     ]);
     for verb in VERBS {
         let Some(after) = verb.id else { continue };
@@ -267,7 +267,7 @@ fn what_needs_a_terminal_says_so_before_it_does_anything() {
         let Output { status, stderr, .. } = output(&place, arguments, None);
         let said = text(&stderr);
         assert_eq!(status.code(), Some(1), "{arguments:?}");
-        assert!(said.contains("no terminal") && said.contains("`patterm screen ID`"), "{said}");
+        assert!(said.contains("not a terminal") && said.contains("`patterm screen ID`"), "{said}");
     }
     assert_eq!(place.run(&["ps", "--json"]), "[]\n");
 }
@@ -279,13 +279,14 @@ fn refusals_speak_of_verbs_and_not_of_tools() {
     place.run(&["stop", "web"]);
     place.run(&["call", "scratchpad_write", r#"{"name": "plan", "content": "first this"}"#]);
     for (arguments, words) in [
-        (&["stop", "web"][..], "`patterm restart` starts it"),
-        (&["message", "web", "hi"], "which is no agent; use `patterm send`"),
+        (&["stop", "web"][..], "is not running; use `patterm restart` to start it"),
+        (&["message", "web", "hi"], "which is not an agent; use `patterm send`"),
         (&["agent", "nope"], "PRESET names no preset"),
         (&["run", "--", ""], "COMMAND names no program"),
         (
             &["pad", "plan", "--write"],
-            "write with its revision as --revision; to add to it, use `patterm pad --append`",
+            "use `patterm pad --write --revision` with its revision to replace it, or use `patterm pad \
+             --append` to add to it",
         ),
     ] {
         let said = super::fails(&place, arguments);
@@ -304,7 +305,10 @@ fn in_a_folder_that_is_gone_that_is_said() {
         command.args(["-c", script]).arg(place.binary()).arg(verb).current_dir(&gone);
         let Output { status, stderr, .. } = command.output().unwrap();
         assert_eq!(status.code(), Some(1), "{verb}");
-        assert!(text(&stderr).starts_with("patterm: cannot tell the current folder; "), "{verb}");
+        assert!(
+            text(&stderr).starts_with("patterm: cannot determine the current folder; "),
+            "{verb}"
+        );
     }
 }
 
@@ -316,7 +320,7 @@ fn without_a_folder_to_write_to_that_is_said() {
     for arguments in [&["ps"][..], &["run", "--", "cat"], &["pads"]] {
         let said = super::fails(&place, arguments);
         assert!(said.contains("cannot make /proc/nowhere/patterm"), "{said}");
-        assert!(said.ends_with("; `patterm doctor` checks the set-up\n"), "{said}");
+        assert!(said.ends_with("; `patterm doctor` checks the setup\n"), "{said}");
         assert_eq!(said.matches("os error 2").count(), 1, "{said}");
     }
 }

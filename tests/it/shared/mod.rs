@@ -303,7 +303,7 @@ fn servers_are_taken_from_another_clients_file() {
     std::fs::write(place.path("project/.mcp.json"), json.to_string()).unwrap();
     write(&place, "[processes.web]\ncommand = 'true'");
     let said = place.run(&["servers", "import"]);
-    assert!(said.contains("added     every-thing") && said.contains("left out  old"), "{said}");
+    assert!(said.contains("added    every-thing") && said.contains("skipped  old"), "{said}");
     let again = place.run(&["servers", "import"]);
     assert!(again.contains("nothing was added"), "{again}");
     place.run(&["trust", "--yes"]);

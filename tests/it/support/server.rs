@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use patterm_agents::identity::Token;
-use patterm_host::registry::Entry;
+
 use patterm_host::{Host, Server, Settings};
 use patterm_panes::process::{Kind, Process, ProcessId};
+use patterm_wire::requests::ServerEntry;
 use rustix::process::Signal;
 use tokio_util::sync::CancellationToken;
 
@@ -84,7 +85,7 @@ impl Drop for Serving {
 
 /// The real server in the background.
 pub(crate) struct Spawned {
-    pub(crate) entry: Entry,
+    pub(crate) entry: ServerEntry,
 }
 
 impl Spawned {

@@ -11,7 +11,7 @@ fn what_is_started_with_attach_is_shown_and_goes_on_when_it_is_left() {
     screen.patterm("run --attach --name mine -- sh -c 'echo here it is; cat'");
     screen.until_it(|shown| shown.contains("here it is") && shown.contains("ctrl+b: keys"));
     screen.lead("d");
-    screen.until("left; what runs goes on");
+    screen.until("detached; everything keeps running");
     screen.line("clear");
     screen.patterm("shell --attach");
     screen.until_it(|shown| shown.contains("3 ○ > sh") && shown.contains("p3 sh"));

@@ -115,7 +115,7 @@ fn nothing_but_what_the_tui_composed_reaches_the_terminal() {
     screen.line("exec sh all");
     screen.until("over");
     screen.lead("d");
-    screen.until("left; what runs goes on");
+    screen.until("detached; everything keeps running");
     let written = std::fs::read(record).unwrap();
     let seen = check_composed(&written);
     assert!(seen > 300, "{seen} sequences in {} bytes", written.len());

@@ -11,13 +11,13 @@ fn detaching_leaves_everything_running_and_the_terminal_as_it_was() {
     let mut screen = Screen::new(&place, 80, 24);
     screen.line("stty -g > before");
     screen.patterm("");
-    screen.until("Nothing runs in this project yet.");
+    screen.until("Nothing is running in this project yet.");
     screen.press(&["c"]);
     screen.until("prompt$");
     screen.line("echo kept$((1 + 1))");
     screen.until("kept2");
     screen.lead("d");
-    screen.until("left; what runs goes on, `patterm` returns");
+    screen.until("detached; everything keeps running, and `patterm` attaches again");
     screen.line("stty -g > after; echo told$((1 + 1))");
     screen.until("told2");
     let read = |name: &str| std::fs::read_to_string(place.path("project").join(name)).unwrap();
@@ -28,7 +28,7 @@ fn detaching_leaves_everything_running_and_the_terminal_as_it_was() {
     screen.patterm("");
     screen.until("kept2");
     screen.lead("d");
-    screen.until("left; what runs goes on");
+    screen.until("detached; everything keeps running");
     screen.line("clear");
     screen.patterm("attach later");
     screen.until("p2 later");
@@ -56,9 +56,9 @@ fn a_signal_ends_it_and_the_terminal_is_as_it_was() {
         let mut screen = Screen::new(&place, 80, 24);
         screen.line("stty -g > before");
         screen.patterm("");
-        screen.until("Nothing runs in this project yet.");
+        screen.until("Nothing is running in this project yet.");
         Running::of(screen.front_pid("patterm")).signal(signal);
-        screen.until_it(|shown| !shown.contains("Nothing runs"));
+        screen.until_it(|shown| !shown.contains("Nothing is running"));
         screen.line("stty -g > after; echo told$((1 + 1))");
         screen.until("told2");
         let read = |name: &str| std::fs::read_to_string(place.path("project").join(name)).unwrap();
@@ -71,15 +71,15 @@ fn a_terminal_left_raw_by_a_killed_one_is_mended_by_the_next() {
     let place = Place::new();
     let mut screen = Screen::new(&place, 80, 24);
     screen.patterm("; stty raw -echo; clear; echo so$((1 + 1))");
-    screen.until("Nothing runs in this project yet.");
+    screen.until("Nothing is running in this project yet.");
     Running::of(screen.front_pid("patterm")).signal(Signal::KILL);
     screen.until("so2");
     // Enter is no line's end there.
     screen.type_in(&place.binary().display().to_string());
     screen.press(&["C-j"]);
-    screen.until("Nothing runs in this project yet.");
+    screen.until("Nothing is running in this project yet.");
     screen.press(&["d"]);
-    screen.until("left; what runs goes on");
+    screen.until("detached; everything keeps running");
     screen.line("echo told$((1 + 1))");
     screen.until("told2");
 }
@@ -91,7 +91,7 @@ fn a_fault_of_ours_leaves_the_terminal_as_it_was_and_is_told() {
     screen.line("stty -g > before; export PATTERM_BREAK=1");
     screen.patterm("; stty -g > after; echo told$((1 + 1))");
     let shown = screen.until("told2");
-    assert!(shown.contains("the TUI broke, which is a fault in patterm"), "{shown}");
+    assert!(shown.contains("the TUI crashed, which is a bug in patterm"), "{shown}");
     assert!(shown.contains("asked to break"), "{shown}");
     let read = |name: &str| std::fs::read_to_string(place.path("project").join(name)).unwrap();
     assert_eq!(read("before"), read("after"));
@@ -104,7 +104,7 @@ fn a_terminal_that_cannot_place_text_is_told_of_the_verbs() {
     screen.line("export TERM=dumb");
     screen.patterm("; echo code $?");
     let shown = screen.until("code 1");
-    assert!(shown.contains("this terminal cannot place text"), "{shown}");
+    assert!(shown.contains("this terminal cannot show the project"), "{shown}");
 }
 
 #[test]
@@ -113,9 +113,9 @@ fn without_colours_it_is_as_useful() {
     let mut screen = Screen::new(&place, 80, 24);
     screen.line("export NO_COLOR=1");
     screen.patterm("");
-    screen.until("Nothing runs in this project yet.");
+    screen.until("Nothing is running in this project yet.");
     screen.press(&["C-b"]);
-    screen.until("ctrl+b and then");
+    screen.until("ctrl+b, then");
     let coloured = |look: &str| look.split(';').any(|number| matches!(number.len(), 2 | 3));
     let styled = screen.styled();
     let looks = styled.split("\x1b[").skip(1).filter_map(|rest| rest.split_once('m'));

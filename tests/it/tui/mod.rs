@@ -6,10 +6,10 @@ mod hostile;
 mod keys;
 mod leaving;
 mod panes;
+mod personal;
 mod restore;
 mod screen;
 mod survival;
 mod trust;
-mod yours;
 
 pub(crate) use screen::Screen;

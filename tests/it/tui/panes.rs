@@ -10,8 +10,8 @@ fn the_first_start_explains_itself_and_leads_to_a_shell() {
     let place = Place::new();
     let mut screen = Screen::with_patterm(&place, 80, 24);
     let shown = screen.until("`patterm agents` says why");
-    assert!(shown.contains("Nothing runs in this project yet."), "{shown}");
-    assert!(shown.contains("d  leave; what runs goes on"), "{shown}");
+    assert!(shown.contains("Nothing is running in this project yet."), "{shown}");
+    assert!(shown.contains("d  leave; everything keeps running"), "{shown}");
     screen.press(&["c"]);
     screen.until("prompt$");
     screen.line("echo $((40 + 2)) it is");
@@ -35,12 +35,12 @@ fn the_leader_alone_shows_what_it_can_do() {
     let place = Place::new();
     let mut screen = Screen::with_patterm(&place, 80, 24);
     screen.press(&["C-b"]);
-    let shown = screen.until("ctrl+b and then");
+    let shown = screen.until("ctrl+b, then");
     for words in ["c   new shell", "|   split right", "d   detach", "?   help"] {
         assert!(shown.contains(words), "{words} in\n{shown}");
     }
     screen.press(&["Escape"]);
-    screen.until_it(|shown| !shown.contains("ctrl+b and then"));
+    screen.until_it(|shown| !shown.contains("ctrl+b, then"));
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn output_is_scrolled_back_searched_and_copied() {
     screen.until("300.");
     // Away and back: what scrolled off is then only with the server.
     screen.lead("d");
-    screen.until("left; what runs goes on");
+    screen.until("detached; everything keeps running");
     screen.line("clear");
     screen.patterm("attach");
     screen.until("300.");
@@ -102,14 +102,14 @@ fn the_palette_finds_every_action_by_typing() {
     let place = Place::new();
     let mut screen = Screen::with_patterm(&place, 80, 24);
     screen.lead(":");
-    screen.until("put another pane beside this one");
+    screen.until("add a pane to the right of this one");
     screen.type_in("start shell");
-    screen.until_it(|shown| !shown.contains("put another pane"));
+    screen.until_it(|shown| !shown.contains("add a pane"));
     screen.press(&["Enter"]);
     screen.until("prompt$");
     screen.lead(":");
     screen.type_in("rename");
-    screen.until_it(|shown| !shown.contains("put another pane"));
+    screen.until_it(|shown| !shown.contains("add a pane"));
     screen.press(&["Enter"]);
     screen.until("new name: sh");
     screen.type_in("ell");
@@ -149,13 +149,13 @@ fn notes_timers_messages_and_ports_have_views() {
     screen.press(&["Escape"]);
     screen.until_it(|shown| !shown.contains("first this"));
     screen.press(&["m"]);
-    screen.until("no agent has told another anything yet");
+    screen.until("no messages between agents yet");
     screen.press(&["Escape"]);
-    screen.until_it(|shown| !shown.contains("no agent has told"));
+    screen.until_it(|shown| !shown.contains("no messages"));
     screen.press(&["t"]);
-    screen.until("no timer is set");
+    screen.until("no timers");
     screen.press(&["Escape"]);
-    screen.until_it(|shown| !shown.contains("no timer is set"));
+    screen.until_it(|shown| !shown.contains("no timers"));
     screen.press(&["P"]);
     screen.until("no process has printed an address");
 }

@@ -53,9 +53,9 @@ fn a_restarted_process_is_shown_again() {
     place.run(&["restart", id.trim()]);
     screen.until_it(|shown| shown.contains("life ") && shown != first && !shown.contains("exit 7"));
     screen.lead("x");
-    screen.until("close sh, with all it started? y/n");
+    screen.until("close sh and everything it started? y/n");
     screen.press(&["y"]);
-    screen.until("Nothing runs in this project yet.");
+    screen.until("Nothing is running in this project yet.");
 }
 
 #[test]

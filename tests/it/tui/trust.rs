@@ -35,13 +35,13 @@ fn a_hostile_project_file_is_shown_whole_and_runs_nothing_before_it_is_trusted()
     write(&place, "");
     let mut screen = Screen::new(&place, 80, 24);
     screen.patterm("");
-    let mut shown = screen.until("page down: more of it");
+    let mut shown = screen.until("page down for more");
     assert!(shown.starts_with("┌─ patterm.toml is not trusted ─"), "{shown}");
     assert!(shown.contains("process dev, started at once"), "{shown}");
     assert!(shown.contains("runs         sh -c 'touch marker"), "{shown}");
     // It is not trusted by who has not seen all of it.
     screen.type_in("t");
-    screen.until("there is more of it below");
+    screen.until("there is more below");
     let mut all = shown.clone();
     while !shown.contains("t trusts exactly this") {
         let before = place_of(&shown);
@@ -64,14 +64,14 @@ fn a_hostile_project_file_is_shown_whole_and_runs_nothing_before_it_is_trusted()
     // Left as it is, it says so and does nothing.
     screen.press(&["Escape"]);
     screen.until("! patterm.toml not trusted (ctrl+b T)");
-    screen.until("Nothing runs in this project yet.");
+    screen.until("Nothing is running in this project yet.");
     assert!(!marker(&place).exists());
 
     screen.lead("T");
-    screen.until("page down: more of it");
+    screen.until("page down for more");
     // What is written meanwhile is shown anew; it is not what was looked at.
     write(&place, " and more");
-    screen.until("It changed while you looked.");
+    screen.until("It changed while you were reading.");
     screen.press(&["End"]);
     screen.until_it(|shown| shown.contains("and more'") && shown.contains("t trusts exactly"));
     assert!(!marker(&place).exists());
@@ -82,7 +82,7 @@ fn a_hostile_project_file_is_shown_whole_and_runs_nothing_before_it_is_trusted()
     assert!(marker(&place).exists());
 
     write(&place, " and yet more");
-    screen.until("patterm.toml changed and is not trusted any more");
+    screen.until("patterm.toml has changed and is no longer trusted");
     screen.type_in("heard");
     screen.until_it(|shown| {
         shown.contains("heard") && shown.contains("! patterm.toml not trusted (ctrl+b T)")
@@ -97,7 +97,7 @@ fn look() {
 /// Presses the key until it counts: what came by itself has to be looked at for a moment.
 fn trust(screen: &mut Screen<'_>) {
     let is_open = |shown: &str| shown.contains("─ patterm.toml is not trusted ─");
-    let only_just = |shown: &str| shown.contains("it has only just appeared");
+    let only_just = |shown: &str| shown.contains("this has only just appeared");
     while is_open(&screen.until_it(|shown| !is_open(shown) || only_just(shown) || asks(shown))) {
         look();
         screen.type_in("t");
@@ -121,10 +121,10 @@ fn a_project_file_with_mistakes_says_which_and_is_trusted_once_mended() {
     std::fs::write(&file, "[processes.\"a\\u001b[2J\"]\ncommand = \"cat\"\n").unwrap();
     let mut screen = Screen::new(&place, 80, 24);
     screen.patterm("");
-    screen.until("! patterm.toml has mistakes (ctrl+b T)");
+    screen.until("! patterm.toml has errors (ctrl+b T)");
     screen.lead("T");
     let shown = screen.until("a\\u{1b}[2J");
-    assert!(shown.contains("Nothing of it takes effect before they are mended"), "{shown}");
+    assert!(shown.contains("It does not take effect until these are fixed"), "{shown}");
     let mended = "[processes.a]\ncommand = \"cat\"\nautostart = true\ndirectory = \"nowhere\"\n";
     std::fs::write(&file, mended).unwrap();
     screen.until("t trusts exactly this");

@@ -1,12 +1,10 @@
-//! What the client asked and has not been answered, and what it agreed on with the server: all
-//! that must be made good when the server dies in between.
+//! The client's unanswered requests and its handshake: what must be repeated or failed when the server dies.
 
 use std::collections::HashMap;
 
 use patterm_wire::{Id, Message};
 
-/// Requests that only read, so that a new server may be asked again. All others may have been
-/// carried out already.
+/// Requests that only read and can be repeated with a new server. Others may have been carried out already.
 const SAFE_TO_REPEAT: [&str; 9] = [
     "initialize",
     "server/discover",
@@ -21,9 +19,9 @@ const SAFE_TO_REPEAT: [&str; 9] = [
 
 #[derive(Debug)]
 struct Pending {
-    /// Its place among all that was asked.
+    /// Its position among all requests.
     number: u64,
-    /// The whole request, where it may be sent again.
+    /// The whole request, if it can be repeated.
     repeat: Option<Vec<u8>>,
     /// The server has it.
     sent: bool,
@@ -34,29 +32,29 @@ struct Pending {
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     pending: HashMap<Id, Pending>,
-    /// How much was asked so far.
+    /// The number of requests so far.
     asked: u64,
-    /// The parameters of the `initialize` that was answered.
+    /// The parameters of the answered `initialize`.
     initialize: Option<String>,
-    /// Those of one that is not answered yet.
+    /// Those of an unanswered one.
     initializing: Option<String>,
     initialized: bool,
 }
 
-/// What is to be done after a server died.
+/// What to do after a server has died.
 #[derive(Debug, PartialEq)]
-pub(super) struct Lost {
-    /// Requests to send again, in the order they were asked.
+pub(super) struct LostRequests {
+    /// Requests to repeat, in their order.
     pub(super) repeat: Vec<(Id, Vec<u8>)>,
-    /// Which of them is the client's `initialize`, if that was already followed by its word that
-    /// it is initialized, which must then be repeated too.
+    /// Which of them is the client's `initialize`, if `initialized` followed it, which must then be repeated,
+    /// too.
     pub(super) initialized_after: Option<Id>,
-    /// Requests that may or may not have been carried out, in the order they were asked.
+    /// Requests that may or may not have been carried out, in their order.
     pub(super) failed: Vec<Id>,
 }
 
 impl Ledger {
-    /// Notes a message of the client. `false` if its id is still in use.
+    /// Records a message of the client. `false` if its id is still in use.
     pub(super) fn asked(&mut self, message: &Message<'_>, body: &[u8]) -> bool {
         match message {
             Message::Request { id, method, params } => {
@@ -84,27 +82,27 @@ impl Ledger {
         true
     }
 
-    /// The server has the whole request now.
+    /// The whole request was sent.
     pub(super) fn sent(&mut self, id: &Id) {
         if let Some(pending) = self.pending.get_mut(id) {
             pending.sent = true;
         }
     }
 
-    /// The server answered.
-    pub(super) fn answered(&mut self, id: &Id, well: bool) {
-        if self.pending.remove(id).is_some_and(|pending| pending.is_initialize && well) {
+    /// The server has answered.
+    pub(super) fn answered(&mut self, id: &Id, succeeded: bool) {
+        if self.pending.remove(id).is_some_and(|pending| pending.is_initialize && succeeded) {
             self.initialize = self.initializing.take();
         }
     }
 
-    /// Whether anything is still unanswered.
+    /// Whether everything is answered.
     pub(super) fn is_empty(&self) -> bool {
         self.pending.is_empty()
     }
 
-    /// Notes a request that came in a batch, which is sent as a whole and never again. `false`
-    /// if its id is still in use: the server will say so.
+    /// Records a request in a batch, which is never repeated. `false` if its id is still in use: the server
+    /// will refuse it.
     pub(super) fn asked_in_batch(&mut self, id: &Id) -> bool {
         let fresh = !self.pending.contains_key(id);
         if fresh {
@@ -119,12 +117,12 @@ impl Ledger {
         self.pending.insert(id.clone(), pending);
     }
 
-    /// Forgets a request that the server will not answer by its id.
+    /// Forgets a request that the server will not answer under its id.
     pub(super) fn forget(&mut self, id: &Id) {
         self.pending.remove(id);
     }
 
-    /// An id that the client does not use, for a request of our own.
+    /// An unused id for a request of our own.
     pub(super) fn free_id(&self, last: &mut u64) -> Id {
         loop {
             *last += 1;
@@ -135,10 +133,10 @@ impl Ledger {
         }
     }
 
-    /// The server died: whatever it had and may have done is failed, whatever can be asked again
-    /// will be.
-    pub(super) fn lost(&mut self) -> Lost {
-        let mut lost = Lost { repeat: Vec::new(), initialized_after: None, failed: Vec::new() };
+    /// The server died: requests that it may have carried out fail, those that only read are repeated.
+    pub(super) fn lost(&mut self) -> LostRequests {
+        let mut lost =
+            LostRequests { repeat: Vec::new(), initialized_after: None, failed: Vec::new() };
         let sent = self.pending.iter().filter(|(_, pending)| pending.sent);
         let mut sent: Vec<_> = sent.map(|(id, pending)| (pending.number, id.clone())).collect();
         sent.sort_unstable();
@@ -160,15 +158,15 @@ impl Ledger {
         lost
     }
 
-    /// Gives every unanswered request up, in the order they were asked.
+    /// Gives up all unanswered requests, in their order.
     pub(super) fn give_up(&mut self) -> Vec<Id> {
         let mut pending: Vec<_> = self.pending.drain().map(|(id, p)| (p.number, id)).collect();
         pending.sort_unstable();
         pending.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// What a new server must be told before anything else: the parameters of the client's
-    /// `initialize`, and whether it said that it is initialized.
+    /// The handshake to repeat with a new server: the parameters of the client's `initialize`, and whether
+    /// `initialized` followed it.
     pub(super) fn handshake(&self) -> Option<(&str, bool)> {
         self.initialize.as_deref().map(|params| (params, self.initialized))
     }
@@ -199,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_in_use_is_refused_until_it_is_answered_or_cancelled() {
+    fn an_id_is_in_use_until_it_is_answered_or_cancelled() {
         let mut ledger = Ledger::default();
         assert!(ask(&mut ledger, &request(1, "tools/call")));
         assert!(!ask(&mut ledger, &request(1, "ping")));
@@ -212,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_loss_reads_are_repeated_calls_fail_and_the_unsent_stays() {
+    fn after_a_crash_reads_are_repeated_and_calls_fail() {
         let mut ledger = Ledger::default();
         for (id, method, sent) in
             [(1, "tools/list", true), (2, "tools/call", true), (3, "tools/call", false)]
@@ -224,15 +222,15 @@ mod tests {
         }
         let again = (Id::from_number(1), request(1, "tools/list").into_bytes());
         let failed = vec![Id::from_number(2)];
-        let expected = Lost { repeat: vec![again], initialized_after: None, failed };
+        let expected = LostRequests { repeat: vec![again], initialized_after: None, failed };
         assert_eq!(ledger.lost(), expected);
-        let nothing = Lost { repeat: vec![], initialized_after: None, failed: vec![] };
+        let nothing = LostRequests { repeat: vec![], initialized_after: None, failed: vec![] };
         assert_eq!(ledger.lost(), nothing, "nothing was sent since");
         assert_eq!(ledger.give_up(), [1, 3].map(Id::from_number));
     }
 
     #[test]
-    fn what_is_repeated_keeps_its_order() {
+    fn repeated_requests_keep_their_order() {
         let mut ledger = Ledger::default();
         let ids = || (1..=20).map(Id::from_number);
         for id in 1..=20 {
@@ -247,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_handshake_is_remembered_once_it_was_answered_well() {
+    fn a_successful_handshake_is_remembered() {
         let mut ledger = Ledger::default();
         let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"a":1}}"#;
         assert!(ask(&mut ledger, initialize));

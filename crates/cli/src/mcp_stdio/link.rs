@@ -1,4 +1,4 @@
-//! The way to the server: found, started, greeted, lost and found again.
+//! The connection to the server: finding or starting it, and reading and writing messages.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -12,36 +12,36 @@ use patterm_host::runtime::RuntimeDir;
 use patterm_store::state::StateDir;
 use patterm_wire::{Decoder, Framing, Id};
 
-use super::Wanted;
+use super::Target;
 use crate::start;
 
-/// The longest answer taken from the server: far above the 8 MiB it keeps to. The limit of the
-/// client's own messages is another matter.
+/// The longest message accepted from the server: far above its own limit of 8 MiB, and independent of the
+/// limit for the client's messages.
 const ANSWER_BYTES: usize = patterm_wire::DEFAULT_MESSAGE_LIMIT;
 
-/// Where the way to the server stands.
+/// The state of the connection.
 #[derive(Debug)]
 pub(super) enum Link {
-    /// Nobody is there, or nobody was asked yet.
+    /// There is no connection.
     Down,
-    /// A server is being started; its starter's output tells when it serves.
+    /// A server is being started; the starter prints when it is ready.
     Starting(Child),
     Up(Connection),
-    /// The server will not serve this caller.
+    /// The server refused this caller.
     Refused(String),
 }
 
-/// One message on its way to the server, with the ids under which answers are expected.
+/// A message for the server, with the ids of its requests.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) ids: Vec<Id>,
-    /// The client's word that the handshake is done.
+    /// It is the client's `initialized` notification.
     pub(super) is_initialized: bool,
     pub(super) line: Vec<u8>,
 }
 
 impl Outgoing {
-    /// A message that expects answers with these ids.
+    /// A message with these requests.
     pub(super) fn new(ids: Vec<Id>, line: Vec<u8>) -> Self {
         Self { ids, is_initialized: false, line }
     }
@@ -52,12 +52,12 @@ impl Outgoing {
 pub(super) struct Connection {
     stream: UnixStream,
     pub(super) decoder: Decoder,
-    /// What this connection needs before the client's own messages: greeting and handshake.
+    /// Messages before the client's own: greeting and handshake.
     opening: VecDeque<Vec<u8>>,
-    /// Bytes of the first message in line that are written already.
+    /// Bytes of the first message that are already written.
     written: usize,
-    /// The server has said something.
-    pub(super) heard: bool,
+    /// The server has sent something.
+    pub(super) has_received: bool,
     /// Nothing more will be written.
     closed: bool,
 }
@@ -70,7 +70,7 @@ impl Connection {
             decoder: Decoder::new(ANSWER_BYTES),
             opening: VecDeque::new(),
             written: 0,
-            heard: false,
+            has_received: false,
             closed: false,
         })
     }
@@ -79,15 +79,15 @@ impl Connection {
         self.stream.as_fd()
     }
 
-    /// Puts a message before all of the client's.
+    /// Adds a message before all of the client's.
     pub(super) fn open_with(&mut self, message: &[u8]) {
         let mut line = Vec::new();
         Framing::Newline.encode(message, &mut line);
         self.opening.push_back(line);
     }
 
-    /// Writes what the server takes now, and says of each request that it has whole that it is
-    /// `sent`. A server that is gone takes nothing; the stream's end says so to whoever reads.
+    /// Writes as much as the server accepts now, and calls `sent` for each request that is complete. If the
+    /// server is gone, nothing is written; reading shows the end of the stream.
     pub(super) fn write(&mut self, queue: &mut VecDeque<Outgoing>, mut sent: impl FnMut(&Id)) {
         loop {
             let opening = self.opening.front();
@@ -112,7 +112,7 @@ impl Connection {
         !self.opening.is_empty() || !queue.is_empty()
     }
 
-    /// Reads what is there; `false` at the end of the stream.
+    /// Reads what is available; `false` at the end of the stream.
     pub(super) fn read(&mut self, scratch: &mut [u8]) -> io::Result<bool> {
         match self.stream.read(scratch) {
             Ok(0) => Ok(false),
@@ -126,12 +126,12 @@ impl Connection {
         }
     }
 
-    /// Whether we said that nothing more comes.
+    /// Whether [`Connection::end`] was called.
     pub(super) fn is_ended(&self) -> bool {
         self.closed
     }
 
-    /// Says that the client asks nothing more.
+    /// Tells the server that there are no more requests.
     pub(super) fn end(&mut self) {
         if !self.closed {
             self.closed = true;
@@ -140,47 +140,47 @@ impl Connection {
     }
 }
 
-/// The first step toward a server.
-pub(super) enum Found {
+/// A server, or the process that starts one.
+pub(super) enum ServerOrStarter {
     Server(UnixStream),
     Starter(Child),
 }
 
-/// Connects to the server that is meant, or begins to start it.
-pub(super) fn find(wanted: &Wanted) -> anyhow::Result<Found> {
-    let (found, left_behind) = look(wanted)?;
+/// Connects to the target server, or begins to start it.
+pub(super) fn find(target: &Target) -> anyhow::Result<ServerOrStarter> {
+    let (found, left_behind) = find_server(target)?;
     if let Some(stream) = found {
-        return Ok(Found::Server(stream));
+        return Ok(ServerOrStarter::Server(stream));
     }
-    let key = key_of(wanted)?;
-    let project = [wanted.project.as_ref(), left_behind.as_ref()]
+    let key = key_of(target)?;
+    let project = [target.project.as_ref(), left_behind.as_ref()]
         .into_iter()
         .flatten()
         .find(|project| project.key() == key);
     let Some(project) = project else {
         anyhow::bail!(
-            "no server runs for the project with key {key}, and the working directory belongs to \
+            "no server is running for the project with key {key}, and the working directory belongs to \
              another project; run patterm in that project first"
         );
     };
-    let limit = format!("--max-message-bytes={}", wanted.message_bytes);
-    Ok(Found::Starter(start::begin_serve(project.root(), &[limit])?))
+    let limit = format!("--max-message-bytes={}", target.message_bytes);
+    Ok(ServerOrStarter::Starter(start::begin_serve(project.root(), &[limit])?))
 }
 
-/// Connects to the server that is meant, if it runs.
-pub(super) fn find_running(wanted: &Wanted) -> Option<UnixStream> {
-    look(wanted).ok()?.0
+/// Connects to the target server, if it is running.
+pub(super) fn find_running(target: &Target) -> Option<UnixStream> {
+    find_server(target).ok()?.0
 }
 
-/// The server that is meant, and the project of one that died.
-fn look(wanted: &Wanted) -> anyhow::Result<(Option<UnixStream>, Option<Project>)> {
-    if let Some(socket) = &wanted.socket
+/// The target server, or the project of a server that died.
+fn find_server(target: &Target) -> anyhow::Result<(Option<UnixStream>, Option<Project>)> {
+    if let Some(socket) = &target.socket
         && let Some(stream) = start::connect(socket)?
     {
         return Ok((Some(stream), None));
     }
-    let key = key_of(wanted)?;
-    let folders = RuntimeDir::candidates(wanted.socket.as_deref());
+    let key = key_of(target)?;
+    let folders = RuntimeDir::candidates(target.socket.as_deref());
     let state = StateDir::from_env(key).ok();
     let entries = registry::find(key, &folders, state.as_ref());
     for entry in &entries {
@@ -191,17 +191,17 @@ fn look(wanted: &Wanted) -> anyhow::Result<(Option<UnixStream>, Option<Project>)
     Ok((None, entries.iter().find_map(|entry| Project::of(&entry.project).ok())))
 }
 
-fn key_of(wanted: &Wanted) -> anyhow::Result<&str> {
-    let own_key = wanted.project.as_ref().map(Project::key);
-    wanted.project_key.as_deref().or(own_key).ok_or_else(|| {
-        anyhow::anyhow!("no project: the working directory is gone, and no project key is given")
+fn key_of(target: &Target) -> anyhow::Result<&str> {
+    let own_key = target.project.as_ref().map(Project::key);
+    target.project_key.as_deref().or(own_key).ok_or_else(|| {
+        anyhow::anyhow!("no project: the working directory is gone, and no project key was given")
     })
 }
 
-/// What became of a start whose output has ended.
+/// Connects to the server whose starter has finished.
 pub(super) fn started(starter: Child) -> anyhow::Result<UnixStream> {
     let output = starter.wait_with_output()?;
     let entry = start::read_entry(&output.stdout, &output.stderr)?;
     start::connect(&entry.socket)?
-        .ok_or_else(|| anyhow::anyhow!("the server that was started is gone again"))
+        .ok_or_else(|| anyhow::anyhow!("the server ended right after its start"))
 }

@@ -1,6 +1,6 @@
-//! `patterm mcp-stdio`: what an agent's CLI launches as its MCP server. It finds the project's
-//! server, or starts it, says who calls, and relays whole messages both ways. It outlives the
-//! server: the client never sees a broken pipe.
+//! `patterm mcp-stdio`: the command that an agent's CLI runs as its MCP server. It finds or starts the
+//! project's server, identifies the caller, and relays whole messages in both directions. It survives a crash
+//! of the server: the client never sees a broken pipe.
 
 mod batches;
 mod client;
@@ -14,16 +14,40 @@ mod watch;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::Args;
 use patterm_host::Project;
+use patterm_store::project::is_key;
 
-use crate::args::{McpStdio, project_key};
 use crate::identity::Identity;
-use crate::said::complain;
-use output::Output;
+use crate::limits::MessageLimit;
+use output::ClientOutput;
 
-/// Which server is meant, and who calls it.
+/// Speak MCP on standard input and output, for an agent's CLI
+#[derive(Debug, Args)]
+pub(crate) struct McpStdioVerb {
+    /// The server's socket [env: PATTERM_SOCKET]
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// The project's key [env: PATTERM_PROJECT_KEY]
+    #[arg(long, value_name = "KEY", value_parser = project_key)]
+    project_key: Option<String>,
+    /// A file with the caller's identity token [env: PATTERM_IDENTITY_FILE]
+    #[arg(long, value_name = "PATH")]
+    identity_file: Option<PathBuf>,
+    #[command(flatten)]
+    limits: MessageLimit,
+}
+
+fn project_key(text: &str) -> Result<String, &'static str> {
+    match is_key(text) {
+        true => Ok(text.to_owned()),
+        false => Err("a project key has 16 hexadecimal digits"),
+    }
+}
+
+/// The server to connect to, and the caller.
 #[derive(Debug)]
-struct Wanted {
+struct Target {
     socket: Option<PathBuf>,
     project_key: Option<String>,
     identity: Identity,
@@ -32,8 +56,8 @@ struct Wanted {
     message_bytes: usize,
 }
 
-impl Wanted {
-    fn new(options: McpStdio) -> anyhow::Result<Self> {
+impl Target {
+    fn new(options: McpStdioVerb) -> anyhow::Result<Self> {
         let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let message_bytes = options.limits.bytes()?;
         let project_key = match (options.project_key, variable("PATTERM_PROJECT_KEY")) {
@@ -54,17 +78,10 @@ impl Wanted {
     }
 }
 
-pub(crate) fn run(options: McpStdio) -> ExitCode {
-    let relayed = (|| {
-        let wanted = Wanted::new(options)?;
-        let output = Output::claim_stdout()?;
-        proxy::Proxy::new(wanted, output)?.run()
-    })();
-    match relayed {
-        Ok(code) => code,
-        Err(error) => {
-            complain(&error);
-            ExitCode::FAILURE
-        }
+impl McpStdioVerb {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let target = Target::new(self)?;
+        let output = ClientOutput::claim_stdout()?;
+        proxy::Proxy::new(target, output)?.run()
     }
 }

@@ -1,4 +1,4 @@
-//! Standard output, for protocol only, and without ever blocking on a client that does not read.
+//! Standard output, only for protocol messages, and without blocking on a client that does not read.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,22 +8,22 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
-/// What a pipe that is writable takes without blocking.
+/// What a writable pipe accepts without blocking.
 const PIPE_ATOM: usize = 4096;
 
-/// The way to the client.
+/// The output to the client.
 #[derive(Debug)]
-pub(super) struct Output {
+pub(super) struct ClientOutput {
     descriptor: OwnedFd,
-    /// Node gives its children sockets for pipes; those can be written without blocking whole.
+    /// Node gives its children sockets as pipes; those can be written without blocking.
     is_socket: bool,
     waiting: Vec<u8>,
     sent: usize,
 }
 
-impl Output {
-    /// Takes standard output for the protocol. Whatever else this process may print to it, a
-    /// library's words or a panic's, goes to standard error from here on.
+impl ClientOutput {
+    /// Reserves standard output for the protocol. Anything else that this process prints, for example a
+    /// panic, goes to standard error from now on.
     pub(super) fn claim_stdout() -> io::Result<Self> {
         let descriptor = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
         rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
@@ -45,12 +45,12 @@ impl Output {
         self.waiting.len() - self.sent
     }
 
-    /// The buffer to append frames to; [`Output::flush`] sends them.
+    /// The buffer to append frames to; [`ClientOutput::flush`] sends them.
     pub(super) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.waiting
     }
 
-    /// Writes what the client takes now. An error means that it is gone.
+    /// Writes as much as the client accepts now. An error means that it is gone.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         while self.len() > 0 {
             match self.write_some() {
@@ -68,8 +68,8 @@ impl Output {
         Ok(())
     }
 
-    /// A client that always has more to read never empties the buffer: what it read must go
-    /// before that. Not at every write, since the rest is moved.
+    /// Frees what was sent, since a slow client may never empty the buffer. Not at every write, since the rest
+    /// is moved.
     fn drop_sent(&mut self) {
         if self.sent >= self.waiting.len() / 2 {
             self.waiting.drain(..self.sent);
@@ -100,11 +100,11 @@ mod tests {
 
     #[track_caller]
     fn check(output: OwnedFd, mut input: impl Read) {
-        let mut output = Output::new(output).unwrap();
+        let mut output = ClientOutput::new(output).unwrap();
         let text: Vec<u8> = (0..3_000_000u32).map(|n| n as u8).collect();
         output.buffer().extend_from_slice(&text);
         output.flush().unwrap();
-        assert!(output.len() > 0, "nobody reads, and it did not block");
+        assert!(output.len() > 0, "it does not block without a reader");
         let mut seen = Vec::new();
         let mut chunk = vec![0; 60_000];
         while seen.len() < text.len() {

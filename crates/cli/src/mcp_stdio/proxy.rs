@@ -1,5 +1,4 @@
-//! The loop: it waits for the client, the server and what may end it, and never blocks on one of
-//! them.
+//! The loop: it waits for the client, the server and signals, and never blocks on one of them.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::process::ExitCode;
@@ -8,28 +7,28 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::Wanted;
+use super::Target;
 use super::client::Client;
 use super::link::Link;
-use super::output::Output;
+use super::output::ClientOutput;
 use super::relay::Relay;
 use super::watch::Watch;
 
-/// Bytes waiting for a side that does not read, above which the other is not read either.
+/// If this many bytes wait for one side, the other is not read.
 const WAITING_BYTES: usize = 8 << 20;
 
-/// How long the last answers may take: the server's own bound of 5 s and some.
+/// How long the last responses may take: a little more than the server's own limit of 5 s.
 const ENDING_PATIENCE: Duration = Duration::from_secs(7);
 
 pub(super) struct Proxy {
     client: Client,
     relay: Relay,
     watch: Watch,
-    /// No more is read from the client; when everything must be over.
+    /// Set once nothing more is read from the client: when to give up.
     ending: Option<Instant>,
 }
 
-/// What can be done without blocking.
+/// What is ready.
 #[derive(Debug, Default, PartialEq)]
 struct Ready {
     client: bool,
@@ -39,7 +38,7 @@ struct Ready {
     end: bool,
 }
 
-/// Whom a descriptor belongs to.
+/// What a descriptor belongs to.
 #[derive(Clone, Copy)]
 enum Source {
     Input,
@@ -50,9 +49,9 @@ enum Source {
 }
 
 impl Proxy {
-    pub(super) fn new(wanted: Wanted, output: Output) -> anyhow::Result<Self> {
-        let client = Client::new(output, wanted.message_bytes);
-        Ok(Self { client, relay: Relay::new(wanted), watch: Watch::begin()?, ending: None })
+    pub(super) fn new(target: Target, output: ClientOutput) -> anyhow::Result<Self> {
+        let client = Client::new(output, target.message_bytes);
+        Ok(Self { client, relay: Relay::new(target), watch: Watch::begin()?, ending: None })
     }
 
     /// Relays until the client has ended and everything is answered.
@@ -62,7 +61,7 @@ impl Proxy {
             for body in self.relay.take_answers() {
                 self.client.write(&body);
             }
-            // A client that reads no more has nobody left to serve.
+            // The client no longer reads.
             if self.client.output.flush().is_err() {
                 return Ok(ExitCode::SUCCESS);
             }
@@ -74,10 +73,10 @@ impl Proxy {
                 return Ok(ExitCode::SUCCESS);
             }
             if ready.server {
-                self.relay.hear_server();
+                self.relay.read_server();
             }
             if ready.starter {
-                self.relay.hear_starter();
+                self.relay.read_starter();
             }
             let relay = &mut self.relay;
             if ready.client && !self.client.read(|frame| relay.take(frame)) || ready.end {
@@ -103,7 +102,7 @@ impl Proxy {
         })
     }
 
-    /// Waits until something can be done, or the time is over.
+    /// Waits until something is ready, or for the deadline.
     fn wait(&self) -> anyhow::Result<Ready> {
         let watched = self.watched();
         let mut polled: Vec<_> =

@@ -1,5 +1,5 @@
-//! Between client and server: what is passed on, what is answered here, and what is made good
-//! when the server dies.
+//! Between client and server: what is passed on, what is answered here, and what is repeated or failed when
+//! the server dies.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -11,41 +11,41 @@ use patterm_wire::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::Wanted;
-use super::batches::{Batches, Refused};
+use super::Target;
+use super::batches::{Batches, RefusedBatch};
 use super::ledger::Ledger;
-use super::link::{self, Connection, Found, Link, Outgoing};
+use super::link::{self, Connection, Link, Outgoing, ServerOrStarter};
 
-/// A server that ends this many connections in a row without a word is broken.
-const MUTE_CONNECTIONS: u32 = 3;
+/// A server that ends this many connections in a row without sending anything is broken.
+const SILENT_CONNECTIONS: u32 = 3;
 
-/// What a client says when the handshake is done.
+/// The client's notification that the handshake is complete.
 const INITIALIZED: &str = "notifications/initialized";
 
-/// The bytes of a read from the server; larger than most answers.
+/// Bytes per read from the server: more than most responses have.
 const READ_BYTES: usize = 64 << 10;
 
 pub(super) struct Relay {
-    wanted: Wanted,
+    target: Target,
     pub(super) link: Link,
     ledger: Ledger,
-    /// Messages of the client that the server does not have yet.
+    /// Messages of the client that are not sent yet.
     queue: VecDeque<Outgoing>,
-    /// Bodies for the client.
+    /// Messages for the client.
     answers: Vec<Vec<u8>>,
-    /// The id of the handshake that is repeated for the client, who must not see its answer.
+    /// The id of the repeated handshake, whose response the client must not see.
     replayed: Option<Id>,
-    /// Refusals of our own that keep their place among the server's answers: each waits for the
-    /// answer to a ping that was sent in the place of what is refused.
+    /// Errors of our own that keep their position among the server's responses: each waits for the response
+    /// to a ping that was sent instead of the refused message.
     held: HashMap<Id, Vec<u8>>,
     batches: Batches,
-    /// How many ids of our own were given out.
+    /// How many ids of our own were used.
     own_ids: u64,
-    mute_connections: u32,
+    silent_connections: u32,
     scratch: Vec<u8>,
 }
 
-/// The part of an error object that decides what it means.
+/// The parts of an error that are used here.
 #[derive(Deserialize)]
 struct ErrorParts {
     code: i64,
@@ -53,9 +53,9 @@ struct ErrorParts {
 }
 
 impl Relay {
-    pub(super) fn new(wanted: Wanted) -> Self {
+    pub(super) fn new(target: Target) -> Self {
         Self {
-            wanted,
+            target,
             link: Link::Down,
             ledger: Ledger::default(),
             queue: VecDeque::new(),
@@ -64,12 +64,12 @@ impl Relay {
             held: HashMap::new(),
             batches: Batches::default(),
             own_ids: 0,
-            mute_connections: 0,
+            silent_connections: 0,
             scratch: vec![0; READ_BYTES],
         }
     }
 
-    /// What the client is to be told, in order.
+    /// The messages for the client, in order.
     pub(super) fn take_answers(&mut self) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.answers)
     }
@@ -82,8 +82,7 @@ impl Relay {
         matches!(&self.link, Link::Up(connection) if connection.wants_to_write(&self.queue))
     }
 
-    /// Whether the server has everything the client said, and everything that was asked is
-    /// answered.
+    /// Whether everything is sent and answered.
     pub(super) fn is_done(&self) -> bool {
         let sent = match &self.link {
             Link::Starting(_) => false,
@@ -93,7 +92,7 @@ impl Relay {
         sent && self.ledger.is_empty() && self.held.is_empty() && self.batches.is_empty()
     }
 
-    /// Takes one frame of the client.
+    /// Handles one frame from the client.
     pub(super) fn take(&mut self, frame: Frame<'_>) {
         let body = match frame {
             Frame::Body(body) => body,
@@ -123,7 +122,7 @@ impl Relay {
     fn pass_on_batch(&mut self, elements: &[&RawValue], body: &[u8]) {
         let mut ids = Vec::new();
         for element in elements {
-            // An id that stands twice is the server's to refuse.
+            // The server refuses duplicate ids.
             if let Ok(Message::Request { id, .. }) = Message::from_raw(element)
                 && self.ledger.asked_in_batch(&id)
             {
@@ -135,8 +134,8 @@ impl Relay {
         self.batches.sent(ids, ping);
     }
 
-    /// An answer of our own, at once if nothing else is asked, else after what was asked before
-    /// and is answered at once.
+    /// Sends a response of our own: at once if nothing is in flight, otherwise after the requests before it
+    /// that are answered at once.
     fn answer(&mut self, body: Vec<u8>) {
         let idle = self.ledger.is_empty() && self.queue.is_empty() && self.held.is_empty();
         if idle && self.batches.is_empty() {
@@ -147,7 +146,7 @@ impl Relay {
         self.held.insert(ping, body);
     }
 
-    /// Asks the server for a sign that it took everything up to here.
+    /// Sends a ping, whose response shows that the server has read everything before it.
     fn ping(&mut self) -> Id {
         let id = self.ledger.free_id(&mut self.own_ids);
         let line = as_line(&reply::request(&id, "ping", None));
@@ -155,13 +154,12 @@ impl Relay {
         id
     }
 
-    /// Sends what is queued, finding a server first where there is none. `last`: nothing more
-    /// will come.
+    /// Sends what is queued, and finds a server first if there is none. `last`: nothing more will come.
     pub(super) fn send(&mut self, last: bool) {
         if !self.queue.is_empty() && matches!(self.link, Link::Down) {
             self.find();
         }
-        // What was found may be of no use to this caller.
+        // The server may have refused this caller.
         if let Link::Refused(why) = &self.link {
             let error = ErrorObject::new(GREETING_REFUSED, why.clone());
             self.fail_all(&error);
@@ -173,8 +171,8 @@ impl Relay {
         }
     }
 
-    /// Hears the server: its messages, and its end.
-    pub(super) fn hear_server(&mut self) {
+    /// Reads the server's messages, or its end.
+    pub(super) fn read_server(&mut self) {
         let Link::Up(connection) = &mut self.link else { return };
         let open = connection.read(&mut self.scratch).unwrap_or(false);
         let mut bodies = Vec::new();
@@ -185,27 +183,27 @@ impl Relay {
             }
         }
         let ended = connection.is_ended();
-        let first = !connection.heard;
-        connection.heard |= !bodies.is_empty();
+        let first = !connection.has_received;
+        connection.has_received |= !bodies.is_empty();
         if !bodies.is_empty() {
-            self.mute_connections = 0;
+            self.silent_connections = 0;
         }
-        let mut refusal_heard = None;
+        let mut refused = None;
         for (at, body) in bodies.into_iter().enumerate() {
             match connection_error(&body).filter(|_| first && at == 0) {
-                Some(error) => refusal_heard = Some(error),
-                None => self.hear(body),
+                Some(error) => refused = Some(error),
+                None => self.receive(body),
             }
         }
-        if let Some(error) = refusal_heard {
-            self.turned_away(&error);
+        if let Some(error) = refused {
+            self.connection_refused(&error);
         } else if !open {
             self.lose(ended);
         }
     }
 
-    /// Hears the starter of a server: its output has come or ended.
-    pub(super) fn hear_starter(&mut self) {
+    /// The starter of a server has printed something, or exited.
+    pub(super) fn read_starter(&mut self) {
         let Link::Starting(starter) = std::mem::replace(&mut self.link, Link::Down) else { return };
         match link::started(starter).and_then(|stream| self.open(stream)) {
             Ok(()) => {}
@@ -213,14 +211,14 @@ impl Relay {
         }
     }
 
-    /// Answers everything that is unanswered with an error: the time is over.
+    /// Answers all open requests with an error: the deadline has passed.
     pub(super) fn give_up(&mut self) {
         self.fail_all(&unavailable("the patterm server did not answer in time"));
     }
 
     /// Passes on one message of the server.
-    fn hear(&mut self, body: Vec<u8>) {
-        let mut about_no_request = false;
+    fn receive(&mut self, body: Vec<u8>) {
+        let mut has_no_id = false;
         match Incoming::parse(&body) {
             Ok(Incoming::One(Message::Response { id: Some(id), outcome })) => {
                 if self.replayed.as_ref() == Some(&id) {
@@ -232,13 +230,13 @@ impl Relay {
                     return;
                 }
                 if self.batches.has(&id) {
-                    let refused = self.batches.decide();
+                    let refused = self.batches.settle_first();
                     self.settle(refused);
                     return;
                 }
                 self.ledger.answered(&id, outcome.is_ok());
             }
-            Ok(Incoming::One(Message::Response { id: None, .. })) => about_no_request = true,
+            Ok(Incoming::One(Message::Response { id: None, .. })) => has_no_id = true,
             Ok(Incoming::Batch(elements)) => {
                 for element in elements {
                     if let Ok(Message::Response { id: Some(id), outcome }) =
@@ -250,26 +248,26 @@ impl Relay {
             }
             Ok(Incoming::One(_)) | Err(_) => {}
         }
-        if about_no_request {
+        if has_no_id {
             self.answers.extend(self.batches.refused(body));
         } else {
             self.answers.push(body);
         }
     }
 
-    /// Frees the ids of a batch that was refused, and says so.
-    fn settle(&mut self, refused: Option<Refused>) {
-        if let Some(Refused { ids, body }) = refused {
+    /// Frees the ids of a refused batch, and passes the refusal on.
+    fn settle(&mut self, refused: Option<RefusedBatch>) {
+        if let Some(RefusedBatch { ids, body }) = refused {
             ids.iter().for_each(|id| self.ledger.forget(id));
             self.answers.push(body);
         }
     }
 
-    /// Looks for a server, and starts one where there is none.
+    /// Finds a server, or starts one.
     fn find(&mut self) {
-        let outcome = match link::find(&self.wanted) {
-            Ok(Found::Server(stream)) => self.open(stream),
-            Ok(Found::Starter(starter)) => {
+        let outcome = match link::find(&self.target) {
+            Ok(ServerOrStarter::Server(stream)) => self.open(stream),
+            Ok(ServerOrStarter::Starter(starter)) => {
                 self.link = Link::Starting(starter);
                 Ok(())
             }
@@ -280,10 +278,10 @@ impl Relay {
         }
     }
 
-    /// Begins a connection: who calls, then what the client had agreed on with the last server.
+    /// Opens a connection: the greeting, then the client's handshake, if it had one with the last server.
     fn open(&mut self, stream: std::os::unix::net::UnixStream) -> anyhow::Result<()> {
         let mut connection = Connection::new(stream)?;
-        match self.wanted.identity.greeting(self.wanted.project_key.as_deref()) {
+        match self.target.identity.greeting(self.target.project_key.as_deref()) {
             Ok(greeting) => greeting.into_iter().for_each(|g| connection.open_with(g.as_bytes())),
             Err(why) => {
                 self.link = Link::Refused(why);
@@ -294,7 +292,7 @@ impl Relay {
         if let Some((params, initialized)) = self.ledger.handshake() {
             let id = self.ledger.free_id(&mut self.own_ids);
             connection.open_with(&reply::request(&id, "initialize", Some(params)));
-            // Unless the client's own word has not been sent yet.
+            // Unless the client's own notification has not been sent yet.
             if initialized && !self.queue.iter().any(|message| message.is_initialized) {
                 connection.open_with(&reply::notification(INITIALIZED, None));
             }
@@ -304,7 +302,7 @@ impl Relay {
         Ok(())
     }
 
-    /// The server is gone, by our own word (`ended`) or by itself.
+    /// The connection is closed, by us (`ended`) or by the server.
     fn lose(&mut self, ended: bool) {
         self.link = Link::Down;
         if ended {
@@ -320,29 +318,29 @@ impl Relay {
         for id in lost.failed {
             self.answers.push(reply::error(Some(&id), &lost_in_flight()));
         }
-        let unsaid = self.queue.iter().any(|message| message.is_initialized);
+        let unsent = self.queue.iter().any(|message| message.is_initialized);
         for (id, body) in lost.repeat.into_iter().rev() {
-            if !unsaid && lost.initialized_after.as_ref() == Some(&id) {
+            if !unsent && lost.initialized_after.as_ref() == Some(&id) {
                 let line = as_line(&reply::notification(INITIALIZED, None));
                 self.queue.push_front(Outgoing { ids: Vec::new(), is_initialized: true, line });
             }
             self.queue.push_front(Outgoing::new(vec![id], as_line(&body)));
         }
-        self.mute_connections += 1;
-        if self.mute_connections >= MUTE_CONNECTIONS {
-            self.mute_connections = 0;
+        self.silent_connections += 1;
+        if self.silent_connections >= SILENT_CONNECTIONS {
+            self.silent_connections = 0;
             self.fail_all(&unavailable("the patterm server ends every connection at once"));
         } else if !self.queue.is_empty() {
             self.find();
-        } else if let Some(stream) = link::find_running(&self.wanted) {
-            // A new server is greeted at once: the client may listen for notices. But one that a
-            // person ended is not started again as long as nobody asks it anything.
+        } else if let Some(stream) = link::find_running(&self.target) {
+            // Connect to a new server at once: the client may wait for notifications. But a server that was
+            // ended on purpose is not started again before there is a request.
             let _ = self.open(stream);
         }
     }
 
-    /// The server would not have this connection at all.
-    fn turned_away(&mut self, error: &ErrorParts) {
+    /// The server refused the connection.
+    fn connection_refused(&mut self, error: &ErrorParts) {
         let object = ErrorObject::new(error.code, error.message.clone());
         self.link = match error.code {
             GREETING_REFUSED => Link::Refused(error.message.clone()),
@@ -351,14 +349,14 @@ impl Relay {
         self.fail_all(&object);
     }
 
-    /// Says what waited for its turn: the turn will not come.
+    /// Sends the responses that wait for a ping: its response will not come.
     fn release_held(&mut self) {
         let held = std::mem::take(&mut self.held);
         self.queue.retain(|message| !message.ids.iter().any(|id| held.contains_key(id)));
         self.answers.extend(held.into_values());
     }
 
-    /// Answers every request that is queued or in flight with this error.
+    /// Answers all queued and open requests with this error.
     fn fail_all(&mut self, error: &ErrorObject) {
         self.queue.clear();
         self.release_held();
@@ -370,18 +368,18 @@ impl Relay {
     }
 }
 
-/// What the client is told instead of an answer that cannot be taken in.
+/// The error instead of a response that cannot be read.
 fn unreadable(bad: BadFrame) -> Option<Vec<u8>> {
     match bad {
         BadFrame::TooLong { limit, id: Some(id) } => {
-            let why = format!("the server's answer is longer than {limit} bytes");
+            let why = format!("the server's response is longer than {limit} bytes");
             Some(reply::error(Some(&id), &unavailable(&why)))
         }
         BadFrame::TooLong { .. } | BadFrame::BadHeaders(_) | BadFrame::CutOff => None,
     }
 }
 
-/// An error that is about the connection and no request, if this is one.
+/// The error, if it is about the connection and not about a request.
 fn connection_error(body: &[u8]) -> Option<ErrorParts> {
     let Ok(Incoming::One(Message::Response { id: None, outcome: Err(error) })) =
         Incoming::parse(body)
@@ -395,7 +393,7 @@ fn connection_error(body: &[u8]) -> Option<ErrorParts> {
 fn lost_in_flight() -> ErrorObject {
     unavailable(
         "the patterm server restarted while this call was in flight; it may or may not have been \
-         carried out: look before you repeat it",
+         carried out: check before you repeat it",
     )
 }
 
@@ -424,9 +422,9 @@ mod tests {
     use super::*;
     use crate::identity::Identity;
 
-    /// A relay that knows no server but the one at this socket.
+    /// A relay for the server at this socket only.
     fn relay_to(socket: &Path) -> Relay {
-        Relay::new(Wanted {
+        Relay::new(Target {
             socket: Some(socket.to_owned()),
             project_key: None,
             identity: Identity::None,
@@ -439,7 +437,7 @@ mod tests {
         relay.take(Frame::Body(message.to_string().as_bytes()));
     }
 
-    /// The methods of everything the server has been told so far.
+    /// The methods of everything the server has received so far.
     fn methods(stream: &UnixStream) -> Vec<String> {
         stream.set_nonblocking(true).unwrap();
         let lines = BufReader::new(stream).lines().map_while(Result::ok);
@@ -450,9 +448,9 @@ mod tests {
         lines.map(method).collect()
     }
 
-    /// The client's word came while no server was to be found: the next one hears it once.
+    /// The client's notification came while there was no server: the next one gets it once.
     #[test]
-    fn what_the_client_could_not_say_yet_is_not_said_for_it_too() {
+    fn an_unsent_initialized_notification_is_not_sent_twice() {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("socket");
         let mut relay = relay_to(&socket);
@@ -463,11 +461,11 @@ mod tests {
         let (mut server, _) = listener.accept().unwrap();
         assert_eq!(methods(&server), ["initialize"]);
         writeln!(server, "{}", json!({"jsonrpc": "2.0", "id": 1, "result": {}})).unwrap();
-        relay.hear_server();
+        relay.read_server();
         assert_eq!(relay.take_answers().len(), 1);
         drop((server, listener));
         std::fs::remove_file(&socket).unwrap();
-        relay.hear_server();
+        relay.read_server();
         assert!(matches!(relay.link, Link::Down));
 
         take(&mut relay, &json!({"jsonrpc": "2.0", "method": INITIALIZED}));
@@ -478,8 +476,8 @@ mod tests {
         assert_eq!(methods(&server), ["initialize", INITIALIZED, "tools/list"]);
         drop(server);
 
-        // The next one is told everything again.
-        relay.hear_server();
+        // The next server gets everything again.
+        relay.read_server();
         relay.send(false);
         let (server, _) = listener.accept().unwrap();
         assert_eq!(methods(&server), ["initialize", INITIALIZED, "tools/list"]);

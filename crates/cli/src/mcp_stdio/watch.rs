@@ -1,4 +1,4 @@
-//! What may end the proxy from outside: a signal, the death of its parent.
+//! What ends the proxy from outside: a signal, or the death of its parent.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,12 +8,12 @@ use rustix::process::{Pid, PidfdFlags, getppid, pidfd_open};
 use signal_hook::consts::SIGTERM;
 use signal_hook::low_level::pipe;
 
-/// Descriptors that become readable when it is time to end. SIGINT is not among them: its own
-/// default, to end at once, is what is wanted.
+/// Descriptors that become readable when the proxy should end. SIGINT is not included: its default, to end at
+/// once, is right.
 #[derive(Debug)]
 pub(super) struct Watch {
     terminate: UnixStream,
-    /// `None` where the parent is not visible, as outside this process's container.
+    /// `None` if the parent is not visible, for example outside of this process's container.
     parent: Option<OwnedFd>,
 }
 
@@ -33,10 +33,10 @@ impl Watch {
     }
 }
 
-/// A descriptor for the parent's life. (The kernel's death signal would fire at the end of the
-/// *thread* that started us, which with some clients lives shorter than the client.)
+/// A descriptor for the parent process. (The kernel's death signal would fire when the *thread* that started
+/// us ends, which with some clients is before the client does.)
 fn watch_parent(parent: Option<Pid>) -> Option<OwnedFd> {
     let descriptor = pidfd_open(parent?, PidfdFlags::empty()).ok()?;
-    // It may have died, and its id been given away, before it could be opened.
+    // It may have died, and its id been reused, before it was opened.
     (getppid() == parent).then_some(descriptor)
 }

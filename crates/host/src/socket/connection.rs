@@ -5,6 +5,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use patterm_wire::follow::FollowRequest;
+use patterm_wire::view::ViewRequest;
 use patterm_wire::{Decoder, ErrorObject, Frame, Framing, Incoming, Malformed, reply};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
@@ -13,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 use super::calls::Calls;
 use super::dispatch::Dispatch;
 use super::upgrade::Upgrade as UpgradeRequest;
-use super::{follow, view};
+
 use crate::caller::Caller;
 use crate::caller_origin::{CallerOrigin, OriginLookup, Origins, Peer};
 use crate::greeting::{self, FirstLine, GREETING_REFUSED};
@@ -55,14 +57,14 @@ pub(super) struct Connection {
 
 /// Something else than a caller.
 enum Upgrade {
-    View(UpgradeRequest<view::ViewParams>),
-    Follow(UpgradeRequest<follow::FollowParams>),
+    View(UpgradeRequest<ViewRequest>),
+    Follow(UpgradeRequest<FollowRequest>),
 }
 
 impl Upgrade {
     fn read(body: &[u8]) -> Option<Self> {
-        let view = UpgradeRequest::<view::ViewParams>::read(body).map(Self::View);
-        view.or_else(|| UpgradeRequest::<follow::FollowParams>::read(body).map(Self::Follow))
+        let view = UpgradeRequest::<ViewRequest>::read(body).map(Self::View);
+        view.or_else(|| UpgradeRequest::<FollowRequest>::read(body).map(Self::Follow))
     }
 }
 

@@ -8,9 +8,15 @@ use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use patterm_gateway::raw;
 use patterm_wire::error::{INTERNAL_ERROR, INVALID_REQUEST};
-use patterm_wire::restore::{self, RestoreRequest};
-use patterm_wire::servers;
-use patterm_wire::{ErrorObject, Id, Malformed, Message, reply};
+use patterm_wire::method::Empty;
+use patterm_wire::requests::{
+    Handover, Hook, HookEvent, HttpFlags, HttpOpened, OpenHttp, ServerEntry, Shutdown,
+    ShutdownBegun, ShutdownRequest, StartRequest, StartServer, Token, TokenRequest, TokenResult,
+    Trust, TrustRequest,
+};
+use patterm_wire::restore::{Restore, RestoreRequest, RestoreResult};
+use patterm_wire::servers::{Servers, ServersRequest, ServersResult};
+use patterm_wire::{ErrorObject, Id, Malformed, Message, Method, reply};
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientCapabilities, Implementation, InitializeRequestParams, ProtocolVersion, RequestId,
@@ -23,35 +29,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::calls::{Calls, Work};
 use crate::caller::Caller;
-use crate::caller_origin::{CallerOrigin, Origins, PLACE_METHOD, PlaceParams, PlaceResult};
-use crate::elsewhere::{Elsewhere, START_METHOD, StartRequest};
+use crate::caller_origin::{CallerOrigin, LocateProcess, Origins, PlaceParams, PlaceResult};
+use crate::elsewhere::Elsewhere;
 use crate::greeting::GREETING_REFUSED;
 use crate::host::Host;
 use crate::mcp::{self, McpService, Notices, RequestParams};
 use crate::shared_tools::SharedToolsClient;
-use crate::shutdown::{ShutdownBegun, ShutdownRequest};
 use crate::tools::{Call, ErrorKind, Progress, Registry, ToolError};
-use crate::web::{HttpFlags, TokenError, TokenRequest};
-use patterm_panes::process::Cause;
-
-/// The request with which a person's `patterm kill` ends the server.
-pub const SHUTDOWN_METHOD: &str = "patterm/shutdown";
-
-/// The request with which `patterm upgrade` ends the server and nothing in it: the next one takes
-/// over.
-pub const HANDOVER_METHOD: &str = "patterm/handover";
-
-/// The request with which a hook of an agent's CLI says what it was told.
-pub const HOOK_METHOD: &str = "patterm/hook";
-
-/// The request with which a person's `patterm trust` trusts a content of the project file.
-pub const TRUST_METHOD: &str = "patterm/trust";
-
-/// The request with which a person's `patterm token` makes, lists and revokes tokens.
-pub const TOKEN_METHOD: &str = "patterm/token";
-
-/// The request with which a person's `patterm serve --http` opens the HTTP endpoint of a server that runs.
-pub const HTTP_METHOD: &str = "patterm/http";
+use crate::web::TokenError;
+use patterm_panes::process::{Cause, ProcessId};
 
 /// One caller's connection, as far as its messages mean something.
 pub(crate) struct Dispatch {
@@ -294,32 +280,8 @@ impl Dispatch {
         params: Option<&RawValue>,
         cancel: &CancellationToken,
     ) -> Result<Answer, ErrorObject> {
-        if method == SHUTDOWN_METHOD || method == HANDOVER_METHOD {
-            return Ok(self.shutdown(method == HANDOVER_METHOD, params));
-        }
-        if method == TRUST_METHOD {
-            return Ok(self.trust(params));
-        }
-        if method == servers::METHOD {
-            return Ok(self.servers(params));
-        }
-        if method == TOKEN_METHOD {
-            return Ok(self.token(params));
-        }
-        if method == HTTP_METHOD {
-            return Ok(self.open_endpoint(params));
-        }
-        if method == restore::METHOD {
-            return Ok(self.restore(params));
-        }
-        if method == HOOK_METHOD {
-            return Ok(self.hook(params));
-        }
-        if method == PLACE_METHOD {
-            return Ok(self.tell_origin(params));
-        }
-        if method == START_METHOD {
-            return Ok(self.start(params));
+        if let Some(answer) = self.own_method(method, params) {
+            return Ok(answer);
         }
         if method == "tools/list"
             && let Some(id) = self.caller.agent()
@@ -391,228 +353,207 @@ impl Dispatch {
         }
     }
 
-    /// Takes a hook's word for the agent whose connection this is.
-    fn hook(&self, params: Option<&RawValue>) -> Answer {
-        #[derive(Deserialize)]
-        struct Told {
-            event: String,
-            #[serde(default)]
-            given: serde_json::Value,
-        }
-        let told = serde_json::from_str::<Told>(params.map_or("{}", |params| params.get()));
-        let answer = match (self.caller.agent(), told) {
-            (Some(id), Ok(told)) => {
-                self.host.agents.hear_hook(id, &told.event, &told.given);
-                let signals = self.host.agents.activities.signals(id);
-                return Box::pin(async move {
-                    signals.may_return(&told.event).await;
-                    Ok("{}".into())
-                });
+    /// The answer to one of patterm's own methods; `None` if this is not one.
+    fn own_method(&self, name: &str, params: Option<&RawValue>) -> Option<Answer> {
+        Some(match name {
+            Shutdown::NAME => {
+                self.serve::<Shutdown, _>(params, |host, request| end(host, Some(request)))
             }
-            (None, _) => {
-                let message = "only an agent that patterm started has hooks";
-                Err(ToolError::new(ErrorKind::NotOwner, message).into_rpc())
+            Handover::NAME => self.serve::<Handover, _>(params, |host, Empty {}| end(host, None)),
+            Trust::NAME => self.serve::<Trust, _>(params, trust),
+            Token::NAME => self.serve::<Token, _>(params, token),
+            OpenHttp::NAME => self.serve::<OpenHttp, _>(params, open_http),
+            Restore::NAME => self.serve::<Restore, _>(params, restore),
+            LocateProcess::NAME => self.serve::<LocateProcess, _>(params, locate),
+            Servers::NAME => {
+                let is_person = self.is_person();
+                self.serve::<Servers, _>(params, move |host, request| {
+                    servers(host, request, is_person)
+                })
             }
-            (_, Err(error)) => {
-                Err(ErrorObject::invalid_params(format!("`event` is a string: {error}")))
+            StartServer::NAME => {
+                let is_person = self.is_person();
+                self.serve::<StartServer, _>(params, move |host, request| {
+                    start_server(host, request, is_person)
+                })
             }
-        };
-        Box::pin(std::future::ready(answer))
+            Hook::NAME => {
+                let agent = self.caller.agent().cloned();
+                self.serve::<Hook, _>(params, move |host, event| hook(host, event, agent))
+            }
+            _ => return None,
+        })
     }
 
-    /// Starts another project's server for somebody in a pane.
-    fn start(&self, params: Option<&RawValue>) -> Answer {
-        let wish = serde_json::from_str::<StartRequest>(params.map_or("{}", |params| params.get()));
-        let elsewhere = Elsewhere {
-            panes: self.host.panes.clone(),
-            project: self.host.project.clone(),
-            program: self.host.program.clone(),
+    /// Serves one of patterm's own methods, if the caller may use it and its parameters are valid.
+    fn serve<M: Method, F>(
+        &self,
+        params: Option<&RawValue>,
+        work: impl FnOnce(Arc<Host>, M::Params) -> F + Send + 'static,
+    ) -> Answer
+    where
+        F: Future<Output = Result<M::Result, ErrorObject>> + Send,
+        M::Params: Send + 'static,
+        M::Result: Send + Sync,
+    {
+        let allowed = match M::PERSON_ONLY {
+            Some(what) => for_a_person(what, self.is_person()),
+            None => Ok(()),
         };
-        let is_person = self.is_person();
+        let params = serde_json::from_str::<M::Params>(params.map_or("{}", |params| params.get()));
+        let params = params.map_err(|error| {
+            let message = format!("the parameters of {} are invalid: {error}", M::NAME);
+            ErrorObject::invalid_params(message)
+        });
+        let host = self.host.clone();
         Box::pin(async move {
-            let mut wish =
-                wish.map_err(|e| ErrorObject::invalid_params(format!("`folder` is a path: {e}")))?;
-            if !is_person {
-                wish.leave_limits_as_they_are();
-            }
-            let entry = elsewhere.start(wish).await;
-            match entry.map_err(|e| ToolError::new(ErrorKind::Unavailable, e).into_rpc())? {
-                Some(entry) => to_json(&entry),
-                // As an older server says it: the client starts it itself.
-                None => Err(ErrorObject::method_not_found(START_METHOD)),
-            }
+            allowed?;
+            to_json(&work(host, params?).await?)
         })
     }
 
-    /// Tells another project's server whether a process runs in a person's pane here.
-    fn tell_origin(&self, params: Option<&RawValue>) -> Answer {
-        let asked = PlaceParams::read(params.map_or("{}", |params| params.get()));
-        let origins = Origins::new(self.host.panes.clone(), &self.host.project);
-        Box::pin(async move {
-            let person = origins.is_in_a_persons_pane(&asked?.line).await;
-            to_json(&PlaceResult { person })
-        })
-    }
-
-    /// Trusts a content of the project file; only people may.
-    fn trust(&self, params: Option<&RawValue>) -> Answer {
-        #[derive(Deserialize)]
-        struct Seen {
-            hash: String,
-        }
-        let seen = serde_json::from_str::<Seen>(params.map_or("{}", |params| params.get()));
-        let host = self.host.clone();
-        let work = move || {
-            let seen =
-                seen.map_err(|e| ErrorObject::invalid_params(format!("`hash` is a string: {e}")))?;
-            host.declared
-                .trust_project_file(&seen.hash)
-                .map_err(|e| ToolError::new(ErrorKind::Unavailable, e.to_string()).into_rpc())
-        };
-        self.for_a_person("trusts a project file", blocking(work))
-    }
-
-    /// Makes, lists or revokes tokens of HTTP clients; only people may.
-    fn token(&self, params: Option<&RawValue>) -> Answer {
-        let wish =
-            serde_json::from_str::<TokenRequest>(params.map_or("null", |params| params.get()));
-        let host = self.host.clone();
-        let work = async move {
-            let wish = wish.map_err(|e| {
-                ErrorObject::invalid_params(format!("`params` take new, list or revoke: {e}"))
-            })?;
-            let done = tokio::task::spawn_blocking(move || host.web.token(wish)).await;
-            let done = done.map_err(broken)?.map_err(|e| {
-                let kind = match e {
-                    TokenError::Unknown { .. } => ErrorKind::NotFound,
-                    TokenError::TooMany => ErrorKind::Limit,
-                    TokenError::State(_) | TokenError::Random(_) => ErrorKind::Unavailable,
-                    _ => ErrorKind::InvalidArgument,
-                };
-                ToolError::new(kind, e.to_string()).into_rpc()
-            })?;
-            to_json(&done)
-        };
-        self.for_a_person("makes or revokes a token", work)
-    }
-
-    /// Opens the HTTP endpoint; only people may.
-    fn open_endpoint(&self, params: Option<&RawValue>) -> Answer {
-        let flags = serde_json::from_str::<HttpFlags>(params.map_or("{}", |params| params.get()));
-        let host = self.host.clone();
-        let work = async move {
-            let flags = flags
-                .map_err(|e| ErrorObject::invalid_params(format!("`listen` is an address: {e}")))?;
-            let opened = tokio::task::spawn_blocking(move || host.web.set_flags(flags)).await;
-            let address = opened
-                .map_err(broken)?
-                .map_err(|e| ToolError::new(ErrorKind::Unavailable, e.to_string()).into_rpc())?;
-            to_json(&serde_json::json!({"http": address}))
-        };
-        self.for_a_person("opens the HTTP endpoint", work)
-    }
-
-    /// Ends the server; only people may.
-    fn shutdown(&self, handover: bool, params: Option<&RawValue>) -> Answer {
-        let request = serde_json::from_str(params.map_or("{}", |params| params.get()));
-        let host = self.host.clone();
-        let work = async move {
-            let request: ShutdownRequest = request.map_err(|e| {
-                ErrorObject::invalid_params(format!("`grace_ms` is a number of milliseconds: {e}"))
-            })?;
-            let begin = move || {
-                tracing::info!(handover, "asked to end");
-                host.handover.store(handover, Ordering::Release);
-                let begun = match handover {
-                    true => ShutdownBegun::default(),
-                    false => {
-                        host.lifecycle.note_interruption(Cause::Kill);
-                        host.ending.request(request)
-                    }
-                };
-                host.shutdown.cancel();
-                begun
-            };
-            to_json(&tokio::task::spawn_blocking(begin).await.map_err(broken)?)
-        };
-        self.for_a_person("ends the server", work)
-    }
-
-    /// How the shared servers stand; only people may have one started anew.
-    fn servers(&self, params: Option<&RawValue>) -> Answer {
-        let wish = serde_json::from_str::<servers::ServersRequest>(
-            params.map_or("{}", |params| params.get()),
-        );
-        let host = self.host.clone();
-        let name = match wish {
-            Ok(servers::ServersRequest { restart }) => restart,
-            Err(e) => {
-                let message = format!("`params` take restart, a string: {e}");
-                return Box::pin(std::future::ready(Err(ErrorObject::invalid_params(message))));
-            }
-        };
-        let look = move || to_json(&servers::ServersResult { servers: host.shared.status() });
-        let Some(name) = name else { return Box::pin(std::future::ready(look())) };
-        let host = self.host.clone();
-        self.for_a_person("has a shared server started anew", async move {
-            if host.shared.restart(&name) {
-                return look();
-            }
-            let message = format!("there is no shared server `{name}`");
-            Err(ToolError::new(ErrorKind::NotFound, message).into_rpc())
-        })
-    }
-
-    /// Brings back what ran when everything was ended, or lets it rest; only people may.
-    fn restore(&self, params: Option<&RawValue>) -> Answer {
-        let wish =
-            serde_json::from_str::<RestoreRequest>(params.map_or("{}", |params| params.get()));
-        let host = self.host.clone();
-        let work = async move {
-            let wish = wish.map_err(|e| {
-                let message = format!("`params` take ids, a list, and decline, a boolean: {e}");
-                ErrorObject::invalid_params(message)
-            })?;
-            let ids = wish.ids.as_deref();
-            let processes = match wish.decline {
-                true => host.lifecycle.decline(ids),
-                false => host.lifecycle.restore(ids).await,
-            };
-            to_json(&restore::RestoreResult { processes })
-        };
-        // Whoever asked may go away; it does not stop half-way.
-        let detached = async move { tokio::spawn(work).await.map_err(broken)? };
-        self.for_a_person("brings back what ran", detached)
-    }
-
-    /// Whether what is asked for here can come from a person.
+    /// Whether the request can come from a person.
     fn is_person(&self) -> bool {
         self.caller.process().is_none() && self.origin.is_human_origin()
     }
-
-    /// Does what only people may have done.
-    fn for_a_person(
-        &self,
-        what: &'static str,
-        work: impl Future<Output = Result<String, ErrorObject>> + Send + 'static,
-    ) -> Answer {
-        let is_person = self.is_person();
-        Box::pin(async move {
-            if !is_person {
-                let message = format!("only a person {what}; ask for attention instead");
-                return Err(ToolError::new(ErrorKind::NotOwner, message).into_rpc());
-            }
-            work.await
-        })
-    }
 }
 
-/// Work that takes a while and answers nothing, off the thread that answers everybody.
-async fn blocking(
-    work: impl FnOnce() -> Result<(), ErrorObject> + Send + 'static,
-) -> Result<String, ErrorObject> {
-    tokio::task::spawn_blocking(work).await.map_err(broken)??;
-    Ok("{}".into())
+/// Refuses what only a person may do to everybody else.
+fn for_a_person(what: &str, is_person: bool) -> Result<(), ErrorObject> {
+    if is_person {
+        return Ok(());
+    }
+    let message = format!("only a person may {what}; ask for it with request_human_attention");
+    Err(ToolError::new(ErrorKind::NotOwner, message).into_rpc())
+}
+
+/// Begins to end the server; without a request it hands over to the next server.
+async fn end(
+    host: Arc<Host>,
+    request: Option<ShutdownRequest>,
+) -> Result<ShutdownBegun, ErrorObject> {
+    let begin = move || {
+        let handover = request.is_none();
+        tracing::info!(handover, "asked to end");
+        host.handover.store(handover, Ordering::Release);
+        let begun = match request {
+            None => ShutdownBegun::default(),
+            Some(request) => {
+                host.lifecycle.note_interruption(Cause::Kill);
+                host.ending.request(request)
+            }
+        };
+        host.shutdown.cancel();
+        begun
+    };
+    blocking(begin).await
+}
+
+/// Trusts a content of the project file.
+async fn trust(host: Arc<Host>, request: TrustRequest) -> Result<Empty, ErrorObject> {
+    let trusted = blocking(move || host.declared.trust_project_file(&request.hash)).await?;
+    trusted.map_err(|e| ToolError::new(ErrorKind::Unavailable, e.to_string()).into_rpc())?;
+    Ok(Empty {})
+}
+
+/// Creates, lists or revokes tokens of HTTP clients.
+async fn token(host: Arc<Host>, request: TokenRequest) -> Result<TokenResult, ErrorObject> {
+    blocking(move || host.web.token(request)).await?.map_err(|error| {
+        let kind = match error {
+            TokenError::Unknown { .. } => ErrorKind::NotFound,
+            TokenError::TooMany => ErrorKind::Limit,
+            TokenError::State(_) | TokenError::Random(_) => ErrorKind::Unavailable,
+            _ => ErrorKind::InvalidArgument,
+        };
+        ToolError::new(kind, error.to_string()).into_rpc()
+    })
+}
+
+/// Opens the HTTP endpoint.
+async fn open_http(host: Arc<Host>, flags: HttpFlags) -> Result<HttpOpened, ErrorObject> {
+    let opened = blocking(move || host.web.set_flags(flags)).await?;
+    let http =
+        opened.map_err(|e| ToolError::new(ErrorKind::Unavailable, e.to_string()).into_rpc())?;
+    Ok(HttpOpened { http })
+}
+
+/// Restores processes, or declines to. The caller may disconnect: it is done to the end.
+async fn restore(host: Arc<Host>, request: RestoreRequest) -> Result<RestoreResult, ErrorObject> {
+    let work = async move {
+        let ids = request.ids.as_deref();
+        match request.decline {
+            true => host.lifecycle.decline(ids),
+            false => host.lifecycle.restore(ids).await,
+        }
+    };
+    let processes = tokio::spawn(work).await.map_err(broken)?;
+    Ok(RestoreResult { processes })
+}
+
+/// Whether a process runs in a person's pane here; another project's server asks this.
+async fn locate(host: Arc<Host>, request: PlaceParams) -> Result<PlaceResult, ErrorObject> {
+    request.check()?;
+    let origins = Origins::new(host.panes.clone(), &host.project);
+    Ok(PlaceResult { person: origins.is_in_a_persons_pane(&request.line).await })
+}
+
+/// Lists the shared servers; a person may restart one.
+async fn servers(
+    host: Arc<Host>,
+    request: ServersRequest,
+    is_person: bool,
+) -> Result<ServersResult, ErrorObject> {
+    if let Some(name) = request.restart {
+        for_a_person("restart a shared server", is_person)?;
+        if !host.shared.restart(&name) {
+            let message = format!("there is no shared server `{name}`");
+            return Err(ToolError::new(ErrorKind::NotFound, message).into_rpc());
+        }
+    }
+    Ok(ServersResult { servers: host.shared.status() })
+}
+
+/// Starts another project's server for a client in a pane. Only a person may set its limits.
+async fn start_server(
+    host: Arc<Host>,
+    request: StartRequest,
+    is_person: bool,
+) -> Result<ServerEntry, ErrorObject> {
+    let request = match is_person {
+        true => request,
+        false => StartRequest { message_bytes: None, log_bytes: None, ..request },
+    };
+    let elsewhere = Elsewhere {
+        panes: host.panes.clone(),
+        project: host.project.clone(),
+        program: host.program.clone(),
+    };
+    let entry = elsewhere.start(request).await;
+    let entry = entry.map_err(|e| ToolError::new(ErrorKind::Unavailable, e).into_rpc())?;
+    // As an older server answers: the client starts it itself.
+    entry.ok_or_else(|| ErrorObject::method_not_found(StartServer::NAME))
+}
+
+/// Passes a hook's event on to the agent's activity.
+async fn hook(
+    host: Arc<Host>,
+    event: HookEvent,
+    agent: Option<ProcessId>,
+) -> Result<Empty, ErrorObject> {
+    let Some(id) = agent else {
+        let message = "only an agent that patterm started has hooks";
+        return Err(ToolError::new(ErrorKind::NotOwner, message).into_rpc());
+    };
+    host.agents.hear_hook(&id, &event.event, &event.data);
+    host.agents.activities.signals(&id).may_return(&event.event).await;
+    Ok(Empty {})
+}
+
+/// Does something that takes a while, off the thread that serves all connections.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ErrorObject> {
+    tokio::task::spawn_blocking(work).await.map_err(broken)
 }
 
 fn broken(error: tokio::task::JoinError) -> ErrorObject {
@@ -643,8 +584,9 @@ where
 type Answer = std::pin::Pin<Box<dyn Future<Output = Result<String, ErrorObject>> + Send>>;
 
 fn to_json(value: &impl serde::Serialize) -> Result<String, ErrorObject> {
-    serde_json::to_string(value)
-        .map_err(|e| ErrorObject::new(INTERNAL_ERROR, format!("the answer is no JSON: {e}")))
+    serde_json::to_string(value).map_err(|e| {
+        ErrorObject::new(INTERNAL_ERROR, format!("failed to serialize the result: {e}"))
+    })
 }
 
 /// The id as rmcp knows ids; only what it marks its own notices with.

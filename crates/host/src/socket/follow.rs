@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use patterm_wire::follow::{
-    self, ActivityState, MessageInfo, ProcessInfo, ProcessKind, ProcessStatus, ProjectFileInfo,
-    ProjectFileState, ProjectSnapshot, Selection, SelectionAnswer, TimerInfo,
+    self, ActivityState, Follow, FollowRequest, MessageInfo, ProcessInfo, ProcessKind,
+    ProcessStatus, ProjectFileInfo, ProjectFileState, ProjectSnapshot, Selection, SelectionAnswer,
+    TimerInfo,
 };
-use patterm_wire::{Decoder, ErrorObject, Frame, Framing, Id, Incoming, Message, reply};
-use serde::Deserialize;
+use patterm_wire::{Decoder, ErrorObject, Frame, Framing, Id, Incoming, Message, Method, reply};
 use tokio::net::UnixStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -36,19 +36,10 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Bytes read from a follower in one go, and of the longest line it may say: it answers calls.
 const READ_BYTES: usize = 1 << 10;
 
-/// What a follower says of itself.
-#[derive(Debug, Deserialize)]
-pub(super) struct FollowParams {
-    version: u32,
-    /// It says what it did about each call of `select_process`.
-    #[serde(default)]
-    answers: bool,
-}
-
-impl Upgrade<FollowParams> {
+impl Upgrade<FollowRequest> {
     /// Whether a message asks for it.
     pub(super) fn read(body: &[u8]) -> Option<Self> {
-        Self::by(follow::METHOD, body)
+        Self::by(Follow::NAME, body)
     }
 
     /// Serves the follower to its end, or says why not.

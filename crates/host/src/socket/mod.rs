@@ -9,7 +9,4 @@ mod upgrade;
 mod view;
 
 pub(crate) use dispatch::Dispatch;
-pub use dispatch::{
-    HANDOVER_METHOD, HOOK_METHOD, HTTP_METHOD, SHUTDOWN_METHOD, TOKEN_METHOD, TRUST_METHOD,
-};
 pub(crate) use listener::Listener;

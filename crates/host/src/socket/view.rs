@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use patterm_screen::Size;
-use patterm_wire::view::{self, FromView, ToView, ViewDecoder, ViewSize};
-use patterm_wire::{ErrorObject, Framing, reply};
-use serde::Deserialize;
-use serde_json::json;
+use patterm_wire::view::{
+    self, FromView, SizePolicy, ToView, View, ViewAttached, ViewDecoder, ViewRequest, ViewSize,
+};
+use patterm_wire::{ErrorObject, Framing, Method, reply};
 use tokio::net::UnixStream;
 use tokio::time::{Instant, sleep_until};
 
@@ -39,36 +39,10 @@ const READ_BYTES: usize = 16 << 10;
 /// How long an escape may be the beginning of a sequence.
 const ESCAPE_PAUSE: Duration = Duration::from_millis(30);
 
-/// What a view says of itself.
-#[derive(Debug, Deserialize)]
-pub(super) struct ViewParams {
-    version: u32,
-    process_id: String,
-    rows: Option<u16>,
-    columns: Option<u16>,
-    #[serde(default)]
-    sizes: Sizes,
-    /// It draws pictures, and needs no more than leads to the next.
-    #[serde(default)]
-    pictures: bool,
-    /// A person went there to see what it asks for.
-    #[serde(default)]
-    attends: bool,
-}
-
-/// Which size a process has where several look at it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Sizes {
-    #[default]
-    Smallest,
-    Last,
-}
-
-impl Upgrade<ViewParams> {
+impl Upgrade<ViewRequest> {
     /// Whether a message asks for it.
     pub(super) fn read(body: &[u8]) -> Option<Self> {
-        Self::by(view::METHOD, body)
+        Self::by(View::NAME, body)
     }
 
     /// Attaches the view, or says why not, and serves it to its end.
@@ -82,10 +56,12 @@ impl Upgrade<ViewParams> {
         match self.check(&host, origin) {
             Ok((run, size)) => {
                 let mut line = Vec::new();
-                let result = json!({"version": view::VERSION, "process_id": run.id}).to_string();
+                let process_id = run.id.to_string();
+                let result = ViewAttached { version: view::VERSION, process_id };
+                let result = serde_json::to_string(&result)?;
                 Framing::Newline.encode(&reply::result(&self.id, &result), &mut line);
                 let params = self.params.as_ref().ok();
-                let last = params.is_some_and(|params| params.sizes == Sizes::Last);
+                let last = params.is_some_and(|params| params.sizes == SizePolicy::Last);
                 let mut attached = Attached::new(stream, host, run, line, last);
                 attached.pictures = params.is_some_and(|params| params.pictures);
                 if params.is_some_and(|params| params.attends) {

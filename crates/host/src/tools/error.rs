@@ -1,7 +1,7 @@
 //! How a tool fails: a kind that programs match on, and a sentence that says what to do.
 
 use patterm_wire::ErrorObject;
-use patterm_wire::error::{INTERNAL_ERROR, INVALID_PARAMS};
+use patterm_wire::error::{INTERNAL_ERROR, INVALID_PARAMS, Suggestion};
 use serde_json::{Map, Value, json};
 
 /// The kinds of failure, a closed list that callers may rely on.
@@ -99,6 +99,23 @@ impl ToolError {
         Self::new(ErrorKind::InvalidArgument, format!("`{field}` {why}")).with("field", field)
     }
 
+    /// The same failure with a tool that would help, and what for, as in "use TOOL to start it". The details
+    /// hold reason and suggestions apart: clients that are not called by a model put their own names for the
+    /// tools (see `patterm_wire::error::ErrorDetails`).
+    #[must_use]
+    pub fn suggest(mut self, tool: &str, purpose: &str) -> Self {
+        let suggestion = Suggestion { tool: tool.to_owned(), purpose: purpose.to_owned() };
+        let reason = self.details.entry("reason").or_insert_with(|| self.message.clone().into());
+        let first = reason.as_str() == Some(&self.message);
+        let join = if first { ";" } else { ", or" };
+        self.message = format!("{}{join} use {tool} {purpose}", self.message).trim_end().to_owned();
+        let suggestions = self.details.entry("suggestions").or_insert_with(|| json!([]));
+        if let Value::Array(suggestions) = suggestions {
+            suggestions.push(json!(suggestion));
+        }
+        self
+    }
+
     /// The same failure with one more detail.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
@@ -137,6 +154,23 @@ mod tests {
         assert_eq!(
             codes,
             [-32602, -32001, -32002, -32003, -32004, -32005, -32006, -32007, -32008, -32603]
+        );
+    }
+
+    #[test]
+    fn reason_and_suggestions_stay_apart_for_other_clients() {
+        let error = ToolError::new(ErrorKind::Conflict, "it exists")
+            .suggest("scratchpad_write", "with its revision")
+            .suggest("scratchpad_append", "");
+        assert_eq!(
+            error.message,
+            "it exists; use scratchpad_write with its revision, or use scratchpad_append"
+        );
+        let details = error.into_rpc().details();
+        let upper = |tool: &str| Some(tool.to_uppercase());
+        assert_eq!(
+            details.render(upper).unwrap(),
+            "it exists; use SCRATCHPAD_WRITE with its revision, or use SCRATCHPAD_APPEND"
         );
     }
 

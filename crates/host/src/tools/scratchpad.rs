@@ -88,11 +88,16 @@ impl From<PadError> for ToolError {
         match error {
             PadError::Name(_) => Self::invalid("name", message),
             PadError::NotFound { .. } => failed(ErrorKind::NotFound),
-            PadError::Exists { current, .. }
-            | PadError::Changed { current, .. }
-            | PadError::Kept { current, .. } => failed(ErrorKind::Conflict)
+            PadError::Exists { current, .. } => failed(ErrorKind::Conflict)
+                .suggest("scratchpad_write", "with its revision to replace it")
+                .suggest("scratchpad_append", "to add to it")
                 .with("revision", current.revision)
                 .with("changed_by", current.changed_by),
+            PadError::Changed { current, .. } | PadError::Kept { current, .. } => {
+                failed(ErrorKind::Conflict)
+                    .with("revision", current.revision)
+                    .with("changed_by", current.changed_by)
+            }
             PadError::Gone(_) | PadError::Busy(_) => failed(ErrorKind::Conflict),
             PadError::TooLarge { limit, .. } | PadError::FileTooLarge { limit, .. } => {
                 failed(ErrorKind::Limit).with("limit_bytes", limit)

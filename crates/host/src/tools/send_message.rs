@@ -51,14 +51,14 @@ impl Tool for SendMessage {
     async fn call(args: Args, call: Call) -> Result<Answer, ToolError> {
         let target = find(&call, &args.target_process_id)?;
         if target.kind != Kind::Agent {
-            let why = format_args!("names {}, which is no agent; use send_input", target.id);
-            return Err(ToolError::invalid("target_process_id", why));
+            let why = format_args!("is {}, which is not an agent", target.id);
+            return Err(ToolError::invalid("target_process_id", why).suggest("send_input", ""));
         }
         if call.caller.process() == Some(&target.id) {
-            return Err(ToolError::invalid("target_process_id", "names yourself"));
+            return Err(ToolError::invalid("target_process_id", "is your own process"));
         }
         if !target.status.is_alive() {
-            let message = format!("{} ({}) does not run", target.id, target.name);
+            let message = format!("{} ({}) is not running", target.id, target.name);
             return Err(ToolError::new(ErrorKind::NotRunning, message));
         }
         let message = text_argument("message", &args.message)?;

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use patterm_gateway::Gateway;
 use patterm_gateway::http::{self, Authenticator, HttpConfig, NativeTools};
-use serde_json::{Value, json};
+use patterm_wire::requests::{HttpFlags, TokenRequest, TokenResult};
 use thiserror::Error;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -21,9 +21,9 @@ use tokio_util::sync::CancellationToken;
 use crate::shared::Shared;
 use audit::{Audit, Noting};
 use patterm_store::state::{self, StateDir, StateError};
-pub use settings::{HttpFlags, HttpLimits, HttpSettings};
+pub use settings::{HttpLimits, HttpSettings};
+pub use tokens::TokenError;
 use tokens::Tokens;
-pub use tokens::{Grant, TokenError, TokenInfo, TokenRequest};
 
 /// What the flags asked for: kept for the server that follows one that died or was replaced.
 const FILE: &str = "http.json";
@@ -108,16 +108,15 @@ impl Web {
         })
     }
 
-    /// Does what a person wants of the tokens.
-    pub(crate) fn token(&self, wish: TokenRequest) -> Result<Value, TokenError> {
-        Ok(match wish {
-            TokenRequest::New(grant) => json!({"token": self.tokens.add(grant)?}),
-            TokenRequest::List => json!({"tokens": self.tokens.list()}),
-            TokenRequest::Revoke(name) => {
-                self.tokens.revoke(&name)?;
-                json!({})
-            }
-        })
+    /// Creates, lists or revokes tokens.
+    pub(crate) fn token(&self, request: TokenRequest) -> Result<TokenResult, TokenError> {
+        let mut result = TokenResult::default();
+        match request {
+            TokenRequest::New(grant) => result.token = Some(self.tokens.add(grant)?),
+            TokenRequest::List => result.tokens = Some(self.tokens.list()),
+            TokenRequest::Revoke(name) => self.tokens.revoke(&name)?,
+        }
+        Ok(result)
     }
 
     /// Whether the token of this name is good still.

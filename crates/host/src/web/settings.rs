@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use patterm_gateway::http::{EndpointLimits, per_token};
-use serde::{Deserialize, Serialize};
+use patterm_wire::requests::HttpFlags;
 
 use patterm_project::project_file::{BotsDefinition, HttpDefinition};
 
@@ -51,23 +51,6 @@ impl HttpLimits {
             ..default
         }
     }
-}
-
-/// What `patterm serve --http` asks for. It goes before the settings, and outlives the server's death
-/// though not its end.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HttpFlags {
-    /// Where to listen.
-    pub listen: SocketAddr,
-    /// Another address than the loopback's is meant.
-    #[serde(default)]
-    pub allow_remote: bool,
-    /// More names under which clients may ask for it.
-    #[serde(default)]
-    pub hosts: Vec<String>,
-    /// More sites whose pages may call it.
-    #[serde(default)]
-    pub origins: Vec<String>,
 }
 
 impl From<&HttpDefinition> for HttpSettings {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use patterm_gateway::http::{Authenticator, Principal, Scope};
+use patterm_wire::requests::{Grant, TokenInfo};
 use serde::{Deserialize, Serialize};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use thiserror::Error;
@@ -30,43 +31,23 @@ const NAME_BYTES: usize = 64;
 /// Names of one scope.
 const SCOPE_NAMES: usize = 256;
 
-/// What a token is good for, and how it is called.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Grant {
-    /// Its name: letters, digits, `-`, `_` and `.`.
-    pub name: String,
-    /// The servers it may use, patterm's own tools as `patterm`; all of them where this is absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub servers: Option<Vec<String>>,
-    /// The tools it may use, `*` for any letters; all of them where this is absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tools: Option<Vec<String>>,
-    /// Only tools that say of themselves that they change nothing.
-    #[serde(default)]
-    pub read_only: bool,
-    /// When it ends, in seconds since 1970.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<u64>,
+/// Checks the names in a grant.
+fn check(grant: &Grant) -> Result<(), TokenError> {
+    if !is_name(&grant.name) {
+        return Err(TokenError::Name(grant.name.clone()));
+    }
+    for (what, names) in [("servers", &grant.servers), ("tools", &grant.tools)] {
+        let Some(names) = names else { continue };
+        let bad = names.iter().find(|name| name.is_empty() || name.len() > 4 * NAME_BYTES);
+        if names.is_empty() || names.len() > SCOPE_NAMES || bad.is_some() {
+            return Err(TokenError::Scope { what, most: SCOPE_NAMES });
+        }
+    }
+    Ok(())
 }
 
-impl Grant {
-    fn check(&self) -> Result<(), TokenError> {
-        if !is_name(&self.name) {
-            return Err(TokenError::Name(self.name.clone()));
-        }
-        for (what, names) in [("servers", &self.servers), ("tools", &self.tools)] {
-            let Some(names) = names else { continue };
-            let bad = names.iter().find(|name| name.is_empty() || name.len() > 4 * NAME_BYTES);
-            if names.is_empty() || names.len() > SCOPE_NAMES || bad.is_some() {
-                return Err(TokenError::Scope { what, most: SCOPE_NAMES });
-            }
-        }
-        Ok(())
-    }
-
-    fn is_over(&self) -> bool {
-        self.expires_at.is_some_and(|at| now_ms() / 1000 >= at)
-    }
+fn is_expired(grant: &Grant) -> bool {
+    grant.expires_at.is_some_and(|at| now_ms() / 1000 >= at)
 }
 
 fn is_name(name: &str) -> bool {
@@ -74,30 +55,6 @@ fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name.len() <= NAME_BYTES
         && name.chars().all(plain)
-}
-
-/// What a person wants of the tokens.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TokenRequest {
-    /// A new one.
-    New(Grant),
-    /// Which there are.
-    List,
-    /// Not this one any more.
-    Revoke(String),
-}
-
-/// A token as lists show it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TokenInfo {
-    /// What it is good for.
-    #[serde(flatten)]
-    pub grant: Grant,
-    /// When it was made, in seconds since 1970.
-    pub made_at: u64,
-    /// Whether its time is over.
-    pub expired: bool,
 }
 
 /// Why a token was not made or revoked.
@@ -177,12 +134,12 @@ impl Tokens {
 
     /// Makes one; its text is told here and never again.
     pub(crate) fn add(&self, grant: Grant) -> Result<String, TokenError> {
-        grant.check()?;
+        check(&grant)?;
         let token = Token::random().map_err(TokenError::Random)?;
         let mut record = self.record();
         let mut next = record.clone();
         // The name of one whose time is over is free.
-        next.tokens.retain(|kept| kept.grant.name != grant.name || !kept.grant.is_over());
+        next.tokens.retain(|kept| kept.grant.name != grant.name || !is_expired(&kept.grant));
         if next.tokens.iter().any(|kept| kept.grant.name == grant.name) {
             return Err(TokenError::Taken(grant.name));
         }
@@ -216,7 +173,7 @@ impl Tokens {
         let listed = |kept: &Kept| TokenInfo {
             grant: kept.grant.clone(),
             made_at: kept.made_at,
-            expired: kept.grant.is_over(),
+            expired: is_expired(&kept.grant),
         };
         let mut all: Vec<_> = self.record().tokens.iter().map(listed).collect();
         all.sort_by(|a, b| a.grant.name.cmp(&b.grant.name));
@@ -240,7 +197,7 @@ impl Authenticator for Tokens {
             found.conditional_assign(&(at as u64), same);
         }
         let grant = &record.tokens.get(usize::try_from(found).ok()?)?.grant;
-        (!grant.is_over()).then(|| Principal {
+        (!is_expired(grant)).then(|| Principal {
             name: grant.name.clone(),
             scope: Scope {
                 servers: grant.servers.clone(),
@@ -251,7 +208,7 @@ impl Authenticator for Tokens {
     }
 
     fn is_valid(&self, name: &str) -> bool {
-        let good = |kept: &Kept| kept.grant.name == name && !kept.grant.is_over();
+        let good = |kept: &Kept| kept.grant.name == name && !is_expired(&kept.grant);
         self.record().tokens.iter().any(good)
     }
 

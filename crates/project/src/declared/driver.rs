@@ -339,8 +339,8 @@ fn note_end(declared: &Arc<Declared>, definition: &Definition, name: &str, proce
             let limit = definition.restart.limit;
             tracing::warn!(name, limit, "a declared process failed too often");
             managed.problem = Some(format!(
-                "it ended {} times in a row and is not started again by itself; start_process \
-                 starts it",
+                "it ended {} times in a row and is no longer restarted automatically; restart it \
+                 when the cause is fixed",
                 limit + 1
             ));
         }

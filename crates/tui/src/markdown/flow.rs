@@ -1,22 +1,21 @@
-//! Text that flows: letters with their looks, broken into rows between words.
+//! Text with styles, wrapped into rows between words.
 
 use patterm_screen::{Span, Style};
 
 use super::Row;
 use crate::canvas::width_of;
 
-/// A letter, and the number of its look.
+/// A character, and the index of its style.
 type Letter = (char, usize);
 
-/// Text in one line or more, before it has a width.
+/// Text before it is wrapped.
 #[derive(Debug, Default)]
 pub(super) struct Flow {
-    looks: Vec<Style>,
+    styles: Vec<Style>,
     letters: Vec<Letter>,
 }
 
-/// What a letter is shown as: one that would do something to a terminal, or hide what is said, is
-/// made visible.
+/// What a character is shown as: one that a terminal would interpret, or that hides text, is made visible.
 fn visible(letter: char) -> char {
     match letter {
         '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(letter)).unwrap_or('\u{fffd}'),
@@ -26,7 +25,7 @@ fn visible(letter: char) -> char {
     }
 }
 
-/// The letters of a text as they are shown; tabs are blanks.
+/// The characters of a text as they are shown; tabs become blanks.
 fn shown(text: &str) -> impl Iterator<Item = char> {
     text.chars().flat_map(|letter| {
         let (letter, times) = if letter == '\t' { (' ', 4) } else { (visible(letter), 1) };
@@ -36,24 +35,24 @@ fn shown(text: &str) -> impl Iterator<Item = char> {
 
 impl Flow {
     pub(super) fn add(&mut self, text: &str, style: &Style) {
-        if self.looks.last() != Some(style) {
-            self.looks.push(style.clone());
+        if self.styles.last() != Some(style) {
+            self.styles.push(style.clone());
         }
-        let look = self.looks.len() - 1;
+        let style_index = self.styles.len() - 1;
         for (at, line) in text.split('\n').enumerate() {
             if at > 0 {
                 self.end_line();
             }
-            self.letters.extend(shown(line).map(|letter| (letter, look)));
+            self.letters.extend(shown(line).map(|letter| (letter, style_index)));
         }
     }
 
-    /// What comes next stands in a new row.
+    /// Starts a new row.
     pub(super) fn end_line(&mut self) {
         self.letters.push(('\n', 0));
     }
 
-    /// Columns of its longest line.
+    /// The width of its longest line.
     pub(super) fn width(&self) -> usize {
         self.lines().map(columns).max().unwrap_or(0)
     }
@@ -62,7 +61,7 @@ impl Flow {
         self.letters.split(|(letter, _)| *letter == '\n')
     }
 
-    /// Its rows; none where there is nothing.
+    /// Its rows; none if it is empty.
     pub(super) fn wrap(&self, width: usize) -> Vec<Row> {
         if self.letters.iter().all(|(letter, _)| matches!(letter, ' ' | '\n')) {
             return Vec::new();
@@ -84,9 +83,9 @@ impl Flow {
                 taken = 0;
             }
             if taken > 0 {
-                // A blank looks like what follows only where that goes on.
-                let look = row.last().map_or(0, |(_, look)| *look);
-                let blank = if look == word[0].1 { look } else { usize::MAX };
+                // A blank has a style only between words of the same style.
+                let style_index = row.last().map_or(0, |(_, style_index)| *style_index);
+                let blank = if style_index == word[0].1 { style_index } else { usize::MAX };
                 row.push((' ', blank));
                 taken += 1;
             }
@@ -107,7 +106,7 @@ impl Flow {
         let runs = letters.chunk_by(|(_, one), (_, other)| one == other);
         let runs = runs.map(|part| Span {
             text: part.iter().map(|(letter, _)| *letter).collect(),
-            style: self.looks.get(part[0].1).cloned().unwrap_or_default(),
+            style: self.styles.get(part[0].1).cloned().unwrap_or_default(),
         });
         runs.collect()
     }
@@ -117,7 +116,7 @@ fn columns(letters: &[Letter]) -> usize {
     letters.iter().map(|(letter, _)| usize::from(width_of(*letter))).sum()
 }
 
-/// A word in pieces that fit; a mark stays with its letter.
+/// A word in pieces that fit; a combining mark stays with its character.
 fn pieces(word: &[Letter], width: usize) -> Vec<&[Letter]> {
     let (mut pieces, mut begin, mut taken) = (Vec::new(), 0, 0);
     for (at, (letter, _)) in word.iter().enumerate() {
@@ -132,9 +131,9 @@ fn pieces(word: &[Letter], width: usize) -> Vec<&[Letter]> {
     pieces
 }
 
-/// A line whose blanks count, broken where the room ends.
+/// A line with significant blanks, broken at the edge.
 pub(super) fn hard(line: &str, width: usize, style: &Style) -> Vec<Row> {
     let letters: Vec<Letter> = shown(line).map(|letter| (letter, 0)).collect();
-    let flow = Flow { looks: vec![style.clone()], letters: Vec::new() };
+    let flow = Flow { styles: vec![style.clone()], letters: Vec::new() };
     pieces(&letters, width).into_iter().map(|piece| flow.runs(piece)).collect()
 }

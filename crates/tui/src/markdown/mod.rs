@@ -1,4 +1,4 @@
-//! Markdown as rows to read: what a scratchpad says, at the width there is.
+//! Renders Markdown, the text of scratchpads, as rows of a given width.
 
 mod flow;
 mod table;
@@ -17,10 +17,10 @@ use table::Table;
 /// One row.
 pub(crate) type Row = Vec<Span>;
 
-/// Bytes that are shown: hours of reading, laid out anew for every frame. An editor shows the rest.
+/// Bytes that are shown: hours of reading, laid out for every frame. An editor shows the rest.
 const TEXT_BYTES: usize = 128 << 10;
 
-/// Lists and quotes within each other that are still set in.
+/// Nested lists and quotes that are indented.
 const DEPTH: usize = 8;
 
 /// The rows of a text at a width.
@@ -34,7 +34,7 @@ pub(crate) fn rows(text: &str, width: usize, theme: &Theme) -> Vec<Row> {
     }
     page.flush();
     if cut < text.len() {
-        page.push(vec![run("… your editor shows the rest", &theme.dim)]);
+        page.push(vec![run("… open it in your editor to see the rest", &theme.dim)]);
     }
     page.rows
 }
@@ -43,28 +43,28 @@ fn run(text: &str, style: &Style) -> Span {
     Span { text: text.to_owned(), style: style.clone() }
 }
 
-/// What stands at the left of a list's item or a quote.
+/// The left margin of a list item or a quote.
 struct Margin {
-    /// Before its first row, until that is out.
+    /// Before its first row, until that is written.
     first: Option<String>,
     rest: String,
 }
 
-/// A page while it is written.
+/// The page being written.
 struct Page<'t> {
     theme: &'t Theme,
     width: usize,
     rows: Vec<Row>,
     margins: Vec<Margin>,
-    /// The numbers of the lists that are open; none for bullets.
+    /// The numbers of the open lists; `None` for bullets.
     lists: Vec<Option<u64>>,
-    /// What was opened inside the line: how it looks from there on.
-    looks: Vec<Style>,
+    /// The styles of the open spans.
+    styles: Vec<Style>,
     flow: Flow,
     table: Option<Table>,
     heading: Option<HeadingLevel>,
     in_code: bool,
-    /// The next block stands apart.
+    /// An empty row comes before the next block.
     apart: bool,
 }
 
@@ -76,7 +76,7 @@ impl<'t> Page<'t> {
             rows: Vec::new(),
             margins: Vec::new(),
             lists: Vec::new(),
-            looks: Vec::new(),
+            styles: Vec::new(),
             flow: Flow::default(),
             table: None,
             heading: None,
@@ -90,20 +90,20 @@ impl<'t> Page<'t> {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
             Event::Text(text) if self.in_code => self.code(&text),
-            Event::Text(text) => self.flow.add(&text, &self.look()),
+            Event::Text(text) => self.flow.add(&text, &self.style()),
             Event::Code(text) => {
-                let style = Style { foreground: self.theme.accent.foreground, ..self.look() };
+                let style = Style { foreground: self.theme.accent.foreground, ..self.style() };
                 self.flow.add(&text, &style);
             }
             Event::Html(text) | Event::InlineHtml(text) => {
                 self.flow.add(text.trim_end_matches('\n'), &self.theme.dim);
             }
-            Event::SoftBreak => self.flow.add(" ", &self.look()),
+            Event::SoftBreak => self.flow.add(" ", &self.style()),
             Event::HardBreak => self.flow.end_line(),
             Event::Rule => {
                 self.flush();
                 self.space();
-                let rule = "─".repeat(self.room());
+                let rule = "─".repeat(self.inner_width());
                 self.push(vec![run(&rule, &self.theme.dim)]);
                 self.apart = true;
             }
@@ -111,7 +111,7 @@ impl<'t> Page<'t> {
                 let style = if done { &self.theme.working } else { &self.theme.text };
                 self.flow.add(if done { "[x] " } else { "[ ] " }, style);
             }
-            // Not switched on.
+            // Not enabled.
             Event::FootnoteReference(_) | Event::InlineMath(_) | Event::DisplayMath(_) => {}
         }
     }
@@ -124,7 +124,7 @@ impl<'t> Page<'t> {
                 self.heading = Some(level);
                 let theme = self.theme;
                 let large = level <= HeadingLevel::H2;
-                self.looks.push(if large { theme.accent.clone() } else { theme.strong.clone() });
+                self.styles.push(if large { theme.accent.clone() } else { theme.strong.clone() });
             }
             Tag::BlockQuote(_) => {
                 self.begin();
@@ -170,7 +170,7 @@ impl<'t> Page<'t> {
         match tag {
             TagEnd::Paragraph | TagEnd::HtmlBlock => self.finish(),
             TagEnd::Heading(level) => {
-                self.looks.pop();
+                self.styles.pop();
                 self.finish();
                 self.heading = None;
                 if level <= HeadingLevel::H2 {
@@ -203,7 +203,7 @@ impl<'t> Page<'t> {
             }
             TagEnd::Table => {
                 let table = self.table.take();
-                let rows = table.map(|table| table.rows(self.room(), self.theme));
+                let rows = table.map(|table| table.rows(self.inner_width(), self.theme));
                 rows.into_iter().flatten().for_each(|row| self.push(row));
                 self.apart = true;
             }
@@ -211,30 +211,30 @@ impl<'t> Page<'t> {
             | TagEnd::Strong
             | TagEnd::Strikethrough
             | TagEnd::Link
-            | TagEnd::Image => drop(self.looks.pop()),
+            | TagEnd::Image => drop(self.styles.pop()),
             _ => {}
         }
     }
 
-    /// How text looks here.
-    fn look(&self) -> Style {
-        self.looks.last().unwrap_or(&self.theme.text).clone()
+    /// The current style.
+    fn style(&self) -> Style {
+        self.styles.last().unwrap_or(&self.theme.text).clone()
     }
 
     fn with(&mut self, attributes: Attributes) {
-        let look = self.look();
-        self.looks.push(Style { attributes: look.attributes | attributes, ..look });
+        let style = self.style();
+        self.styles.push(Style { attributes: style.attributes | attributes, ..style });
     }
 
-    /// Only what a browser or a mail program opens is a link; a terminal might run others.
+    /// Only links for browsers and mail programs: a terminal might execute others.
     fn link(&mut self, target: &str) {
         self.with(Attributes::UNDERLINE);
         let opens = ["https://", "http://", "mailto:"].iter().any(|way| target.starts_with(way));
         if opens
             && !target.chars().any(char::is_control)
-            && let Some(look) = self.looks.last_mut()
+            && let Some(style) = self.styles.last_mut()
         {
-            look.link = Some(target.into());
+            style.link = Some(target.into());
         }
     }
 
@@ -256,7 +256,7 @@ impl<'t> Page<'t> {
     fn code(&mut self, text: &str) {
         let style = Style { foreground: self.theme.accent.foreground, ..self.theme.text.clone() };
         for line in text.lines() {
-            for row in flow::hard(line, self.room(), &style) {
+            for row in flow::hard(line, self.inner_width(), &style) {
                 self.push(row);
             }
         }
@@ -277,24 +277,24 @@ impl<'t> Page<'t> {
     /// An empty row between blocks.
     fn space(&mut self) {
         if std::mem::take(&mut self.apart) && !self.rows.is_empty() {
-            // An item's mark stands at its own first row, not at an empty one before it.
+            // An item's bullet is on its first row, not on an empty one before it.
             let margin: String =
                 self.margins.iter().take(DEPTH).map(|margin| margin.rest.as_str()).collect();
             self.rows.push(vec![run(margin.trim_end(), &self.theme.dim)]);
         }
     }
 
-    /// Columns that the margins leave.
-    fn room(&self) -> usize {
+    /// The width between the margins.
+    fn inner_width(&self) -> usize {
         let margins = self.margins.iter().take(DEPTH);
         let taken: usize = margins.map(|margin| text_width(&margin.rest)).sum();
         self.width.saturating_sub(taken).max(1)
     }
 
-    /// Writes out what has been gathered.
+    /// Writes what has been collected.
     fn flush(&mut self) {
         let flow = std::mem::take(&mut self.flow);
-        for row in flow.wrap(self.room()) {
+        for row in flow.wrap(self.inner_width()) {
             self.push(row);
         }
     }

@@ -1,4 +1,4 @@
-//! Tables: as wide as they need to be, and no wider than the page.
+//! Tables, as wide as necessary but not wider than the page.
 
 use patterm_screen::Span;
 use pulldown_cmark::Alignment;
@@ -8,16 +8,16 @@ use super::{Row, run};
 use crate::canvas::text_width;
 use crate::settings::Theme;
 
-/// A column that is narrower than this says nothing.
+/// A narrower column would be unreadable.
 const COLUMN: usize = 3;
 
-/// More columns than this no page has room for; a table of thousands would have no end.
+/// No page is wide enough for more columns; this limits the work for a table of thousands.
 const COLUMNS: usize = 32;
 
-/// Between two columns.
+/// The separator of columns.
 const BETWEEN: &str = " │ ";
 
-/// A table while it is read.
+/// The table being read.
 pub(super) struct Table {
     alignments: Vec<Alignment>,
     rows: Vec<Vec<Flow>>,
@@ -38,7 +38,7 @@ impl Table {
         }
     }
 
-    /// Its rows at a width, the first one as a heading.
+    /// Its rows at a width; the first is the heading.
     pub(super) fn rows(&self, width: usize, theme: &Theme) -> Vec<Row> {
         let columns = self.columns(width);
         let mut rows = Vec::new();
@@ -52,7 +52,7 @@ impl Table {
         rows
     }
 
-    /// How wide each column is: the widest give way until all fit.
+    /// The widths of the columns: the widest shrink until all fit.
     fn columns(&self, width: usize) -> Vec<usize> {
         let widest =
             |at: usize| self.rows.iter().filter_map(move |row| row.get(at)).map(Flow::width);
@@ -69,7 +69,7 @@ impl Table {
             if widest <= COLUMN {
                 break;
             }
-            // Down to the next in width, all of the widest together.
+            // All of the widest shrink together, down to the next width.
             let next = order.iter().find(|width| **width < widest).copied().unwrap_or(0);
             let many = order.iter().filter(|width| **width == widest).count();
             let step = (widest - next.max(COLUMN)).min(over.div_ceil(many));

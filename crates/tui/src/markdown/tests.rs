@@ -13,7 +13,7 @@ fn text(markdown: &str, width: usize) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// How the run with a text looks.
+/// The style of the span with a text.
 fn look(markdown: &str, wanted: &str) -> Style {
     let rows = rows(markdown, 80, &Theme::default());
     let found = rows.iter().flatten().find(|run| run.text == wanted);
@@ -29,7 +29,7 @@ fn headings_paragraphs_and_rules() {
 }
 
 #[test]
-fn lists_tasks_and_quotes_are_set_in() {
+fn lists_tasks_and_quotes_are_indented() {
     let markdown = "- one\n- two words here\n  - in it\n    1. deep\n    2. er\n- [x] done\n- [ ] open\n\n\
         9. nine\n10. ten\n\n> said by\n> - her\n>\n> and more";
     let expected = "• one\n• two words\n  here\n  • in it\n    1. deep\n    2. er\n• [x] done\n\
@@ -38,7 +38,7 @@ fn lists_tasks_and_quotes_are_set_in() {
 }
 
 #[test]
-fn a_loose_list_has_room_between_its_items() {
+fn a_loose_list_has_empty_rows_between_its_items() {
     assert_eq!(text("- one\n\n- two\n\n  more\n", 20), "• one\n\n• two\n\n  more");
 }
 
@@ -64,7 +64,7 @@ fn tables_are_aligned_and_fit() {
 }
 
 #[test]
-fn words_look_like_what_they_are() {
+fn emphasis_and_links_have_styles() {
     let bold = look("a **b** c", "b");
     assert!(bold.attributes.contains(Attributes::BOLD));
     assert!(look("a *b* c", "b").attributes.contains(Attributes::ITALIC));
@@ -79,18 +79,18 @@ fn words_look_like_what_they_are() {
 }
 
 #[test]
-fn what_could_play_with_the_terminal_is_made_visible() {
-    let said = text("a\x1b[2Jb &#27;]0;x&#7; \u{202e}c\u{9b}d `\x07`", 60);
-    assert_eq!(said, "a␛[2Jb ␛]0;x␇ \u{fffd}c\u{fffd}d ␇");
+fn control_characters_are_made_visible() {
+    let shown = text("a\x1b[2Jb &#27;]0;x&#7; \u{202e}c\u{9b}d `\x07`", 60);
+    assert_eq!(shown, "a␛[2Jb ␛]0;x␇ \u{fffd}c\u{fffd}d ␇");
     assert_eq!(text("[x](https://a&#27;b)", 60), "x");
     assert_eq!(look("[x](https://a&#27;b)", "x").link, None);
     assert_eq!(text("<script>alert(1)</script>", 60), "<script>alert(1)</script>");
 }
 
 #[test]
-fn a_text_without_end_is_cut() {
+fn a_very_long_text_is_truncated() {
     let long = "漢 ".repeat(TEXT_BYTES);
-    assert!(text(&long, 80).ends_with("… your editor shows the rest"));
+    assert!(text(&long, 80).ends_with("… open it in your editor to see the rest"));
 }
 
 const PIECES: [&str; 24] = [
@@ -121,7 +121,7 @@ const PIECES: [&str; 24] = [
 ];
 
 #[test]
-fn no_text_makes_it_panic_or_passes_a_control_character_on() {
+fn no_text_makes_it_panic_or_passes_control_characters() {
     arbtest::arbtest(|u| {
         let mut markdown = String::new();
         let width = u.int_in_range(1..=40)?;
@@ -140,7 +140,7 @@ fn no_text_makes_it_panic_or_passes_a_control_character_on() {
 }
 
 #[test]
-fn a_table_without_end_is_bounded() {
+fn a_huge_table_is_limited() {
     let columns = TEXT_BYTES / 8;
     let wide = format!("{}\n{}\n", "|a".repeat(columns), "|-".repeat(columns));
     let rows = rows(&format!("{wide}{}", "|\n".repeat(columns)), 100, &Theme::default());
@@ -149,7 +149,7 @@ fn a_table_without_end_is_bounded() {
 }
 
 #[test]
-fn nothing_nested_takes_long_or_leaves_no_room() {
+fn deep_nesting_is_fast_and_leaves_space() {
     for mark in ["> ", "- ", "* * ", "[", "**a ", "`", "1. > "] {
         let deep = format!("{}end", mark.repeat(5_000));
         assert!(!rows(&deep, 20, &Theme::default()).is_empty(), "{mark}");

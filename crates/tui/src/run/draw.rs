@@ -1,27 +1,27 @@
-//! Drawing, when it is due.
+//! When and what to draw.
 
 use std::time::{Duration, Instant};
 
 use super::{Echo, Error, Tui};
-use crate::outer::{self, Outer};
+use crate::outer::{self, OuterModes};
 use crate::paint::paint;
 use crate::view::view;
 
-/// The time of one frame: sixty a second.
+/// The time between frames: sixty per second.
 pub(super) const FRAME: Duration = Duration::from_micros(16_667);
 
-/// A program that says it is drawing is believed for so long.
+/// The longest synchronized update of a program that drawing waits for.
 const DRAWING: Duration = Duration::from_millis(100);
 
 impl Tui {
-    /// When the next picture is due: an echo at once; and not while a program that is shown says
-    /// that it is drawing, as long as that is believed.
+    /// When the next frame is due: an echo at once, and nothing during a synchronized update of a visible
+    /// program, up to a limit.
     pub(super) fn draw_at(&self) -> Instant {
         let due = if self.echo == Echo::Due { self.drawn } else { self.drawn + FRAME };
         self.drawing.map_or(due, |since| due.max(since + DRAWING))
     }
 
-    /// Notes since when programs have been drawing without an end.
+    /// Notes since when a program is in a synchronized update.
     pub(super) fn note_drawing(&mut self) {
         let drawing = |pane: &crate::model::Pane| pane.screen.modes().synchronized;
         match self.model.panes.values().any(drawing) {
@@ -30,14 +30,14 @@ impl Tui {
         }
     }
 
-    /// Draws, if something changed, the last picture is out, and it is time.
+    /// Draws if something has changed, the last frame is written, and the next is due.
     pub(super) fn draw_if_due(&mut self) -> Result<(), Error> {
         if self.dirty.is_none() || self.terminal.is_behind() || self.draw_at() > Instant::now() {
             self.terminal.flush()?;
             return Ok(());
         }
         let next = view(&self.model);
-        let outer = Outer::of(&self.model);
+        let outer = OuterModes::of(&self.model);
         let switch = self.outer.switch(outer);
         self.terminal.push(&switch);
         let title = outer::title(&self.model);

@@ -1,11 +1,11 @@
-//! The rim: one loop over the terminal, the connections and the clock. It carries events to the
-//! core and effects back, and draws when something changed: no more than sixty times a second, and
-//! once more for each key, whose echo waits for no frame.
+//! The outer loop over the terminal, the connections and the clock. It passes events to the core, performs the
+//! effects, and draws when something has changed: at most sixty times a second, and additionally for each key,
+//! whose echo does not wait for the next frame.
 
-mod carry;
 mod draw;
+mod effects;
+mod input;
 mod server;
-mod typed;
 mod wait;
 
 use std::collections::BTreeMap;
@@ -17,37 +17,37 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::canvas::Canvas;
+use crate::connection::{CallConnection, FollowConnection, PaneConnection};
 use crate::layout::PaneId;
-use crate::link::{Calls, Follow, PaneLink};
 use crate::model::Model;
-use crate::outer::{Around, Outer};
-use crate::paint::Depth;
+use crate::outer::{OuterModes, TerminalInfo};
+use crate::paint::ColourDepth;
 use crate::saved_layout::SavedLayout;
 use crate::settings::file::SettingsFile;
 use crate::terminal::Terminal;
 use crate::update::{Event, update};
 use patterm_screen::input::InputParser;
 
-use carry::Unsent;
 use draw::FRAME;
-use server::Looking;
+use effects::UnsentInput;
+use server::Reconnect;
 use wait::{SECOND, Source};
 
-/// The way to the server, and to what only the program around us can do.
-pub trait Door {
+/// Connects to the server, and does what only the surrounding program can do.
+pub trait ServerConnector {
     /// A connection to the project's server; `None` if there is none now.
-    fn open(&self) -> Result<Option<UnixStream>, String>;
+    fn connect(&self) -> Result<Option<UnixStream>, String>;
 
-    /// The line that says who calls tools on a connection.
+    /// The first line of a connection for calls, which identifies the caller.
     fn greeting(&self) -> String;
 
-    /// The layout that was saved last, if there is one.
+    /// The saved layout, if there is one.
     fn saved_layout(&self) -> Option<SavedLayout>;
 
     /// Saves a layout for the next attachment.
     fn save_layout(&self, layout: &SavedLayout);
 
-    /// Lets the person edit a scratchpad; the terminal is theirs meanwhile.
+    /// Lets the user edit a scratchpad on the terminal.
     fn edit(&self, pad: &str) -> Result<(), String>;
 }
 
@@ -56,84 +56,84 @@ pub struct Options {
     /// The process to show first.
     pub process: Option<String>,
     /// How many colours the terminal has.
-    pub depth: Depth,
-    /// What the terminal is.
-    pub around: Around,
-    /// The file with the person's keys and colours.
+    pub depth: ColourDepth,
+    /// What is known about the terminal.
+    pub terminal: TerminalInfo,
+    /// The file with the user's keys and colours.
     pub settings: Option<PathBuf>,
-    /// The way to the server.
-    pub door: Box<dyn Door>,
+    /// How to reach the server.
+    pub server: Box<dyn ServerConnector>,
 }
 
-/// Why it could not go on.
+/// Why the TUI ended.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is no terminal, or it is gone.
     #[error("cannot use this terminal: {0}")]
     Terminal(#[from] io::Error),
-    /// The server is gone for good, or will not be followed.
+    /// The server has ended, or refused to be followed.
     #[error("{0}")]
     Server(String),
-    /// A fault of ours.
-    #[error("the TUI broke, which is a fault in patterm; what runs goes on: {0}")]
-    Broke(String),
+    /// A bug.
+    #[error("the TUI crashed, which is a bug in patterm; everything keeps running: {0}")]
+    Crashed(String),
 }
 
-/// Shows the project until the person leaves.
+/// Shows the project until the user detaches.
 pub fn run(options: Options) -> Result<(), Error> {
-    // What a fault says must not be drawn over the screen, nor be lost.
-    let said = Arc::new(Mutex::new(String::new()));
+    // The message of a panic must not be drawn over the screen, nor be lost.
+    let message = Arc::new(Mutex::new(String::new()));
     let before = std::panic::take_hook();
-    let heard = said.clone();
-    std::panic::set_hook(Box::new(move |fault| {
-        *heard.lock().unwrap_or_else(PoisonError::into_inner) = fault.to_string();
+    let seen_by_hook = message.clone();
+    std::panic::set_hook(Box::new(move |panic| {
+        *seen_by_hook.lock().unwrap_or_else(PoisonError::into_inner) = panic.to_string();
     }));
     let outcome = catch_unwind(AssertUnwindSafe(|| Tui::enter(options)?.run()));
     let _ = std::panic::take_hook();
     std::panic::set_hook(before);
     outcome.unwrap_or_else(|_| {
-        let said = said.lock().unwrap_or_else(PoisonError::into_inner);
-        Err(Error::Broke(said.clone()))
+        let message = message.lock().unwrap_or_else(PoisonError::into_inner);
+        Err(Error::Crashed(message.clone()))
     })
 }
 
 struct Tui {
     terminal: Terminal,
-    door: Box<dyn Door>,
-    depth: Depth,
+    server: Box<dyn ServerConnector>,
+    depth: ColourDepth,
     model: Model,
     settings: Option<SettingsFile>,
     parser: InputParser,
     /// When something was last typed.
     typed: Instant,
-    follow: Option<Follow>,
-    calls: Option<Calls>,
-    panes: BTreeMap<PaneId, PaneLink>,
-    /// What was typed into panes that have no connection now.
-    unsent: BTreeMap<PaneId, Unsent>,
-    looking: Option<Looking>,
+    follow: Option<FollowConnection>,
+    calls: Option<CallConnection>,
+    panes: BTreeMap<PaneId, PaneConnection>,
+    /// What was typed into panes that have no connection.
+    unsent: BTreeMap<PaneId, UnsentInput>,
+    reconnect: Option<Reconnect>,
     shown: Option<Canvas>,
-    outer: Outer,
-    /// The title that the terminal was given.
+    outer: OuterModes,
+    /// The title of the terminal.
     title: String,
-    around: Around,
-    /// Since when something is not drawn yet.
+    terminal_info: TerminalInfo,
+    /// Since when there is something to draw.
     dirty: Option<Instant>,
     drawn: Instant,
-    /// Since when some program says that it is drawing.
+    /// Since when some program is in a synchronized update.
     drawing: Option<Instant>,
     echo: Echo,
     quit: Option<Option<String>>,
 }
 
-/// What a key that went to the program in front has come to.
+/// The echo of a key that was sent to the program with the focus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Echo {
-    /// None is on its way.
+    /// None is expected.
     None,
-    /// The program has not printed anything since.
+    /// The program has not printed anything yet.
     Awaited,
-    /// It has, and that is not drawn yet.
+    /// The program has printed something that is not drawn yet.
     Due,
 }
 
@@ -143,13 +143,13 @@ impl Tui {
         let (width, height) = terminal.size();
         let now = Instant::now();
         let mut model = Model::new(width, height, options.process);
-        model.saved_layout = options.door.saved_layout();
+        model.saved_layout = options.server.saved_layout();
         if let Some(saved) = &model.saved_layout {
             (model.tree_hidden, model.tree_width) = (saved.tree_hidden, saved.tree_width);
         }
         let mut tui = Self {
             terminal,
-            door: options.door,
+            server: options.server,
             depth: options.depth,
             model,
             settings: options.settings.map(SettingsFile::new),
@@ -159,35 +159,35 @@ impl Tui {
             calls: None,
             panes: BTreeMap::new(),
             unsent: BTreeMap::new(),
-            looking: Some(Looking::from(now)),
+            reconnect: Some(Reconnect::from(now)),
             shown: None,
-            outer: Outer::default(),
+            outer: OuterModes::default(),
             title: String::new(),
-            around: options.around,
+            terminal_info: options.terminal,
             dirty: Some(now),
             drawn: now.checked_sub(FRAME).unwrap_or(now),
             drawing: None,
             echo: Echo::None,
             quit: None,
         };
-        tui.look_at_settings();
+        tui.reload_settings();
         Ok(tui)
     }
 
     fn run(mut self) -> Result<(), Error> {
-        let over = self.go_on();
-        // The terminal first: a slow disk keeps nobody waiting.
-        let Self { terminal, door, model, .. } = self;
+        let result = self.event_loop();
+        // The terminal first: a slow disk must not keep the user waiting.
+        let Self { terminal, server, model, .. } = self;
         drop(terminal);
         if let Some(layout) = model.layout_to_save() {
-            door.save_layout(&layout);
+            server.save_layout(&layout);
         }
-        over
+        result
     }
 
-    fn go_on(&mut self) -> Result<(), Error> {
+    fn event_loop(&mut self) -> Result<(), Error> {
         loop {
-            self.look_for_server()?;
+            self.reconnect_if_due()?;
             self.draw_if_due()?;
             if let Some(why) = self.quit.take() {
                 return why.map_or(Ok(()), |why| Err(Error::Server(why)));
@@ -205,7 +205,7 @@ impl Tui {
         }
     }
 
-    /// Serves one of them; false when it is over.
+    /// Serves a source; false when the TUI should end.
     fn serve(&mut self, source: Source) -> Result<bool, Error> {
         match source {
             Source::Terminal => return self.serve_terminal(),
@@ -213,48 +213,48 @@ impl Tui {
                 self.terminal.take_resized();
                 let (width, height) = self.terminal.size();
                 self.shown = None;
-                self.happen(Event::Resized(width, height));
+                self.handle(Event::Resized(width, height));
             }
             Source::Ending => return Ok(false),
-            Source::Settings => self.look_at_settings(),
+            Source::Settings => self.reload_settings(),
             Source::Follow => self.serve_follow()?,
-            Source::Calls => self.serve_calls(),
+            Source::CallConnection => self.serve_calls(),
             Source::Pane(id) => self.serve_pane(id),
         }
         Ok(true)
     }
 
-    /// Takes the file of settings, if it is another than before.
-    fn look_at_settings(&mut self) {
-        if let Some(text) = self.settings.as_mut().and_then(SettingsFile::look) {
-            self.happen(Event::Settings(text));
+    /// Reads the settings file, if it has changed.
+    fn reload_settings(&mut self) {
+        if let Some(text) = self.settings.as_mut().and_then(SettingsFile::poll) {
+            self.handle(Event::Settings(text));
         }
     }
 
-    /// Lets the core take an event, and does what it says.
-    fn happen(&mut self, event: Event) {
+    /// Passes an event to the core, and performs the effects.
+    fn handle(&mut self, event: Event) {
         self.note_time();
-        let (unseen, bells) = (self.is_unseen(&event), self.model.bells.len());
+        let (hidden, bells) = (self.is_hidden(&event), self.model.bells.len());
         if self.echo == Echo::Awaited && self.is_in_front(&event) {
             self.echo = Echo::Due;
         }
         let effects = update(&mut self.model, event);
-        if !unseen || self.model.bells.len() != bells {
+        if !hidden || self.model.bells.len() != bells {
             self.dirty.get_or_insert_with(Instant::now);
         }
         self.note_drawing();
         for effect in effects {
-            self.carry_out(effect);
+            self.perform(effect);
         }
     }
 
-    /// Output of a pane that is not shown draws nothing.
-    fn is_unseen(&self, event: &Event) -> bool {
+    /// Whether it is output of a pane that is not shown.
+    fn is_hidden(&self, event: &Event) -> bool {
         let Event::Frame(pane, _) = event else { return false };
         self.model.zoomed && *pane != self.model.focus
     }
 
-    /// Output of the pane with the focus.
+    /// Whether it is output of the pane with the focus.
     fn is_in_front(&self, event: &Event) -> bool {
         matches!(event, Event::Frame(pane, _) if *pane == self.model.focus)
     }

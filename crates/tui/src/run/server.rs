@@ -1,28 +1,30 @@
-//! The server: what it says, and the search for one that is gone.
+//! The connections to the server, and reconnecting when it is gone.
 
 use std::time::{Duration, Instant};
 
 use super::{Error, Tui};
+use crate::connection::{
+    CallConnection, ConnectionLost, FollowConnection, Notification, PaneEvent,
+};
 use crate::layout::PaneId;
-use crate::link::{Broken, Calls, Follow, FromPane, Told};
-use crate::update::Event;
+use crate::update::{Event, local_error};
 
-/// Between two looks for a server that is gone, at first and at the most.
-const LOOK_AGAIN: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
+/// The pause between attempts to reconnect, at first and at most.
+const RETRY_PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 
-/// A server that is not back after this was ended.
+/// A server that is not back by then was ended.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// The search for a server that is gone.
-pub(super) struct Looking {
+/// Attempts to reconnect.
+pub(super) struct Reconnect {
     pub(super) next: Instant,
     pub(super) pause: Duration,
     pub(super) until: Instant,
 }
 
-impl Looking {
+impl Reconnect {
     pub(super) fn from(now: Instant) -> Self {
-        Self { next: now, pause: LOOK_AGAIN.0, until: now + PATIENCE }
+        Self { next: now, pause: RETRY_PAUSE.0, until: now + PATIENCE }
     }
 }
 
@@ -30,52 +32,52 @@ impl Tui {
     pub(super) fn serve_follow(&mut self) -> Result<(), Error> {
         let Some(follow) = &mut self.follow else { return Ok(()) };
         match follow.read() {
-            Ok(Some(Told::ProjectSnapshot(seen))) => {
-                self.looking = None;
-                self.happen(Event::Snapshot(*seen));
+            Ok(Some(Notification::Snapshot(snapshot))) => {
+                self.reconnect = None;
+                self.handle(Event::Snapshot(*snapshot));
             }
-            Ok(Some(Told::Ended)) => self.happen(Event::GaveUp),
-            Ok(Some(Told::Refused(why))) => return Err(Error::Server(why)),
+            Ok(Some(Notification::Ended)) => self.handle(Event::GaveUp),
+            Ok(Some(Notification::Refused(why))) => return Err(Error::Server(why)),
             Ok(None) => {}
-            Err(Broken) => self.lose(),
+            Err(ConnectionLost) => self.lose(),
         }
         Ok(())
     }
 
-    /// The server is gone; it is looked for from now on.
+    /// The connection is lost; from now on, reconnect.
     pub(super) fn lose(&mut self) {
         self.follow = None;
         self.panes.clear();
         self.drop_calls();
-        if self.looking.is_none() {
-            self.looking = Some(Looking::from(Instant::now()));
+        if self.reconnect.is_none() {
+            self.reconnect = Some(Reconnect::from(Instant::now()));
         }
-        self.happen(Event::Lost);
+        self.handle(Event::Lost);
     }
 
     pub(super) fn drop_calls(&mut self) {
-        for asked in self.calls.take().map(Calls::give_up).unwrap_or_default() {
-            let why = "the server ended while it was asked".to_owned();
-            self.happen(Event::Answer(asked, Err(why)));
+        for purpose in self.calls.take().map(CallConnection::give_up).unwrap_or_default() {
+            let error = local_error("the server ended before it answered");
+            self.handle(Event::Answer(purpose, Err(error)));
         }
     }
 
-    pub(super) fn look_for_server(&mut self) -> Result<(), Error> {
+    pub(super) fn reconnect_if_due(&mut self) -> Result<(), Error> {
         let now = Instant::now();
-        let Some(looking) = &mut self.looking else { return Ok(()) };
-        if looking.next > now {
+        let Some(reconnect) = &mut self.reconnect else { return Ok(()) };
+        if reconnect.next > now {
             return Ok(());
         }
-        if looking.until <= now {
-            self.looking = None;
-            self.happen(Event::GaveUp);
+        if reconnect.until <= now {
+            self.reconnect = None;
+            self.handle(Event::GaveUp);
             return Ok(());
         }
-        looking.next = now + looking.pause;
-        looking.pause = (looking.pause * 2).min(LOOK_AGAIN.1);
+        reconnect.next = now + reconnect.pause;
+        reconnect.pause = (reconnect.pause * 2).min(RETRY_PAUSE.1);
         if self.follow.is_none() {
-            let stream = self.door.open().map_err(Error::Server)?;
-            self.follow = stream.and_then(|stream| Follow::begin(stream).ok());
+            let stream = self.server.connect().map_err(Error::Server)?;
+            self.follow = stream.and_then(|stream| FollowConnection::begin(stream).ok());
         }
         Ok(())
     }
@@ -84,28 +86,28 @@ impl Tui {
         let Some(calls) = &mut self.calls else { return };
         match calls.serve() {
             Ok(answers) => {
-                for (asked, answer) in answers {
-                    self.happen(Event::Answer(asked, answer));
+                for (purpose, outcome) in answers {
+                    self.handle(Event::Answer(purpose, outcome));
                 }
             }
-            Err(Broken) => self.drop_calls(),
+            Err(ConnectionLost) => self.drop_calls(),
         }
     }
 
     pub(super) fn serve_pane(&mut self, id: PaneId) {
         let Some(pane) = self.panes.get_mut(&id) else { return };
         match pane.serve() {
-            Ok(came) => {
-                for came in came {
-                    self.happen(match came {
-                        FromPane::Frame(frame) => Event::Frame(id, frame),
-                        FromPane::Refused(why) => Event::PaneRefused(id, why),
+            Ok(events) => {
+                for event in events {
+                    self.handle(match event {
+                        PaneEvent::Frame(frame) => Event::Frame(id, frame),
+                        PaneEvent::Refused(why) => Event::PaneRefused(id, why),
                     });
                 }
             }
-            Err(Broken) => {
+            Err(ConnectionLost) => {
                 self.panes.remove(&id);
-                self.happen(Event::PaneLost(id));
+                self.handle(Event::PaneLost(id));
             }
         }
     }

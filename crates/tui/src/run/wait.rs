@@ -1,19 +1,19 @@
-//! Waiting until one of them has something.
+//! Waits for input, output and deadlines.
 
 use std::io;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::typed::ESCAPE;
+use super::input::ESCAPE;
 use super::{Error, Tui};
 use crate::layout::PaneId;
-use crate::model::{Listed, Mode};
+use crate::model::{ListKind, Mode};
 
-/// How often a countdown that is shown is drawn.
+/// How often a visible countdown is drawn.
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 
-/// Which of them has something.
+/// What is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
     Terminal,
@@ -21,12 +21,12 @@ pub(super) enum Source {
     Ending,
     Settings,
     Follow,
-    Calls,
+    CallConnection,
     Pane(PaneId),
 }
 
 impl Tui {
-    /// Waits until something has something.
+    /// Waits until something is ready, or a deadline has passed.
     pub(super) fn wait(&self) -> Result<Vec<Source>, Error> {
         let write =
             |wants: bool| if wants { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
@@ -46,7 +46,7 @@ impl Tui {
             watched.push(PollFd::from_borrowed_fd(follow.file(), write(follow.wants_to_write())));
         }
         if let Some(calls) = &self.calls {
-            sources.push(Source::Calls);
+            sources.push(Source::CallConnection);
             watched.push(PollFd::from_borrowed_fd(calls.file(), write(calls.wants_to_write())));
         }
         for (id, pane) in &self.panes {
@@ -70,18 +70,18 @@ impl Tui {
             .collect())
     }
 
-    /// When to look up without being told to; never at rest.
+    /// The next deadline; `None` while nothing happens.
     fn next_deadline(&self) -> Option<Instant> {
         let draw = self.dirty.filter(|_| !self.terminal.is_behind()).map(|_| self.draw_at());
         let escape = self.parser.has_pending().then(|| self.typed + ESCAPE);
-        let look = self.looking.as_ref().map(|looking| looking.next);
+        let retry = self.reconnect.as_ref().map(|reconnect| reconnect.next);
         let second = self.counts_down().then(|| self.drawn + SECOND);
-        [draw, escape, look, second].into_iter().flatten().min()
+        [draw, escape, retry, second].into_iter().flatten().min()
     }
 
-    /// A countdown is shown.
+    /// Whether a countdown is visible.
     pub(super) fn counts_down(&self) -> bool {
-        let open = matches!(self.model.mode, Mode::List { listed: Listed::Timers, .. });
-        open && !self.model.seen.timers.is_empty()
+        let open = matches!(self.model.mode, Mode::List { kind: ListKind::Timers, .. });
+        open && !self.model.snapshot.timers.is_empty()
     }
 }

@@ -1,4 +1,4 @@
-//! The file of settings, watched by the kernel: nothing is done while nothing happens.
+//! The settings file, watched with inotify.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 
-/// More than anybody writes about keys; what is longer is something else.
+/// A longer file is not a settings file.
 const FILE_BYTES: u64 = 256 << 10;
 
-/// Links that are followed to the file itself.
+/// Symbolic links that are followed.
 const LINKS: usize = 8;
 
-/// The file and who watches it.
+/// The file and its watch.
 #[derive(Debug)]
 pub(crate) struct SettingsFile {
     path: PathBuf,
     watch: Option<OwnedFd>,
-    /// What was last read.
+    /// The last content.
     last: Option<Result<String, String>>,
 }
 
@@ -26,15 +26,15 @@ impl SettingsFile {
         Self { path, watch: None, last: None }
     }
 
-    /// Readable when something happened where the file is, or would be.
+    /// Readable when something has changed where the file is, or would be.
     pub(crate) fn watched(&self) -> Option<BorrowedFd<'_>> {
         self.watch.as_ref().map(AsFd::as_fd)
     }
 
-    /// Its text, or why it cannot be read, if that is another than before. No file is an empty one.
-    pub(crate) fn look(&mut self) -> Option<Result<String, String>> {
-        // Watched before it is read, so that no change is missed. Editors put another file in its
-        // place, and folders come and go: it is watched anew each time.
+    /// Its text, or why it cannot be read, if that has changed. A missing file is an empty one.
+    pub(crate) fn poll(&mut self) -> Option<Result<String, String>> {
+        // Watched before it is read, so that no change is missed; and again each time, since editors replace
+        // files and folders may be created.
         self.watch = watch(&self.path).ok();
         let now = read(&self.path);
         let changed = self.last.as_ref() != Some(&now);
@@ -51,14 +51,14 @@ fn read(path: &Path) -> Result<String, String> {
         Err(error) => return Err(format!("cannot read {shown}: {error}")),
     };
     if !about.is_file() || about.len() > FILE_BYTES {
-        return Err(format!("{shown} is no file of settings: it is too large, or no file at all"));
+        return Err(format!("{shown} is not a settings file: it is too large, or not a file"));
     }
     let bytes = std::fs::read(path).map_err(|error| format!("cannot read {shown}: {error}"))?;
     String::from_utf8(bytes).map_err(|_| format!("{shown} is not UTF-8 text"))
 }
 
-/// Watches the file's folder, and that of what it links to; where there is none yet, the nearest
-/// folder above for its coming.
+/// Watches the file's folder, and that of a link's target; if it does not exist yet, the nearest existing
+/// parent.
 fn watch(path: &Path) -> io::Result<OwnedFd> {
     let fd = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
     let mut file = path.to_owned();
@@ -86,7 +86,7 @@ fn add(fd: &OwnedFd, file: &Path) -> io::Result<()> {
     let nearest = || folder.ancestors().find(|above| above.is_dir()).unwrap_or(Path::new("/"));
     let above = nearest();
     inotify::add_watch(fd, above, coming)?;
-    // One that came just before it was watched for would be missed.
+    // A folder that was created just before the watch would be missed.
     if nearest() == above { Ok(()) } else { add(fd, file) }
 }
 
@@ -96,43 +96,43 @@ mod tests {
 
     use super::*;
 
-    /// Waits until something happened where the file is.
+    /// Waits until something has changed where the file is.
     fn wait(file: &SettingsFile) {
         let mut watched = [PollFd::from_borrowed_fd(file.watched().unwrap(), PollFlags::IN)];
         poll(&mut watched, None).unwrap();
     }
 
     #[test]
-    fn every_way_of_changing_it_is_noticed_and_nothing_else_is_news() {
+    fn every_way_of_changing_the_file_is_noticed() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("config/patterm");
         let path = folder.join("tui.toml");
         let mut file = SettingsFile::new(path.clone());
-        assert_eq!(file.look(), Some(Ok(String::new())), "none is an empty one");
+        assert_eq!(file.poll(), Some(Ok(String::new())), "a missing file is empty");
         std::fs::create_dir_all(&folder).unwrap();
         wait(&file);
-        assert_eq!(file.look(), None);
+        assert_eq!(file.poll(), None);
         std::fs::write(&path, "one").unwrap();
         wait(&file);
-        assert_eq!(file.look(), Some(Ok("one".to_owned())));
+        assert_eq!(file.poll(), Some(Ok("one".to_owned())));
         std::fs::write(folder.join("other"), "two").unwrap();
         std::fs::rename(folder.join("other"), &path).unwrap();
         wait(&file);
-        assert_eq!(file.look(), Some(Ok("two".to_owned())), "editors that rename");
+        assert_eq!(file.poll(), Some(Ok("two".to_owned())), "editors that rename");
         std::fs::remove_file(&path).unwrap();
         wait(&file);
-        assert_eq!(file.look(), Some(Ok(String::new())));
+        assert_eq!(file.poll(), Some(Ok(String::new())));
         let kept = dir.path().join("dotfiles");
         std::fs::create_dir(&kept).unwrap();
         std::fs::write(kept.join("tui.toml"), "three").unwrap();
         std::os::unix::fs::symlink("../../dotfiles/tui.toml", &path).unwrap();
         wait(&file);
-        assert_eq!(file.look(), Some(Ok("three".to_owned())));
+        assert_eq!(file.poll(), Some(Ok("three".to_owned())));
         std::fs::write(kept.join("tui.toml"), "four").unwrap();
         wait(&file);
-        assert_eq!(file.look(), Some(Ok("four".to_owned())), "through a link");
+        assert_eq!(file.poll(), Some(Ok("four".to_owned())), "through a link");
         std::fs::write(kept.join("tui.toml"), b"\xff").unwrap();
         wait(&file);
-        assert!(file.look().unwrap().unwrap_err().contains("not UTF-8"));
+        assert!(file.poll().unwrap().unwrap_err().contains("not UTF-8"));
     }
 }

@@ -1,38 +1,38 @@
-//! Which key does what.
+//! Which key triggers which action.
 
 use patterm_screen::Key;
 use patterm_screen::keys::KeyCode;
 
-use crate::action::{ACTIONS, Action, Entry};
+use crate::action::{ACTIONS, Action, ActionInfo};
 
-/// The keys in effect. Each stands in it once, in its plain form.
+/// The keys in effect. Each is contained once, in its normal form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Keymap {
     pub(super) leader: Key,
     /// After the leader.
     pub(super) after: Vec<(Key, Action)>,
-    /// Without it.
+    /// Without the leader.
     pub(super) direct: Vec<(Key, Action)>,
 }
 
 impl Default for Keymap {
     fn default() -> Self {
         let leader = Key { ctrl: true, ..Key::from(KeyCode::Char('b')) };
-        let after = ACTIONS.iter().flat_map(|entry| of(entry, &own_keys(entry, leader)));
+        let after = ACTIONS.iter().flat_map(|entry| of(entry, &default_keys(entry, leader)));
         Self { leader, after: after.collect(), direct: Vec::new() }
     }
 }
 
-/// The keys that an entry has where nothing else is set.
-pub(super) fn own_keys(entry: &Entry, leader: Key) -> Vec<Key> {
+/// The default keys of an action.
+pub(super) fn default_keys(entry: &ActionInfo, leader: Key) -> Vec<Key> {
     if entry.action == Action::SendLeader {
         return vec![leader];
     }
     entry.keys.iter().filter_map(|key| key.parse().ok()).collect()
 }
 
-/// What each of an entry's keys does: the second of those that go to a process goes to the second.
-pub(super) fn of(entry: &Entry, keys: &[Key]) -> Vec<(Key, Action)> {
+/// What each key of an action does: the second key of `go-to` goes to the second process.
+pub(super) fn of(entry: &ActionInfo, keys: &[Key]) -> Vec<(Key, Action)> {
     let number = |at: usize| u8::try_from(at + 1).unwrap_or(u8::MAX);
     let action = |at: usize| match entry.action {
         Action::Go(_) => Action::Go(number(at)),
@@ -41,7 +41,7 @@ pub(super) fn of(entry: &Entry, keys: &[Key]) -> Vec<(Key, Action)> {
     keys.iter().enumerate().map(|(at, key)| (*key, action(at))).collect()
 }
 
-/// A key in the one form in which keys are compared: terminals tell a shifted character in two ways.
+/// The normal form of a key, for comparisons: terminals report shifted characters in two ways.
 pub(super) fn plain(key: Key) -> Key {
     match key.code {
         KeyCode::Char(character) => {
@@ -66,7 +66,7 @@ impl Keymap {
         let key = plain(*key);
         let released = Key { ctrl: false, ..key };
         let letter = matches!(key.code, KeyCode::Char(letter) if letter.is_ascii_lowercase());
-        // Control may still be held from the leader.
+        // Control may still be pressed from the leader.
         let held = || find(&self.after, released).filter(|_| key.ctrl && letter);
         find(&self.after, key).or_else(held)
     }
@@ -81,13 +81,13 @@ impl Keymap {
         name(self.leader)
     }
 
-    /// A key after the leader, as it is written.
+    /// A key after the leader, as text.
     pub(crate) fn after_leader_name(&self, key: &Key) -> String {
         format!("{} {}", self.leader_name(), name(plain(*key)))
     }
 
-    /// An entry's key after the leader, as it is shown; none where it has none.
-    pub(crate) fn shown(&self, entry: &Entry) -> Option<String> {
+    /// The key of an action after the leader, if it has one.
+    pub(crate) fn shown(&self, entry: &ActionInfo) -> Option<String> {
         let keys: Vec<Key> = self.keys_of(entry, &self.after);
         match (entry.action, keys.as_slice()) {
             (_, []) => None,
@@ -96,18 +96,18 @@ impl Keymap {
         }
     }
 
-    /// All keys of an entry, as help shows them.
-    pub(crate) fn all(&self, entry: &Entry) -> String {
+    /// All keys of an action, for the help.
+    pub(crate) fn all(&self, entry: &ActionInfo) -> String {
         let after = match entry.action {
             Action::Go(_) => self.shown(entry).into_iter().collect(),
             _ => self.keys_of(entry, &self.after).into_iter().map(name).collect::<Vec<_>>(),
         };
         let direct = self.keys_of(entry, &self.direct).into_iter();
-        let direct = direct.map(|key| format!("{} alone", name(key)));
+        let direct = direct.map(|key| format!("{} (no leader)", name(key)));
         after.into_iter().chain(direct).collect::<Vec<_>>().join(" ")
     }
 
-    /// What to press for an action, leader included.
+    /// The keys to press for an action, with the leader.
     pub(crate) fn press(&self, action: Action) -> String {
         let entry = ACTIONS.iter().find(|entry| entry.action == action);
         let direct = self.direct.iter().find(|(_, does)| *does == action);
@@ -118,7 +118,7 @@ impl Keymap {
         }
     }
 
-    fn keys_of(&self, entry: &Entry, map: &[(Key, Action)]) -> Vec<Key> {
+    fn keys_of(&self, entry: &ActionInfo, map: &[(Key, Action)]) -> Vec<Key> {
         let same = |action: Action| match (entry.action, action) {
             (Action::Go(_), Action::Go(_)) => true,
             (one, other) => one == other,
@@ -131,7 +131,7 @@ fn find(map: &[(Key, Action)], key: Key) -> Option<Action> {
     map.iter().find(|(known, _)| *known == key).map(|(_, action)| *action)
 }
 
-/// A key as it is written.
+/// A key as text.
 pub(super) fn name(key: Key) -> String {
     let mut text = String::new();
     for (held, word) in

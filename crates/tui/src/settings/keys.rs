@@ -1,4 +1,4 @@
-//! Keys as the file has them.
+//! The keys in the settings file.
 
 use std::ops::Range;
 
@@ -7,98 +7,101 @@ use patterm_screen::keys::KeyCode;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::keymap::{Keymap, name, of, own_keys, plain};
-use super::reading::{Placed, Reading, in_order};
-use crate::action::{ACTIONS, Action, Entry, named};
+use super::keymap::{Keymap, default_keys, name, of, plain};
+use super::reader::{SettingsReader, SpannedValue, in_order};
+use crate::action::{ACTIONS, Action, ActionInfo, named};
 
-/// What a value of `[keys]` may be.
+/// The values that `[keys]` accepts.
 const TAKES: &str = "a key like \"z\", a list of keys, or false for none";
 
-/// A key that is taken, and by whom.
-struct Taken {
+/// A key and the action it is assigned to.
+struct AssignedKey {
     key: Key,
     by: &'static str,
     at: Range<usize>,
 }
 
-/// The keys of a file.
-pub(super) fn read(reading: &mut Reading<'_>, top: &DeTable<'_>) -> Keymap {
-    let leader = top.get("leader").and_then(|value| bare_key(reading, value));
+/// Reads the keys.
+pub(super) fn read(reader: &mut SettingsReader<'_>, top: &DeTable<'_>) -> Keymap {
+    let leader = top.get("leader").and_then(|value| global_key(reader, value));
     let leader = leader.unwrap_or(Keymap::default().leader);
     let mut map = Keymap { leader, after: Vec::new(), direct: Vec::new() };
     let mut taken = Vec::new();
     let mut set: Vec<(&str, Vec<Key>)> = Vec::new();
-    let table = reading.table(top, "keys");
+    let table = reader.table(top, "keys");
     for (key, value) in in_order(table) {
-        let Some(entry) = known(reading, key) else { continue };
-        let keys = keys_of(reading, value, entry, &mut taken);
+        let Some(entry) = find_action(reader, key) else { continue };
+        let keys = keys_of(reader, value, entry, &mut taken);
         set.push((entry.name, keys));
     }
     for entry in &ACTIONS {
         let keys = match set.iter().find(|(name, _)| *name == entry.name) {
             Some((_, keys)) => keys.clone(),
-            None => left_of(reading, entry, leader, &taken),
+            None => remaining_keys(reader, entry, leader, &taken),
         };
         map.after.extend(of(entry, &keys));
     }
-    map.direct = direct(reading, top, leader);
+    map.direct = direct(reader, top, leader);
     map
 }
 
-/// The entry that a key of the file names.
-fn known<'a>(reading: &mut Reading<'_>, key: &Spanned<impl AsRef<str>>) -> Option<&'a Entry> {
+/// The action with this name.
+fn find_action<'a>(
+    reader: &mut SettingsReader<'_>,
+    key: &Spanned<impl AsRef<str>>,
+) -> Option<&'a ActionInfo> {
     let name = key.get_ref().as_ref();
     let entry = named(name);
     if entry.is_none() {
         let names: Vec<_> = ACTIONS.iter().map(|entry| entry.name).collect();
         let message = format!("there is no action `{name}`; there are {}", names.join(", "));
-        reading.fault(&key.span(), message);
+        reader.report(&key.span(), message);
     }
     entry
 }
 
-/// The keys that a value gives an action.
+/// The keys that a value assigns to an action.
 fn keys_of(
-    reading: &mut Reading<'_>,
-    value: Placed<'_>,
-    entry: &'static Entry,
-    taken: &mut Vec<Taken>,
+    reader: &mut SettingsReader<'_>,
+    value: SpannedValue<'_>,
+    entry: &'static ActionInfo,
+    taken: &mut Vec<AssignedKey>,
 ) -> Vec<Key> {
-    let values: Vec<Placed<'_>> = match value.get_ref() {
+    let values: Vec<SpannedValue<'_>> = match value.get_ref() {
         DeValue::Boolean(false) => return Vec::new(),
         DeValue::Array(values) => values.iter().collect(),
         DeValue::String(_) => vec![value],
         _ => {
-            reading.fault(&value.span(), format!("`{}` takes {TAKES}", entry.name));
+            reader.report(&value.span(), format!("`{}` takes {TAKES}", entry.name));
             return Vec::new();
         }
     };
     let mut keys = Vec::new();
     for value in values {
-        let Some(key) = any_key(reading, value) else { continue };
+        let Some(key) = any_key(reader, value) else { continue };
         let at = value.span();
         if key.code == KeyCode::Escape {
-            reading.fault(&at, "escape leaves the leader's keys; it cannot do anything else");
+            reader.report(&at, "escape cancels the leader; it cannot be assigned");
         } else if let Some(twice) = taken.iter().find(|taken| taken.key == key) {
             let (key, first) = (name(key), twice.by);
-            let message = format!("`{key}` is given to `{first}` and to `{}`", entry.name);
-            reading.fault(&at, message);
+            let message = format!("`{key}` is assigned to both `{first}` and `{}`", entry.name);
+            reader.report(&at, message);
         } else {
-            taken.push(Taken { key, by: entry.name, at });
+            taken.push(AssignedKey { key, by: entry.name, at });
             keys.push(key);
         }
     }
     keys
 }
 
-/// What the file leaves an action of its own keys. It must not lose all of them without a word.
-fn left_of(
-    reading: &mut Reading<'_>,
-    entry: &'static Entry,
+/// The default keys of an action that the file has not assigned to others. If none is left, that is an error.
+fn remaining_keys(
+    reader: &mut SettingsReader<'_>,
+    entry: &'static ActionInfo,
     leader: Key,
-    taken: &[Taken],
+    taken: &[AssignedKey],
 ) -> Vec<Key> {
-    let own = own_keys(entry, leader);
+    let own = default_keys(entry, leader);
     let is_taken = |key: &Key| taken.iter().find(|taken| taken.key == *key);
     let left: Vec<Key> = own.iter().filter(|key| is_taken(key).is_none()).copied().collect();
     if left.is_empty()
@@ -106,51 +109,57 @@ fn left_of(
     {
         let (name, by) = (name(lost.key), lost.by);
         let message = format!(
-            "`{name}` is given to `{by}` and is the key of `{other}`; give that another one, or \
-             say `{other} = false`",
+            "`{name}` is assigned to `{by}` but is the only key of `{other}`; assign another key to \
+             `{other}`, or set `{other} = false`",
             other = entry.name
         );
-        reading.fault(&lost.at, message);
+        reader.report(&lost.at, message);
     }
     left
 }
 
-/// Keys that need no leader.
-fn direct(reading: &mut Reading<'_>, top: &DeTable<'_>, leader: Key) -> Vec<(Key, Action)> {
+/// Keys without the leader.
+fn direct(reader: &mut SettingsReader<'_>, top: &DeTable<'_>, leader: Key) -> Vec<(Key, Action)> {
     let mut direct: Vec<(Key, Action, &str)> = Vec::new();
-    let table = reading.table(top, "direct");
+    let table = reader.table(top, "direct");
     for (written, value) in in_order(table) {
-        let Some(key) = parse(reading, written.get_ref(), &written.span(), true) else { continue };
-        let Some(action) = reading.text(value, "the name of an action") else { continue };
+        let Some(key) = parse(reader, written.get_ref(), &written.span(), true) else { continue };
+        let Some(action) = reader.text(value, "the name of an action") else { continue };
         let action = Spanned::new(value.span(), action);
-        let Some(entry) = known(reading, &action) else { continue };
+        let Some(entry) = find_action(reader, &action) else { continue };
         let first = direct.iter().find(|(known, ..)| *known == key).map(|(.., by)| *by);
         let first = first.or((key == leader).then_some("leader"));
         if let Some(first) = first {
-            let message = format!("`{}` is `{first}` and `{}`", name(key), entry.name);
-            reading.fault(&written.span(), message);
+            let message =
+                format!("`{}` is assigned to both `{first}` and `{}`", name(key), entry.name);
+            reader.report(&written.span(), message);
         }
         direct.push((key, entry.action, entry.name));
     }
     direct.into_iter().map(|(key, action, _)| (key, action)).collect()
 }
 
-fn any_key(reading: &mut Reading<'_>, value: Placed<'_>) -> Option<Key> {
-    let text = reading.text(value, TAKES)?;
-    parse(reading, text, &value.span(), false)
+fn any_key(reader: &mut SettingsReader<'_>, value: SpannedValue<'_>) -> Option<Key> {
+    let text = reader.text(value, TAKES)?;
+    parse(reader, text, &value.span(), false)
 }
 
-/// A key that no program gets any more.
-fn bare_key(reading: &mut Reading<'_>, value: Placed<'_>) -> Option<Key> {
-    let text = reading.text(value, "a key like \"ctrl+b\"")?;
-    parse(reading, text, &value.span(), true)
+/// A key that programs no longer get.
+fn global_key(reader: &mut SettingsReader<'_>, value: SpannedValue<'_>) -> Option<Key> {
+    let text = reader.text(value, "a key like \"ctrl+b\"")?;
+    parse(reader, text, &value.span(), true)
 }
 
-fn parse(reading: &mut Reading<'_>, text: &str, at: &Range<usize>, bare: bool) -> Option<Key> {
+fn parse(
+    reader: &mut SettingsReader<'_>,
+    text: &str,
+    at: &Range<usize>,
+    global: bool,
+) -> Option<Key> {
     let key = match text.parse::<Key>() {
         Ok(key) => plain(key),
         Err(error) => {
-            reading.fault(at, error.to_string());
+            reader.report(at, error.to_string());
             return None;
         }
     };
@@ -160,13 +169,13 @@ fn parse(reading: &mut Reading<'_>, text: &str, at: &Range<usize>, bare: bool) -
         KeyCode::Function(_) => false,
         _ => !held && !key.shift,
     };
-    if bare && types {
+    if global && types {
         let message = format!(
-            "`{}` alone would be lost to programs; put ctrl+, alt+ or super+ before it, or take f1 \
-             to f20",
+            "programs could no longer get `{}`; use a key with ctrl+, alt+ or super+, or one of f1 to \
+             f20",
             name(key)
         );
-        reading.fault(at, message);
+        reader.report(at, message);
         return None;
     }
     Some(key)

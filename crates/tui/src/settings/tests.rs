@@ -1,4 +1,4 @@
-//! What a file may say, and what is said of one that is wrong.
+//! What a settings file may contain, and the errors for one that is wrong.
 
 use patterm_screen::{Attributes, Colour, Key};
 
@@ -10,19 +10,19 @@ fn key(name: &str) -> Key {
 }
 
 fn read(text: &str) -> Settings {
-    Settings::read(text).unwrap_or_else(|faults| panic!("{}", faults[0]))
+    Settings::read(text).unwrap_or_else(|errors| panic!("{}", errors[0]))
 }
 
-/// A file and all that is wrong with it.
+/// Checks all errors of a file.
 #[track_caller]
 fn check(text: &str, expected: &[&str]) {
-    let faults = Settings::read(text).err().unwrap_or_default();
-    let said: Vec<String> = faults.iter().map(ToString::to_string).collect();
-    assert_eq!(said, expected);
+    let errors = Settings::read(text).err().unwrap_or_default();
+    let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    assert_eq!(errors, expected);
 }
 
 #[test]
-fn every_key_of_the_table_does_what_it_says_and_none_stands_twice() {
+fn every_default_key_works_and_none_is_assigned_twice() {
     let keys = Keymap::default();
     for entry in &ACTIONS {
         for (at, name) in entry.keys.iter().enumerate() {
@@ -38,7 +38,7 @@ fn every_key_of_the_table_does_what_it_says_and_none_stands_twice() {
     assert_eq!(keys.after.len(), ACTIONS.iter().map(|e| e.keys.len()).sum::<usize>() + 1);
     assert_eq!(keys.after_leader(&key("ctrl+b")), Some(Action::SendLeader));
     assert_eq!(keys.after_leader(&key("shift+p")), Some(Action::Ports), "in either form");
-    assert_eq!(keys.after_leader(&key("ctrl+d")), Some(Action::Detach), "still held");
+    assert_eq!(keys.after_leader(&key("ctrl+d")), Some(Action::Detach), "ctrl still pressed");
     assert_eq!(keys.after_leader(&key("k")), None);
     assert_eq!(keys.press(Action::Restart), "ctrl+b R");
 }
@@ -50,7 +50,7 @@ fn an_empty_file_changes_nothing() {
 }
 
 #[test]
-fn keys_are_set_added_and_taken_away() {
+fn keys_are_set_added_and_removed() {
     let text = "leader = \"ctrl+a\"\n[keys]\nzoom = \"f\"\nstop = false\n\
         next-process = [\"j\", \"n\"]\ngo-to = [\"f1\", \"f2\"]\n\
         [direct]\n\"alt+left\" = \"previous-pane\"\nf12 = \"stop\"\n";
@@ -60,7 +60,7 @@ fn keys_are_set_added_and_taken_away() {
     assert_eq!(keys.after_leader(&key("z")), None);
     assert_eq!(keys.after_leader(&key("X")), None);
     assert_eq!(keys.after_leader(&key("j")), Some(Action::Next));
-    assert_eq!(keys.after_leader(&key("down")), None, "what is set takes the place of all");
+    assert_eq!(keys.after_leader(&key("down")), None, "a setting replaces all default keys");
     assert_eq!(keys.after_leader(&key("f2")), Some(Action::Go(2)));
     assert_eq!(keys.after_leader(&key("ctrl+a")), Some(Action::SendLeader));
     assert_eq!(keys.direct(&key("alt+left")), Some(Action::PaneBefore));
@@ -69,20 +69,22 @@ fn keys_are_set_added_and_taken_away() {
     assert_eq!(keys.press(Action::Stop), "f12");
     let entry = |name| crate::action::named(name).unwrap();
     assert_eq!(keys.shown(entry("go-to")), Some("f1-f2".to_owned()));
-    assert_eq!(keys.all(entry("previous-pane")), "O left ; alt+left alone");
-    assert_eq!(keys.all(entry("stop")), "f12 alone");
+    assert_eq!(keys.all(entry("previous-pane")), "O left ; alt+left (no leader)");
+    assert_eq!(keys.all(entry("stop")), "f12 (no leader)");
 }
 
 #[test]
-fn a_key_that_is_given_away_must_not_leave_an_action_without_one() {
+fn reassigning_a_key_must_not_leave_an_action_without_one() {
     let keys = read("[keys]\nzoom = \"%\"\nscroll = \"n\"").keys;
     assert_eq!(keys.after_leader(&key("%")), Some(Action::Zoom));
     assert_eq!(keys.after_leader(&key("n")), Some(Action::Scrollback));
     assert_eq!(keys.after_leader(&key("down")), Some(Action::Next));
     check(
         "[keys]\nzoom = \"c\"",
-        &["tui.toml:2:8: `c` is given to `zoom` and is the key of `new-shell`; give that another \
-           one, or say `new-shell = false`"],
+        &[
+            "tui.toml:2:8: `c` is assigned to `zoom` but is the only key of `new-shell`; assign another \
+           key to `new-shell`, or set `new-shell = false`",
+        ],
     );
     assert_eq!(
         read("[keys]\nzoom = \"c\"\nnew-shell = false").keys.press(Action::Zoom),
@@ -90,28 +92,28 @@ fn a_key_that_is_given_away_must_not_leave_an_action_without_one() {
     );
     check(
         "[keys]\nzoom = \"f\"\nscroll = [\"g\", \"f\"]",
-        &["tui.toml:3:16: `f` is given to `zoom` and to `scroll`"],
+        &["tui.toml:3:16: `f` is assigned to both `zoom` and `scroll`"],
     );
     check(
         "[direct]\n\"ctrl+b\" = \"zoom\"\n\"alt+x\" = \"zoom\"\n\"alt+X\" = \"stop\"",
-        &["tui.toml:2:1: `ctrl+b` is `leader` and `zoom`"],
+        &["tui.toml:2:1: `ctrl+b` is assigned to both `leader` and `zoom`"],
     );
 }
 
 #[test]
-fn sizes_follow_the_smallest_or_the_last() {
-    assert_eq!(read("sizes = \"smallest\"").sizes, Sizes::Smallest);
-    assert_eq!(read("sizes = \"last\"").sizes, Sizes::Last);
-    check("sizes = \"x\"", &["tui.toml:1:9: this takes \"smallest\" or \"last\""]);
-    check("sizes = 1", &["tui.toml:1:9: this takes \"smallest\" or \"last\""]);
+fn sizes_are_smallest_or_last() {
+    assert_eq!(read("sizes = \"smallest\"").sizes, SizePolicy::Smallest);
+    assert_eq!(read("sizes = \"last\"").sizes, SizePolicy::Last);
+    check("sizes = \"x\"", &["tui.toml:1:9: this must be \"smallest\" or \"last\""]);
+    check("sizes = 1", &["tui.toml:1:9: this must be \"smallest\" or \"last\""]);
 }
 
 #[test]
-fn mistakes_are_told_with_their_place_and_with_what_is_allowed() {
+fn errors_have_their_position_and_what_is_allowed() {
     check("leader = \"ctrl+b", &["tui.toml:1:17: invalid basic string, expected `\"`"]);
     check(
         "lead = 1",
-        &["tui.toml:1:1: `lead` is nothing here; there are leader, sizes, keys, direct, theme"],
+        &["tui.toml:1:1: unknown key `lead`; known are leader, sizes, keys, direct, theme"],
     );
     let names: Vec<_> = ACTIONS.iter().map(|entry| entry.name).collect();
     let no_action = format!("there is no action `zom`; there are {}", names.join(", "));
@@ -123,19 +125,21 @@ fn mistakes_are_told_with_their_place_and_with_what_is_allowed() {
     );
     check(
         "leader = \"b\"",
-        &["tui.toml:1:10: `b` alone would be lost to programs; put ctrl+, alt+ or super+ before \
-           it, or take f1 to f20"],
+        &[
+            "tui.toml:1:10: programs could no longer get `b`; use a key with ctrl+, alt+ or super+, or \
+           one of f1 to f20",
+        ],
     );
     check(
         "keys = 1\n[theme]\naccent = \"pink\"\nbar = { background = 256 }\nx = 1",
         &[
-            "tui.toml:1:8: `keys` is a table: [keys]",
-            "tui.toml:3:10: this takes a colour: black, red, green, yellow, blue, magenta, cyan, \
-             white, each also with bright- before it, 0 to 255, \"#rrggbb\" or \"none\"",
-            "tui.toml:4:22: this takes a colour: black, red, green, yellow, blue, magenta, cyan, \
-             white, each also with bright- before it, 0 to 255, \"#rrggbb\" or \"none\"",
-            "tui.toml:5:1: `x` is nothing in [theme]; there are text, dim, strong, accent, bad, \
-             bar, selected, working, idle, blocked, failed",
+            "tui.toml:1:8: `keys` must be a table: [keys]",
+            "tui.toml:3:10: this must be a colour: black, red, green, yellow, blue, magenta, cyan, \
+             white, or one of these with bright-, 0 to 255, \"#rrggbb\" or \"none\"",
+            "tui.toml:4:22: this must be a colour: black, red, green, yellow, blue, magenta, cyan, \
+             white, or one of these with bright-, 0 to 255, \"#rrggbb\" or \"none\"",
+            "tui.toml:5:1: unknown key `x` in [theme]; known are text, dim, strong, accent, bad, bar, \
+             selected, working, idle, blocked, failed",
         ],
     );
     let unknown = Settings::read("[keys]\nzoom = \"hyper+x\"").unwrap_err();
@@ -143,7 +147,7 @@ fn mistakes_are_told_with_their_place_and_with_what_is_allowed() {
 }
 
 #[test]
-fn colours_are_named_numbered_or_mixed() {
+fn colours_are_names_numbers_or_rgb() {
     let text = "[theme]\naccent = \"bright-blue\"\nworking = 208\ndim = \"#123456\"\nbad = \"none\"\n\
         bar = \"green\"\nselected = { text = \"black\", background = \"yellow\" }";
     let theme = read(text).theme;

@@ -1,27 +1,27 @@
-//! How things look: a style for each thing that has a look of its own.
+//! The theme: a style for each element.
 
 use std::ops::Range;
 
 use patterm_screen::{Attributes, Colour, Style};
 use toml::de::{DeTable, DeValue};
 
-use super::reading::{Placed, Reading};
+use super::reader::{SettingsReader, SpannedValue};
 
-/// The looks in effect. By themselves they use only the terminal's own sixteen colours, so that they
-/// suit light and dark ones.
+/// The styles in effect. The default uses only the terminal's own sixteen colours, so that it suits light and
+/// dark terminals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Theme {
-    /// Text of our own.
+    /// The TUI's own text.
     pub(crate) text: Style,
-    /// What is beside the matter, and lines.
+    /// Secondary text, and lines.
     pub(crate) dim: Style,
     /// Names and headings.
     pub(crate) strong: Style,
-    /// Keys, titles, borders of what is open.
+    /// Keys, titles, and the borders of dialogs.
     pub(crate) accent: Style,
-    /// What is wrong, or asks for a person.
+    /// Errors, and requests for attention.
     pub(crate) bad: Style,
-    /// The line at the bottom, and marks over panes.
+    /// The status bar, and notes over panes.
     pub(crate) bar: Style,
     /// The selected row.
     pub(crate) selected: Style,
@@ -53,7 +53,7 @@ impl Default for Theme {
     }
 }
 
-/// The looks by their names in the file.
+/// The names of the styles in the file.
 pub(super) const ROLES: [&str; 11] = [
     "text", "dim", "strong", "accent", "bad", "bar", "selected", "working", "idle", "blocked",
     "failed",
@@ -98,29 +98,27 @@ impl Theme {
     }
 }
 
-/// The looks of a file.
-pub(super) fn read(reading: &mut Reading<'_>, top: &DeTable<'_>) -> Theme {
+/// Reads the theme.
+pub(super) fn read(reader: &mut SettingsReader<'_>, top: &DeTable<'_>) -> Theme {
     let mut theme = Theme::default();
-    let Some(table) = reading.table(top, "theme") else { return theme };
-    reading.refuse_unknown(table, "in [theme]", &ROLES);
+    let Some(table) = reader.table(top, "theme") else { return theme };
+    reader.reject_unknown(table, " in [theme]", &ROLES);
     for (name, value) in table {
         let Some(style) = theme.role(name.get_ref()) else { continue };
         match value.get_ref() {
             DeValue::Table(parts) => {
-                let within = "of a look";
-                reading.refuse_unknown(parts, within, &["text", "background"]);
-                let text = parts.get("text").and_then(|value| colour(reading, value));
-                let background = parts.get("background").and_then(|value| colour(reading, value));
+                reader.reject_unknown(parts, " in a style", &["text", "background"]);
+                let text = parts.get("text").and_then(|value| colour(reader, value));
+                let background = parts.get("background").and_then(|value| colour(reader, value));
                 paint(style, text, background);
             }
-            _ => paint(style, colour(reading, value), None),
+            _ => paint(style, colour(reader, value), None),
         }
     }
     theme
 }
 
-/// Gives a look its colours. What was told by dimming is told by the colour then; and a background
-/// takes the place of turning the colours around.
+/// Sets the colours of a style. A text colour replaces dimming, and a background replaces inverse video.
 fn paint(style: &mut Style, text: Option<Colour>, background: Option<Colour>) {
     if let Some(text) = text {
         style.foreground = text;
@@ -132,7 +130,7 @@ fn paint(style: &mut Style, text: Option<Colour>, background: Option<Colour>) {
     }
 }
 
-fn colour(reading: &mut Reading<'_>, value: Placed<'_>) -> Option<Colour> {
+fn colour(reader: &mut SettingsReader<'_>, value: SpannedValue<'_>) -> Option<Colour> {
     let at: Range<usize> = value.span();
     let found = match value.get_ref() {
         DeValue::String(text) => named(text),
@@ -144,10 +142,10 @@ fn colour(reading: &mut Reading<'_>, value: Placed<'_>) -> Option<Colour> {
     if found.is_none() {
         let names = NAMES[..8].join(", ");
         let message = format!(
-            "this takes a colour: {names}, each also with bright- before it, 0 to 255, \"#rrggbb\" \
-             or \"none\""
+            "this must be a colour: {names}, or one of these with bright-, 0 to 255, \"#rrggbb\" or \
+             \"none\""
         );
-        reading.fault(&at, message);
+        reader.report(&at, message);
     }
     found
 }

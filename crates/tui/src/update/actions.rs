@@ -1,26 +1,30 @@
-//! Carrying out actions.
+//! What actions do.
 
-use patterm_wire::servers;
-use serde_json::json;
+use patterm_wire::method::Empty;
+use patterm_wire::servers::{Servers, ServersRequest};
+use patterm_wire::tools::{
+    CloseProcess, GetProcessPorts, ListAgents, ListPads, PadRef, ProcessRef, ReadPad, RenameArgs,
+    RenameProcess, RestartProcess, SpawnAgent, SpawnAgentArgs, StopArgs, StopProcess,
+};
 
 use super::panes::{attend, fit, focus, remove, show, split, start_shell};
-use super::{Asked, Effect, keyboard, restore, scrolling, tell, trust};
+use super::{CallPurpose, Effect, keyboard, notify, restore, scrolling, trust};
 use crate::action::Action;
 use crate::layout::Direction;
 use crate::list::{self, Choice};
-use crate::model::{Doubt, Listed, Mode, Model, Question, is_alive};
+use crate::model::{Confirmation, ListKind, Mode, Model, Question, is_alive};
 
-/// Does something.
+/// Performs an action.
 pub(super) fn act(model: &mut Model, action: Action, effects: &mut Vec<Effect>) {
     model.mode = Mode::Typing;
     match action {
         Action::Shell => {
-            keyboard::asks(model);
+            keyboard::note_request(model);
             start_shell(effects);
         }
         Action::Agent => {
-            ask_agents(effects);
-            open(model, Listed::Agents);
+            request_agents(effects);
+            open(model, ListKind::Agents);
         }
         Action::Next => step(model, 1, effects),
         Action::Previous => step(model, -1, effects),
@@ -45,16 +49,17 @@ pub(super) fn act(model: &mut Model, action: Action, effects: &mut Vec<Effect>) 
         Action::Scrollback => scrolling::begin(model, model.focus, effects),
         Action::Attention => attention(model),
         Action::Marked => keyboard::go_to_marked(model, effects),
-        Action::Messages => open(model, Listed::Messages),
-        Action::Timers => open(model, Listed::Timers),
+        Action::Messages => open(model, ListKind::Messages),
+        Action::Timers => open(model, ListKind::Timers),
         Action::Pads => {
-            call("scratchpad_list", json!({}), Asked::Pads, effects);
-            open(model, Listed::Pads);
+            effects.push(Effect::call::<ListPads>(&Empty {}, CallPurpose::Pads));
+            open(model, ListKind::Pads);
         }
         Action::Ports => ports(model, effects),
         Action::Servers => {
-            call(servers::METHOD, json!({}), Asked::Servers, effects);
-            open(model, Listed::Servers);
+            let request = ServersRequest::default();
+            effects.push(Effect::call::<Servers>(&request, CallPurpose::Servers));
+            open(model, ListKind::Servers);
         }
         Action::Trust => trust::open(model, effects),
         Action::Rename => {
@@ -63,34 +68,30 @@ pub(super) fn act(model: &mut Model, action: Action, effects: &mut Vec<Effect>) 
                 model.mode = Mode::Line { question, text };
             }
         }
-        Action::Restart | Action::Stop | Action::Close => doubt(model, action),
+        Action::Restart | Action::Stop | Action::Close => ask_to_confirm(model, action),
         Action::Restore => restore::open(model),
-        Action::Palette => open(model, Listed::Palette),
+        Action::Palette => open(model, ListKind::Palette),
         Action::Help => model.mode = Mode::Help { top: 0 },
         Action::SendLeader => effects.push(Effect::Send(model.focus, leader(model))),
         Action::Detach => effects.push(Effect::Quit(None)),
     }
 }
 
-/// The leader as the program of the pane wants it.
+/// The leader key, encoded for the pane's program.
 fn leader(model: &Model) -> Vec<u8> {
     let modes = model.focused_pane().map(|pane| pane.screen.modes()).unwrap_or_default();
     model.settings.keys.leader().encode(&modes)
 }
 
-fn call(tool: &'static str, arguments: serde_json::Value, asked: Asked, effects: &mut Vec<Effect>) {
-    effects.push(Effect::Call { tool, arguments, asked });
+pub(super) fn request_agents(effects: &mut Vec<Effect>) {
+    effects.push(Effect::call::<ListAgents>(&Empty {}, CallPurpose::Agents));
 }
 
-pub(super) fn ask_agents(effects: &mut Vec<Effect>) {
-    call("list_agents", json!({}), Asked::Agents, effects);
+pub(super) fn open(model: &mut Model, kind: ListKind) {
+    model.mode = Mode::List { kind, chosen: 0, filter: String::new() };
 }
 
-pub(super) fn open(model: &mut Model, listed: Listed) {
-    model.mode = Mode::List { listed, chosen: 0, filter: String::new() };
-}
-
-/// The process that is this far from the selected one in the tree.
+/// Shows the process that is this far from the selected one in the tree.
 fn step(model: &mut Model, by: isize, effects: &mut Vec<Effect>) {
     let ids: Vec<String> = model.tree().iter().map(|(_, process)| process.id.clone()).collect();
     let now = model.selected().map(|process| process.id.clone());
@@ -109,7 +110,7 @@ fn go(model: &mut Model, number: usize, effects: &mut Vec<Effect>) {
     }
 }
 
-/// The pane that is this far from the one with the focus.
+/// Moves the focus by this many panes.
 fn step_pane(model: &mut Model, by: isize, effects: &mut Vec<Effect>) {
     let order = model.layout.as_ref().map(crate::layout::Layout::panes).unwrap_or_default();
     let at = order.iter().position(|pane| *pane == model.focus).unwrap_or(0);
@@ -119,61 +120,66 @@ fn step_pane(model: &mut Model, by: isize, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Lists the agents that need the person, also a single one: if that were shown at once, the Enter that
-/// chooses from a list would answer its dialog unread.
+/// Lists the agents that need the user, even a single one: if that were shown at once, the Enter meant for the
+/// list would answer its dialog unread.
 fn attention(model: &mut Model) {
-    match model.calling().is_empty() {
-        true => tell(model, "no agent needs you", false),
-        false => open(model, Listed::Attention),
+    match model.needing_attention().is_empty() {
+        true => notify(model, "no agent needs you", false),
+        false => open(model, ListKind::Attention),
     }
 }
 
-/// Goes to a process that asks for the person. Its words stay in sight until a key is pressed: who
-/// looks at it is not asked any more.
-fn answer_call(model: &mut Model, id: &str, effects: &mut Vec<Effect>) {
-    let words = model.process(id).map(|process| {
-        let why = process.attention.as_deref().unwrap_or(&process.reason);
-        format!("{} asks: {why}", process.name)
+/// Shows a process that needs the user. Its reason stays visible until a key is pressed, since showing the
+/// process clears it.
+fn show_attention(model: &mut Model, id: &str, effects: &mut Vec<Effect>) {
+    let text = model.process(id).map(|process| {
+        let reason = process.attention.as_deref().unwrap_or(&process.reason);
+        format!("{}: {reason}", process.name)
     });
     attend(model, id, effects);
-    if let Some(words) = words {
-        tell(model, &words, false);
+    if let Some(text) = text {
+        notify(model, &text, false);
     }
 }
 
 fn ports(model: &mut Model, effects: &mut Vec<Effect>) {
     model.ports.clear();
-    for process in model.seen.processes.iter().filter(|process| is_alive(process)) {
-        let asked = Asked::Ports(process.id.clone());
-        call("get_process_ports", json!({"process_id": process.id}), asked, effects);
+    for process in model.snapshot.processes.iter().filter(|process| is_alive(process)) {
+        let process_id = process.id.clone();
+        let purpose = CallPurpose::Ports(process_id.clone());
+        effects.push(Effect::call::<GetProcessPorts>(&ProcessRef { process_id }, purpose));
     }
-    open(model, Listed::Ports);
+    open(model, ListKind::Ports);
 }
 
-fn doubt(model: &mut Model, action: Action) {
+fn ask_to_confirm(model: &mut Model, action: Action) {
     let Some(id) = model.selected().map(|process| process.id.clone()) else { return };
     model.mode = Mode::Confirm(match action {
-        Action::Restart => Doubt::Restart(id),
-        Action::Stop => Doubt::Stop(id),
-        _ => Doubt::Close(id),
+        Action::Restart => Confirmation::Restart(id),
+        Action::Stop => Confirmation::Stop(id),
+        _ => Confirmation::Close(id),
     });
 }
 
-/// The person is sure.
-pub(super) fn confirmed(model: &mut Model, doubt: &Doubt, effects: &mut Vec<Effect>) {
-    let (tool, id) = match doubt {
-        Doubt::Close(id) => ("close_process", id),
-        Doubt::Stop(id) => ("stop_process", id),
-        Doubt::Restart(id) => ("restart_process", id),
-    };
+/// The user has confirmed.
+pub(super) fn confirmed(model: &mut Model, confirmation: Confirmation, effects: &mut Vec<Effect>) {
     model.mode = Mode::Typing;
-    if matches!(doubt, Doubt::Close(_)) {
-        model.closing.insert(id.clone());
-    }
-    call(tool, json!({"process_id": id}), Asked::Nothing, effects);
+    let purpose = CallPurpose::Nothing;
+    effects.push(match confirmation {
+        Confirmation::Close(process_id) => {
+            model.closing.insert(process_id.clone());
+            Effect::call::<CloseProcess>(&ProcessRef { process_id }, purpose)
+        }
+        Confirmation::Stop(process_id) => {
+            Effect::call::<StopProcess>(&StopArgs { process_id, signal: None }, purpose)
+        }
+        Confirmation::Restart(process_id) => {
+            Effect::call::<RestartProcess>(&ProcessRef { process_id }, purpose)
+        }
+    });
 }
 
-/// A line was typed to its end.
+/// The user has entered a line.
 pub(super) fn answered(
     model: &mut Model,
     question: &Question,
@@ -183,31 +189,32 @@ pub(super) fn answered(
     model.mode = Mode::Typing;
     match question {
         Question::Rename(id) => {
-            let arguments = json!({"process_id": id, "name": text});
-            call("rename_process", arguments, Asked::Nothing, effects);
+            let args = RenameArgs { process_id: id.clone(), name: text.to_owned() };
+            effects.push(Effect::call::<RenameProcess>(&args, CallPurpose::Nothing));
         }
         Question::Prompt(agent) => {
-            let mut arguments = json!({"agent": agent});
-            if !text.trim().is_empty() {
-                arguments["agent_instructions"] = text.into();
-            }
-            tell(model, &format!("starting {agent}…"), false);
-            keyboard::asks(model);
-            call("spawn_agent", arguments, Asked::Start, effects);
+            let args = SpawnAgentArgs {
+                agent: agent.clone(),
+                agent_instructions: Some(text.to_owned()).filter(|text| !text.trim().is_empty()),
+                name: None,
+            };
+            notify(model, &format!("starting {agent}…"), false);
+            keyboard::note_request(model);
+            effects.push(Effect::call::<SpawnAgent>(&args, CallPurpose::Start));
         }
     }
 }
 
-/// Something of a list was chosen.
-pub(super) fn choose(model: &mut Model, listed: Listed, at: usize, effects: &mut Vec<Effect>) {
+/// The user has chosen an item of a list.
+pub(super) fn choose(model: &mut Model, kind: ListKind, at: usize, effects: &mut Vec<Effect>) {
     let Mode::List { filter, .. } = &model.mode else { return };
-    let Some(item) = list::items(model, listed, filter).into_iter().nth(at) else { return };
+    let Some(item) = list::items(model, kind, filter).into_iter().nth(at) else { return };
     match item.choice {
         Choice::Do(action) => act(model, action, effects),
         Choice::Show(id) => {
             model.mode = Mode::Typing;
-            match listed {
-                Listed::Attention => answer_call(model, &id, effects),
+            match kind {
+                ListKind::Attention => show_attention(model, &id, effects),
                 _ => attend(model, &id, effects),
             }
         }
@@ -215,9 +222,10 @@ pub(super) fn choose(model: &mut Model, listed: Listed, at: usize, effects: &mut
             model.mode = Mode::Line { question: Question::Prompt(agent), text: String::new() };
         }
         Choice::Read(name) => {
-            keyboard::asks(model);
-            call("scratchpad_read", json!({"name": name}), Asked::Pad(name.clone()), effects);
+            keyboard::note_request(model);
+            let purpose = CallPurpose::Pad(name.clone());
+            effects.push(Effect::call::<ReadPad>(&PadRef { name }, purpose));
         }
-        Choice::Tell(why) => tell(model, &why, true),
+        Choice::Notify(text) => notify(model, &text, true),
     }
 }

@@ -1,98 +1,117 @@
-//! What tools answered.
+//! The results of calls.
 
-use patterm_wire::base64;
-use patterm_wire::servers::ServerInfo;
-use serde::Deserialize;
+use patterm_wire::ErrorObject;
+use patterm_wire::method::Method;
+use patterm_wire::restore::Restore;
+use patterm_wire::servers::Servers;
+use patterm_wire::tools::{
+    GetProcessPorts, GetProjectStatus, GetRawOutput, ListAgents, ListPads, OutputPart, ReadPad,
+    RestartProcess, SpawnProcess,
+};
 use serde_json::Value;
 
-use super::{Asked, Effect, keyboard, panes, restore, tell, trust};
+use super::{CallPurpose, Effect, keyboard, local_error, notify, panes, restore, trust};
+use crate::action::Action;
 use crate::layout::PaneId;
-use crate::model::{Agent, Mode, Model, Pad, Port};
+use crate::model::{Mode, Model};
 
-/// Takes an answer for what it was asked for.
+/// Handles the outcome of a call.
 pub(super) fn take(
     model: &mut Model,
-    asked: Asked,
-    answer: Result<Value, String>,
+    purpose: CallPurpose,
+    outcome: Result<Value, ErrorObject>,
     effects: &mut Vec<Effect>,
 ) {
-    let answer = match answer {
-        Ok(answer) => answer,
-        Err(why) => {
-            failed(model, &asked, &why, effects);
-            return;
-        }
-    };
-    match asked {
-        Asked::Nothing => {}
-        Asked::Start => {
-            let id = answer["process_id"].as_str().unwrap_or_default().to_owned();
-            model.notice = None;
-            match model.process(&id) {
-                Some(_) => panes::show_asked(model, &id, effects),
-                // It will be told of.
-                None => model.wanted = Some(id),
-            }
-        }
-        Asked::Agents => model.agents = Some(read::<Agent>(&answer["agents"])),
-        Asked::Pads => model.pads = read::<Pad>(&answer["scratchpads"]),
-        Asked::Pad(name) => {
-            if keyboard::comes_late(model) {
-                tell(
-                    model,
-                    &format!("scratchpad {name} is here; choose it again to read it"),
-                    false,
-                );
-                return;
-            }
-            let text = answer["content"].as_str().unwrap_or_default().to_owned();
-            model.mode = Mode::Text { title: format!("scratchpad {name}"), text, top: 0 };
-        }
-        Asked::Ports(process) => {
-            let ports = read::<Port>(&answer["ports"]);
-            model
-                .ports
-                .extend(ports.into_iter().map(|port| Port { process: process.clone(), ..port }));
-        }
-        Asked::Servers => model.servers = read::<ServerInfo>(&answer["servers"]),
-        Asked::ProjectFile => trust::answered(model, &answer["project_file"]),
-        Asked::Older(pane) => older(model, pane, &answer),
-        Asked::Restore => restore::done(model, answer, effects),
+    let handled = outcome.and_then(|result| use_result(model, &purpose, result, effects));
+    if let Err(error) = handled {
+        failed(model, &purpose, &error, effects);
     }
 }
 
-fn failed(model: &mut Model, asked: &Asked, why: &str, effects: &mut Vec<Effect>) {
-    // Ports and older rows are extras: without them nothing is wrong.
-    if matches!(asked, Asked::Ports(_) | Asked::Older(_)) {
+/// Reads the result of a method.
+fn read<M: Method>(result: Value) -> Result<M::Result, ErrorObject> {
+    serde_json::from_value(result)
+        .map_err(|error| local_error(&format!("unexpected result of {}: {error}", M::NAME)))
+}
+
+fn use_result(
+    model: &mut Model,
+    purpose: &CallPurpose,
+    result: Value,
+    effects: &mut Vec<Effect>,
+) -> Result<(), ErrorObject> {
+    match purpose {
+        CallPurpose::Nothing => {}
+        CallPurpose::Start => {
+            let id = read::<SpawnProcess>(result)?.process_id;
+            model.notice = None;
+            match model.process(&id) {
+                Some(_) => panes::show_requested(model, &id, effects),
+                // A later snapshot will have it.
+                None => model.to_show = Some(id),
+            }
+        }
+        CallPurpose::Agents => model.agents = Some(read::<ListAgents>(result)?.agents),
+        CallPurpose::Pads => model.pads = read::<ListPads>(result)?.scratchpads,
+        CallPurpose::Pad(name) => {
+            let text = read::<ReadPad>(result)?.content;
+            if keyboard::is_late(model) {
+                let notice = format!("scratchpad {name} has loaded; choose it again to read it");
+                notify(model, &notice, false);
+                return Ok(());
+            }
+            model.mode = Mode::Text { title: format!("scratchpad {name}"), text, top: 0 };
+        }
+        CallPurpose::Ports(process) => {
+            let ports = read::<GetProcessPorts>(result)?.ports;
+            model.ports.extend(ports.into_iter().map(|port| (process.clone(), port)));
+        }
+        CallPurpose::Servers => model.servers = read::<Servers>(result)?.servers,
+        CallPurpose::ProjectFile => {
+            trust::answered(model, read::<GetProjectStatus>(result)?.project_file);
+        }
+        CallPurpose::Older(pane) => add_older(model, *pane, read::<GetRawOutput>(result)?),
+        CallPurpose::Restore => restore::done(model, &read::<Restore>(result)?, effects),
+    }
+    Ok(())
+}
+
+fn failed(
+    model: &mut Model,
+    purpose: &CallPurpose,
+    error: &ErrorObject,
+    effects: &mut Vec<Effect>,
+) {
+    // Ports and older rows are extras: it does not matter if they are missing.
+    if matches!(purpose, CallPurpose::Ports(_) | CallPurpose::Older(_)) {
         return;
     }
-    tell(model, why, true);
-    if *asked == Asked::Start {
+    notify(model, &error_text(model, error), true);
+    if *purpose == CallPurpose::Start {
         let empty = model.panes.iter().find(|(_, pane)| pane.process.is_empty());
         if let Some(id) = empty.map(|(id, _)| *id) {
             let had_focus = model.focus == id;
             panes::remove(model, id, effects);
             if had_focus {
-                keyboard::taken_away(model, "the new shell");
+                keyboard::focus_lost(model, "the new shell");
             }
         }
     }
 }
 
-fn read<T: for<'a> Deserialize<'a>>(list: &Value) -> Vec<T> {
-    let list = list.as_array().into_iter().flatten();
-    list.filter_map(|item| T::deserialize(item).ok()).collect()
+/// An error for the user, who knows keys and not tools.
+fn error_text(model: &Model, error: &ErrorObject) -> String {
+    let keys = |tool: &str| match tool {
+        "start_process" | RestartProcess::NAME => Some(model.settings.keys.press(Action::Restart)),
+        _ => None,
+    };
+    error.details().render(keys).unwrap_or_else(|| error.message.clone())
 }
 
-/// Puts older rows above those that are gone through.
-fn older(model: &mut Model, id: PaneId, answer: &Value) {
+/// Adds older rows above a pane's scrollback.
+fn add_older(model: &mut Model, id: PaneId, part: OutputPart) {
     let Some(pane) = model.panes.get_mut(&id) else { return };
     let Some(scroll) = &mut pane.scroll else { return };
-    let bytes = match (answer["text"].as_str(), answer["base64"].as_str()) {
-        (Some(text), _) => text.as_bytes().to_vec(),
-        (None, Some(coded)) => base64::decode(coded),
-        (None, None) => return,
-    };
-    let cut = answer["offset"].as_u64().unwrap_or(0) > 0;
-    scroll.add_older(&bytes, cut, &pane.screen);
+    let cut = part.offset > 0;
+    scroll.add_older(&part.into_bytes(), cut, &pane.screen);
 }

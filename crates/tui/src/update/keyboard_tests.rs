@@ -1,4 +1,4 @@
-//! Nothing that others do moves a keyboard that is in use.
+//! Nothing moves the keyboard focus while the user is typing.
 
 use patterm_wire::follow::{ProcessStatus, ProjectSnapshot, Selection};
 use serde_json::json;
@@ -15,8 +15,8 @@ fn selection(number: u64, process: &str) -> Selection {
 
 fn select(sample: &mut Sample, selection: Selection) -> bool {
     let number = selection.number;
-    let seen = ProjectSnapshot { to_select: vec![selection], ..project() };
-    let effects = sample.happen(Event::Snapshot(seen));
+    let snapshot = ProjectSnapshot { to_select: vec![selection], ..project() };
+    let effects = sample.handle(Event::Snapshot(snapshot));
     let answer = effects.iter().find_map(|effect| match effect {
         Effect::AnswerSelection { number: answered, shown } if *answered == number => Some(*shown),
         _ => None,
@@ -25,17 +25,17 @@ fn select(sample: &mut Sample, selection: Selection) -> bool {
 }
 
 #[test]
-fn a_process_is_shown_where_nobody_types_and_marked_where_somebody_does() {
+fn a_selected_process_is_shown_or_marked_while_the_user_types() {
     let mut sample = Sample::new(80, 24);
     sample.type_in("\x1b[O\x1b[I\x1b[<35;40;3M\x1b[?1;2c");
-    assert!(select(&mut sample, selection(1, "p5")), "a terminal that reports is no typing");
+    assert!(select(&mut sample, selection(1, "p5")), "reports of the terminal are not typing");
     assert_eq!(selected(&sample), "p5");
     sample.type_in("hunter");
     assert!(!select(&mut sample, selection(2, "p4")));
     assert_eq!(selected(&sample), "p5");
     let pane = sample.model.focus;
     assert_eq!(sample.type_in("2\r"), [b"2", b"\r"].map(|key| Effect::Send(pane, key.to_vec())));
-    assert!(select(&mut sample, selection(3, "p5")), "it has the focus already");
+    assert!(select(&mut sample, selection(3, "p5")), "it already has the focus");
     sample.model.now += TYPING_MS - 1;
     assert!(!select(&mut sample, selection(4, "p2")));
     assert_eq!(sample.model.marked, ["p4", "p2"]);
@@ -48,16 +48,13 @@ fn a_process_is_shown_where_nobody_types_and_marked_where_somebody_does() {
     let others = Selection { mark_only: true, ..selection(6, "p2") };
     assert!(!select(&mut sample, others), "not the caller's own");
     let drafts = vec!["p1".to_owned()];
-    assert!(
-        !select(&mut sample, Selection { drafts, ..selection(7, "p5") }),
-        "a draft stands there"
-    );
-    assert!(!select(&mut sample, selection(8, "p9")), "there is none");
+    assert!(!select(&mut sample, Selection { drafts, ..selection(7, "p5") }), "there is a draft");
+    assert!(!select(&mut sample, selection(8, "p9")), "there is no such process");
     assert_eq!(selected(&sample), "p1");
 }
 
 #[test]
-fn an_open_prompt_palette_dialog_search_or_leader_keeps_the_keyboard() {
+fn an_open_dialog_keeps_the_keyboard() {
     for keys in ["\x02", "\x02:", "\x02a", "\x02a\rfix", "\x02rx", "\x02x", "\x02?", "\x02["] {
         let mut sample = Sample::new(80, 24);
         sample.type_in(keys);
@@ -69,16 +66,16 @@ fn an_open_prompt_palette_dialog_search_or_leader_keeps_the_keyboard() {
 }
 
 #[test]
-fn an_older_server_cannot_move_it_either() {
+fn an_older_server_cannot_move_the_focus_either() {
     let mut sample = Sample::new(80, 24);
     sample.type_in("hunter");
     let next = ProjectSnapshot { selected: Some("p5".to_owned()), selections: 1, ..project() };
-    assert_eq!(attached(sample.happen(Event::Snapshot(next))), [""; 0]);
+    assert_eq!(attached(sample.handle(Event::Snapshot(next))), [""; 0]);
     assert_eq!(sample.model.marked, ["p5"]);
 }
 
 #[test]
-fn the_rest_of_a_word_for_a_closed_process_is_for_nobody() {
+fn input_for_a_closed_process_goes_nowhere_else() {
     for split in ["", "\x02|\x02O"] {
         let mut sample = Sample::new(120, 24);
         sample.type_in(split);
@@ -86,88 +83,88 @@ fn the_rest_of_a_word_for_a_closed_process_is_for_nobody() {
         sample.type_in("hunter");
         let mut next = project();
         next.processes.remove(0);
-        sample.happen(Event::Snapshot(next));
+        sample.handle(Event::Snapshot(next));
         assert_ne!(selected(&sample), "p1");
         assert_eq!(sent(sample.type_in("2\rrm -rf x\r\x1b[200~y\x1b[201~")), "");
         let shown = crate::view::view(&sample.model).text();
-        assert!(shown.contains("lead was closed while you typed"), "{shown}");
+        assert!(shown.contains("lead was closed while you were typing"), "{shown}");
         sample.type_in("\x1b");
         assert_eq!(sent(sample.type_in("x")), "x");
     }
 }
 
 #[test]
-fn who_closes_it_or_has_not_typed_goes_on_at_once() {
+fn typing_continues_if_the_user_closed_the_process() {
     for keys in ["ls\r\x02xy", ""] {
         let mut sample = Sample::new(120, 24);
         sample.type_in(keys);
         let mut next = project();
         next.processes.remove(0);
-        sample.happen(Event::Snapshot(next));
+        sample.handle(Event::Snapshot(next));
         assert_eq!(sent(sample.type_in("x")), "x", "{keys:?}");
     }
 }
 
 #[test]
-fn a_line_that_is_typed_stays_open_when_another_pane_goes() {
+fn a_prompt_stays_open_when_another_pane_is_removed() {
     let mut sample = Sample::new(120, 24);
     sample.type_in("\x02|\x02a\rfix the");
     let mut next = project();
     next.processes.remove(1);
-    sample.happen(Event::Snapshot(next));
+    sample.handle(Event::Snapshot(next));
     assert_eq!(sent(sample.type_in(" lexer")), "");
     let question = Question::Prompt("claude".to_owned());
     assert_eq!(sample.model.mode, Mode::Line { question, text: "fix the lexer".to_owned() });
 }
 
 #[test]
-fn a_search_stays_open_when_its_process_is_restarted() {
+fn a_search_stays_open_when_its_process_restarts() {
     let mut sample = Sample::new(80, 24);
     sample.type_in("\x02[/hel");
     let mut next = project();
     next.processes[0].runs = 2;
-    assert_eq!(attached(sample.happen(Event::Snapshot(next))), ["p1"]);
+    assert_eq!(attached(sample.handle(Event::Snapshot(next))), ["p1"]);
     assert_eq!(sent(sample.type_in("lo")), "");
 }
 
 #[test]
-fn what_was_asked_for_long_ago_is_marked_where_typing_went_on() {
-    let started = || Event::Answer(Asked::Start, Ok(json!({"process_id": "p5"})));
+fn a_late_result_is_marked_if_the_user_typed_since() {
+    let started = || Event::Answer(CallPurpose::Start, Ok(json!({"process_id": "p5"})));
     let mut sample = Sample::new(80, 24);
     sample.type_in("\x02cls");
-    assert_eq!(attached(sample.happen(started())), ["p5"], "it comes at once");
+    assert_eq!(attached(sample.handle(started())), ["p5"], "it is immediate");
     let mut sample = Sample::new(80, 24);
     sample.type_in("\x02c");
     sample.model.now += 3_000;
     sample.type_in("hunter");
-    assert_eq!(attached(sample.happen(started())), [""; 0]);
+    assert_eq!(attached(sample.handle(started())), [""; 0]);
     assert_eq!(sample.model.marked, ["p5"]);
-    sample.model.asked_at = Some(1);
+    sample.model.requested_at = Some(1);
     let content = json!({"content": "text"});
-    sample.happen(Event::Answer(Asked::Pad("plan".to_owned()), Ok(content)));
+    sample.handle(Event::Answer(CallPurpose::Pad("plan".to_owned()), Ok(content)));
     assert_eq!(sample.model.mode, Mode::Typing);
 }
 
 #[test]
-fn keys_do_not_go_to_what_a_pane_showed_before() {
+fn keys_do_not_go_to_the_previous_process_of_a_pane() {
     let mut sample = Sample::new(80, 24);
     let mut next = project();
     next.processes[4].status = ProcessStatus::Starting;
-    sample.happen(Event::Snapshot(next));
+    sample.handle(Event::Snapshot(next));
     let pane = sample.model.focus;
     assert_eq!(sample.type_in("\x025"), [Effect::Leave(pane)]);
 }
 
 #[test]
-fn no_dialog_opens_under_somebody_who_types_or_vanishes_under_a_key() {
+fn no_dialog_opens_or_vanishes_while_the_user_types() {
     let mut sample = Sample::new(80, 24);
     sample.type_in("hunter");
-    sample.happen(Event::Lost);
-    sample.happen(Event::Snapshot(ended()));
+    sample.handle(Event::Lost);
+    sample.handle(Event::Snapshot(ended()));
     assert_eq!(sample.model.mode, Mode::Typing);
     let mut sample = Sample::after_the_end(80, 24);
     assert!(matches!(sample.model.mode, Mode::Restore { .. }));
-    sample.happen(Event::Snapshot(project()));
-    assert_eq!(sent(sample.type_in("y")), "", "somebody else decided meanwhile");
+    sample.handle(Event::Snapshot(project()));
+    assert_eq!(sent(sample.type_in("y")), "", "somebody else has decided");
     assert_eq!(sent(sample.type_in("y")), "y");
 }

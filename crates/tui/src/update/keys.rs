@@ -1,19 +1,19 @@
-//! What was typed: for the pane, or for us.
+//! Keys: for the pane, or for the TUI.
 
 use patterm_screen::Key;
 use patterm_screen::keys::KeyCode;
 
-use super::{Effect, actions, mouse, panes, restore, scrolling, tell, trust};
+use super::{Effect, actions, mouse, notify, panes, restore, scrolling, trust};
 use crate::action::{Action, typed};
 use crate::list;
 use crate::model::{Mode, Model, Question, is_alive};
 use crate::{send, view};
 use patterm_screen::input::{InputEvent, KeyEvent, TerminalReply};
 
-/// Keys held down at once; more are not told apart.
+/// Keys held down at the same time; more are not tracked.
 const HELD_KEYS: usize = 8;
 
-/// Takes what the terminal sent.
+/// Handles input from the terminal.
 pub(super) fn input(model: &mut Model, token: InputEvent, effects: &mut Vec<Effect>) {
     if token.is_typed() {
         model.typed_at = Some(model.now);
@@ -23,7 +23,7 @@ pub(super) fn input(model: &mut Model, token: InputEvent, effects: &mut Vec<Effe
         InputEvent::Paste(text) => paste(model, &text, effects),
         InputEvent::Focus(gained) => {
             model.focused = gained;
-            panes::tell_focus(model, gained, effects);
+            panes::send_focus(model, gained, effects);
         }
         InputEvent::Mouse(event) => mouse::take(model, event, effects),
         InputEvent::Reply(TerminalReply::KittyKeyboard(_) | TerminalReply::Other) => {}
@@ -33,9 +33,9 @@ pub(super) fn input(model: &mut Model, token: InputEvent, effects: &mut Vec<Effe
 fn key(model: &mut Model, stroke: &KeyEvent, effects: &mut Vec<Effect>) {
     if stroke.released {
         let code = stroke.key.map(|key| key.code);
-        let before = model.ours.len();
-        model.ours.retain(|ours| Some(*ours) != code);
-        if model.ours.len() == before && model.mode == Mode::Typing {
+        let before = model.consumed_keys.len();
+        model.consumed_keys.retain(|consumed| Some(*consumed) != code);
+        if model.consumed_keys.len() == before && model.mode == Mode::Typing {
             send(model, stroke, effects);
         }
         return;
@@ -51,8 +51,8 @@ fn key(model: &mut Model, stroke: &KeyEvent, effects: &mut Vec<Effect>) {
         return;
     }
     let Some(key) = stroke.key else { return };
-    if model.ours.len() < HELD_KEYS {
-        model.ours.push(key.code);
+    if model.consumed_keys.len() < HELD_KEYS {
+        model.consumed_keys.push(key.code);
     }
     if let Some(action) = direct {
         actions::act(model, action, effects);
@@ -69,7 +69,7 @@ fn key(model: &mut Model, stroke: &KeyEvent, effects: &mut Vec<Effect>) {
                 None => {
                     let keys = &model.settings.keys;
                     let (pressed, help) = (keys.after_leader_name(&key), keys.press(Action::Help));
-                    tell(model, &format!("{pressed} does nothing; {help} shows all keys"), false);
+                    notify(model, &format!("{pressed} does nothing; {help} shows all keys"), false);
                 }
             }
         }
@@ -77,7 +77,7 @@ fn key(model: &mut Model, stroke: &KeyEvent, effects: &mut Vec<Effect>) {
     }
 }
 
-/// What is typed goes to the program, in its own form.
+/// Sends a key to the program, in the form it expects.
 fn send(model: &mut Model, stroke: &KeyEvent, effects: &mut Vec<Effect>) {
     let Some(pane) = model.focused_pane() else {
         begin_without_pane(model, stroke, effects);
@@ -88,18 +88,17 @@ fn send(model: &mut Model, stroke: &KeyEvent, effects: &mut Vec<Effect>) {
     if let Some(ended) = model.selected().filter(|process| !is_alive(process)) {
         let shell = model.settings.keys.press(Action::Shell);
         let text = format!("{} has ended and reads no keys; {shell} starts a shell", ended.name);
-        tell(model, &text, false);
+        notify(model, &text, false);
     }
 }
 
-/// Keys that are typed one after the other travel together.
 fn push(effects: &mut Vec<Effect>, pane: u32, bytes: Vec<u8>) {
     if !bytes.is_empty() {
         effects.push(Effect::Send(pane, bytes));
     }
 }
 
-/// With nothing to type into, the keys that the first screen names work without the leader.
+/// Without a pane, the keys on the welcome screen work without the leader.
 fn begin_without_pane(model: &mut Model, stroke: &KeyEvent, effects: &mut Vec<Effect>) {
     let action = stroke.key.as_ref().and_then(|key| model.settings.keys.after_leader(key));
     if let Some(action) = action {
@@ -111,7 +110,7 @@ fn paste(model: &mut Model, text: &[u8], effects: &mut Vec<Effect>) {
     let plain = String::from_utf8_lossy(text);
     let first_line = plain.split(['\r', '\n']).next().unwrap_or_default();
     match &mut model.mode {
-        // A task may have many lines.
+        // A prompt may have many lines.
         Mode::Line { question: Question::Prompt(_), text } => {
             text.push_str(&plain.replace("\r\n", "\n").replace('\r', "\n"));
         }
@@ -126,7 +125,7 @@ fn paste(model: &mut Model, text: &[u8], effects: &mut Vec<Effect>) {
     }
 }
 
-/// A key while something stands over the panes.
+/// A key while a dialog is open.
 fn overlay(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
     if matches!(model.mode, Mode::Restore { .. }) {
         restore::key(model, key, effects);
@@ -139,8 +138,8 @@ fn overlay(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
     }
     let last = view::last_top(model);
     match std::mem::take(&mut model.mode) {
-        Mode::List { listed, chosen, filter } => {
-            model.mode = Mode::List { listed, chosen, filter };
+        Mode::List { kind, chosen, filter } => {
+            model.mode = Mode::List { kind, chosen, filter };
             list_key(model, key, effects);
         }
         Mode::Text { title, text, mut top } => {
@@ -165,25 +164,25 @@ fn overlay(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
                 model.mode = Mode::Line { question, text };
             }
         },
-        Mode::Confirm(doubt) => {
+        Mode::Confirm(confirmation) => {
             if matches!(key.code, KeyCode::Char('y') | KeyCode::Enter) {
-                actions::confirmed(model, &doubt, effects);
+                actions::confirmed(model, confirmation, effects);
             }
         }
         Mode::Trust(sheet) => trust::key(model, sheet, key, effects),
-        // Escape and the leader lead out; nothing else is taken for an answer.
+        // Only escape and the leader end this mode.
         interrupted @ Mode::Interrupted { .. } => model.mode = interrupted,
         Mode::Typing | Mode::Leader | Mode::Restore { .. } => {}
     }
 }
 
 fn list_key(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
-    let Mode::List { listed, chosen, mut filter } = model.mode.clone() else { return };
-    let count = list::items(model, listed, &filter).len();
+    let Mode::List { kind, chosen, mut filter } = model.mode.clone() else { return };
+    let count = list::items(model, kind, &filter).len();
     let last = count.saturating_sub(1);
     let chosen = match key.code {
         KeyCode::Enter => {
-            actions::choose(model, listed, chosen, effects);
+            actions::choose(model, kind, chosen, effects);
             return;
         }
         KeyCode::Up => chosen.checked_sub(1).unwrap_or(last),
@@ -211,10 +210,10 @@ fn list_key(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
             0
         }
     };
-    model.mode = Mode::List { listed, chosen, filter };
+    model.mode = Mode::List { kind, chosen, filter };
 }
 
-/// Moves a text; false for a key that leaves it.
+/// Scrolls a text; false for a key that closes it.
 fn scroll_text(key: &Key, top: &mut usize, last: usize) -> bool {
     let by: isize = match key.code {
         KeyCode::Up | KeyCode::Char('k') => -1,
@@ -229,7 +228,7 @@ fn scroll_text(key: &Key, top: &mut usize, last: usize) -> bool {
     true
 }
 
-/// The few keys that edit a line.
+/// Edits a line.
 pub(super) fn edit_line(key: &Key, text: &mut String) {
     match key.code {
         KeyCode::Backspace => {

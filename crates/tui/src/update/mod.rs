@@ -1,15 +1,16 @@
-//! What happens, and what is done about it: a pure step from one model to the next, with effects for
-//! the rim to carry out.
+//! Events and their effects: a pure step from one model to the next, with effects that the outer loop performs.
 
 mod actions;
 mod answers;
-mod heard;
 mod keyboard;
 #[cfg(test)]
 mod keyboard_tests;
 mod keys;
 mod mouse;
+mod notices;
 mod panes;
+#[cfg(test)]
+mod personal_tests;
 mod restore;
 #[cfg(test)]
 mod restore_tests;
@@ -18,98 +19,112 @@ mod settings;
 #[cfg(test)]
 mod tests;
 mod trust;
-#[cfg(test)]
-mod yours;
 
-use patterm_screen::{Notice as Told, Screen, Size};
+use patterm_screen::{Notice as ProgramNotice, Screen, Size};
+use patterm_wire::error::INTERNAL_ERROR;
 use patterm_wire::follow::ProjectSnapshot;
 use patterm_wire::view::ToView;
+use patterm_wire::{ErrorObject, Method};
 use serde_json::Value;
 
 use crate::layout::PaneId;
 use crate::model::{Model, Notice};
 use patterm_screen::input::InputEvent;
 
-/// Everything that can happen.
+/// What can happen.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "events are handled one at a time and never stored")]
 pub(crate) enum Event {
-    /// The terminal sent something.
+    /// Input from the terminal.
     Input(InputEvent),
-    /// The terminal has another size.
+    /// The terminal's size has changed.
     Resized(u16, u16),
-    /// The project as it is now.
+    /// The current state of the project.
     Snapshot(ProjectSnapshot),
-    /// The server is gone.
+    /// The connection to the server is lost.
     Lost,
-    /// A pane's server said something.
+    /// A frame for a pane.
     Frame(PaneId, ToView),
     /// A pane's connection ended.
     PaneLost(PaneId),
     /// The server refused to attach a pane.
     PaneRefused(PaneId, String),
-    /// A tool answered.
-    Answer(Asked, Result<Value, String>),
-    /// The file of settings says this now, or cannot be read.
+    /// The outcome of a call.
+    Answer(CallPurpose, Result<Value, ErrorObject>),
+    /// The new content of the settings file, or why it cannot be read.
     Settings(Result<String, String>),
-    /// The server was ended, or did not come back.
+    /// The server was ended, or is not coming back.
     GaveUp,
 }
 
-/// What a tool was called for.
+/// What the result of a call is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Asked {
-    /// Nothing but its error is of interest.
+pub(crate) enum CallPurpose {
+    /// Only an error is shown.
     Nothing,
-    /// The process it started is to be shown.
+    /// Show the process that was started.
     Start,
     Agents,
     Pads,
     Pad(String),
     Ports(String),
-    /// How the shared MCP servers stand.
+    /// The shared MCP servers.
     Servers,
-    /// How the project file stands, and what it would run.
+    /// The project file, and what it would run.
     ProjectFile,
     /// Older output of a pane.
     Older(PaneId),
     Restore,
 }
 
-/// Everything that can be done about it.
+/// What the outer loop should do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// Attach a pane to a process, in place of what it showed.
+    /// Attach a pane to a process.
     Attach {
         pane: PaneId,
         process: String,
         size: Size,
-        /// The person went there to see what it asks for.
+        /// The user opened it because it asked for attention.
         attends: bool,
     },
-    /// End a pane's connection.
+    /// Close a pane's connection.
     Leave(PaneId),
     /// Type into a pane.
     Send(PaneId, Vec<u8>),
-    /// A pane has another size.
+    /// Resize a pane.
     Size(PaneId, Size),
-    /// Call a tool.
-    Call { tool: &'static str, arguments: Value, asked: Asked },
-    /// Say what was done about a call of `select_process`.
+    /// Call a method or a tool.
+    Call { method: &'static str, params: Value, purpose: CallPurpose },
+    /// Report what was done about a call of `select_process`.
     AnswerSelection { number: u64, shown: bool },
-    /// Put a text into the clipboard.
+    /// Copy a text to the clipboard.
     Copy(String),
     /// Ring the terminal's bell.
     Ring,
-    /// Tell the person, who looks elsewhere.
+    /// Show a desktop notification.
     Notify(String),
     /// Edit a scratchpad.
     Edit(String),
-    /// End.
+    /// Quit, with an error if there is one.
     Quit(Option<String>),
 }
 
-/// Takes one event.
+impl Effect {
+    /// Calls a method or a tool.
+    pub(crate) fn call<M: Method>(params: &M::Params, purpose: CallPurpose) -> Self {
+        // Parameters are plain data, which can always be serialized.
+        let params = serde_json::to_value(params).unwrap_or_default();
+        Self::Call { method: M::NAME, params, purpose }
+    }
+}
+
+/// An error of the TUI itself in place of a response.
+pub(crate) fn local_error(text: &str) -> ErrorObject {
+    ErrorObject::new(INTERNAL_ERROR, text)
+}
+
+/// Handles one event.
 pub(crate) fn update(model: &mut Model, event: Event) -> Vec<Effect> {
     let mut effects = Vec::new();
     match event {
@@ -118,10 +133,10 @@ pub(crate) fn update(model: &mut Model, event: Event) -> Vec<Effect> {
             (model.width, model.height) = (width, height);
             panes::fit(model, &mut effects);
         }
-        Event::Snapshot(seen) => {
-            let before = model.begun.then(|| model.seen.project_file.clone());
-            panes::seen(model, seen, &mut effects);
-            trust::seen(model, before.as_ref(), &mut effects);
+        Event::Snapshot(snapshot) => {
+            let before = model.has_snapshot.then(|| model.snapshot.project_file.clone());
+            panes::apply_snapshot(model, snapshot, &mut effects);
+            trust::apply_snapshot(model, before.as_ref(), &mut effects);
         }
         Event::Lost => {
             model.connected = false;
@@ -129,7 +144,7 @@ pub(crate) fn update(model: &mut Model, event: Event) -> Vec<Effect> {
         }
         Event::Frame(pane, frame) => {
             let notices = take_frame(model, pane, frame);
-            heard::take(model, pane, notices, &mut effects);
+            notices::take(model, pane, notices, &mut effects);
         }
         Event::PaneLost(pane) => {
             if let Some(pane) = model.panes.get_mut(&pane) {
@@ -148,18 +163,18 @@ pub(crate) fn update(model: &mut Model, event: Event) -> Vec<Effect> {
             effects.push(Effect::Quit(Some(why.to_owned())));
         }
     }
-    heard::forget(model);
+    notices::forget_bells(model);
     keyboard::forget_marks(model);
     effects
 }
 
-/// Says something at the bottom.
-pub(crate) fn tell(model: &mut Model, text: &str, bad: bool) {
-    model.notice = Some(Notice { text: text.to_owned(), bad });
+/// Shows a text at the bottom.
+pub(crate) fn notify(model: &mut Model, text: &str, is_error: bool) {
+    model.notice = Some(Notice { text: text.to_owned(), is_error });
 }
 
-/// Shows what came; returns what the program told beside it. Its questions are the server's to answer.
-fn take_frame(model: &mut Model, id: PaneId, frame: ToView) -> Vec<Told> {
+/// Updates a pane's screen; returns the program's bells and notifications. The server answers its queries.
+fn take_frame(model: &mut Model, id: PaneId, frame: ToView) -> Vec<ProgramNotice> {
     let Some(pane) = model.panes.get_mut(&id) else { return Vec::new() };
     match frame {
         ToView::Snapshot { offset, size, bytes } => {
@@ -174,17 +189,17 @@ fn take_frame(model: &mut Model, id: PaneId, frame: ToView) -> Vec<Told> {
             pane.screen.feed(&bytes);
             pane.screen.set_replay(true);
             pane.screen.take_replies();
-            forget_old(&mut pane.screen);
+            drop_old_rows(&mut pane.screen);
         }
         ToView::Ended { .. } => {}
     }
     pane.screen.take_notices()
 }
 
-/// Memory for rows that scrolled off one pane; older ones can be asked for.
+/// Memory for rows that scrolled off a pane; older ones can be requested.
 const HISTORY_BYTES: usize = 4 << 20;
 
-fn forget_old(screen: &mut Screen) {
+fn drop_old_rows(screen: &mut Screen) {
     let bytes = screen.history().bytes();
     if bytes > HISTORY_BYTES {
         screen.history_mut().drop_oldest(bytes - HISTORY_BYTES / 2);

@@ -1,4 +1,4 @@
-//! The mouse: for the program that asks for it, else for us.
+//! Mouse events: for the program that requests them, otherwise for the TUI.
 
 use patterm_screen::Key;
 use patterm_screen::keys::KeyCode;
@@ -7,15 +7,15 @@ use super::{Effect, actions, panes, restore, scrolling, trust};
 use crate::canvas::Rect;
 use crate::layout::PaneId;
 use crate::list;
-use crate::model::{Held, Mode, Model};
+use crate::model::{Mode, Model, MouseGrab};
 use crate::send;
 use crate::view;
 use patterm_screen::input::MouseEvent;
 
-/// Takes what the mouse did.
+/// Handles a mouse event.
 pub(super) fn take(model: &mut Model, event: MouseEvent, effects: &mut Vec<Effect>) {
-    if let Some(held) = model.held.clone() {
-        drag(model, &held, event, effects);
+    if let Some(grab) = model.grab.clone() {
+        drag(model, &grab, event, effects);
         return;
     }
     if model.mode != Mode::Typing && model.mode != Mode::Leader {
@@ -29,8 +29,8 @@ pub(super) fn take(model: &mut Model, event: MouseEvent, effects: &mut Vec<Effec
     let (places, dividers) = model.places();
     let line = dividers.into_iter().find(|divider| divider.line.contains(event.x, event.y));
     if let Some(line) = line.filter(|_| event.pressed_left()) {
-        // A title below another pane is its line: pressed without moving it gives the focus.
-        model.held = Some(Held::Line(line));
+        // The title of a lower pane is its divider; a click without dragging gives the pane the focus.
+        model.grab = Some(MouseGrab::Line(line));
     }
     let place = places.into_iter().find(|(_, room)| room.contains(event.x, event.y));
     if let Some((id, room)) = place {
@@ -43,7 +43,7 @@ fn in_tree(model: &mut Model, event: MouseEvent, effects: &mut Vec<Effect>) {
         return;
     }
     if event.x == model.tree_columns() {
-        model.held = Some(Held::TreeEdge);
+        model.grab = Some(MouseGrab::TreeEdge);
         return;
     }
     let id = view::tree_row(model, event.y).map(|process| process.id.clone());
@@ -72,7 +72,7 @@ fn in_pane(
     };
     if inside && pane.scroll.is_none() && !event.shift() && send::wants(&event, &modes) {
         if event.pressed_left() {
-            model.held = Some(Held::Program(id));
+            model.grab = Some(MouseGrab::Program(id));
         }
         effects.push(Effect::Send(id, send::mouse(&local, &modes)));
         return;
@@ -87,12 +87,12 @@ fn in_pane(
         }
         return;
     }
-    if inside && event.pressed_left() && model.held.is_none() {
-        model.held = Some(Held::Selection(id, local.x, local.y));
+    if inside && event.pressed_left() && model.grab.is_none() {
+        model.grab = Some(MouseGrab::Selection(id, local.x, local.y));
     }
 }
 
-/// Scrolls a pane; at the end of it the pane goes on.
+/// Scrolls a pane; at the end, scrolling is over.
 fn wheel(model: &mut Model, id: PaneId, rows: i32, effects: &mut Vec<Effect>) {
     let scrolling = model.panes.get(&id).is_some_and(|pane| pane.scroll.is_some());
     if !scrolling && rows > 0 {
@@ -108,23 +108,23 @@ fn wheel(model: &mut Model, id: PaneId, rows: i32, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Something is held while the mouse moves, until it is let go.
-fn drag(model: &mut Model, held: &Held, event: MouseEvent, effects: &mut Vec<Effect>) {
+/// Drags something until the button is released.
+fn drag(model: &mut Model, grab: &MouseGrab, event: MouseEvent, effects: &mut Vec<Effect>) {
     if event.released {
-        model.held = None;
+        model.grab = None;
     }
-    match held {
-        Held::TreeEdge => {
+    match grab {
+        MouseGrab::TreeEdge => {
             model.tree_width = Some(event.x.max(1));
             panes::fit(model, effects);
         }
-        Held::Line(divider) => {
+        MouseGrab::Line(divider) => {
             if let Some(layout) = &mut model.layout {
                 layout.move_line(divider, event.x, event.y);
             }
             panes::fit(model, effects);
         }
-        Held::Program(id) => {
+        MouseGrab::Program(id) => {
             let (place, pane) = (body_of(model, *id), model.panes.get(id));
             if let (Some(body), Some(pane)) = (place, pane) {
                 let modes = pane.screen.modes();
@@ -136,7 +136,7 @@ fn drag(model: &mut Model, held: &Held, event: MouseEvent, effects: &mut Vec<Eff
                 }
             }
         }
-        Held::Selection(id, x, y) => select(model, *id, (*x, *y), event, effects),
+        MouseGrab::Selection(id, x, y) => select(model, *id, (*x, *y), event, effects),
     }
 }
 
@@ -146,7 +146,7 @@ fn body_of(model: &Model, id: PaneId) -> Option<Rect> {
     Some(model.body(room))
 }
 
-/// Draws a selection from where the button was pressed; letting go copies it.
+/// Selects from where the button was pressed; releasing it copies the selection.
 fn select(
     model: &mut Model,
     id: PaneId,
@@ -182,7 +182,7 @@ fn select(
     }
 }
 
-/// The mouse over a list: a click chooses, the wheel moves, beside it closes.
+/// The mouse over a dialog: a click chooses, the wheel scrolls, a click outside closes it.
 fn over(model: &mut Model, event: MouseEvent, effects: &mut Vec<Effect>) {
     if matches!(model.mode, Mode::Restore { .. }) {
         restore::click(model, event);
@@ -197,14 +197,14 @@ fn over(model: &mut Model, event: MouseEvent, effects: &mut Vec<Effect>) {
             *top = top.saturating_add_signed(rows as isize).min(last);
         }
     }
-    let Mode::List { listed, chosen, filter } = &model.mode else {
+    let Mode::List { kind, chosen, filter } = &model.mode else {
         if event.pressed_left() && !matches!(model.mode, Mode::Line { .. }) {
             model.mode = Mode::Typing;
         }
         return;
     };
-    let (listed, chosen) = (*listed, *chosen);
-    let count = list::items(model, listed, filter).len();
+    let (kind, chosen) = (*kind, *chosen);
+    let count = list::items(model, kind, filter).len();
     if let Some(rows) = event.wheel() {
         let moved = chosen.saturating_add_signed(rows.signum() as isize);
         if let Mode::List { chosen, .. } = &mut model.mode {
@@ -212,7 +212,7 @@ fn over(model: &mut Model, event: MouseEvent, effects: &mut Vec<Effect>) {
         }
     } else if event.pressed_left() {
         match view::list_row(model, event.x, event.y) {
-            Some(at) if at < count => actions::choose(model, listed, at, effects),
+            Some(at) if at < count => actions::choose(model, kind, at, effects),
             Some(_) => {}
             None => model.mode = Mode::Typing,
         }

@@ -1,85 +1,88 @@
-//! Panes: which processes they show, which has the focus, how large they are.
+//! Panes: which processes they show, which one has the focus, and their sizes.
 
 use patterm_screen::{Screen, Size};
+use patterm_wire::follow::ProcessKind;
 use patterm_wire::follow::{ProcessInfo, ProcessStatus, ProjectSnapshot};
-use serde_json::json;
+use patterm_wire::method::Empty;
+use patterm_wire::tools::{ListAgents, SpawnProcess, SpawnProcessArgs};
 
-use super::{Asked, Effect, keyboard, restore};
+use super::{CallPurpose, Effect, keyboard, restore};
 use crate::layout::{Direction, Layout, PaneId};
 use crate::model::{Model, Pane, is_alive, is_blocked};
 use crate::send;
 
-/// More panes than this nobody can read, and each is a connection.
+/// More panes would be unreadable, and each needs a connection.
 const PANES: usize = 16;
 
-/// Takes the project as it is now.
-pub(super) fn seen(model: &mut Model, seen: ProjectSnapshot, effects: &mut Vec<Effect>) {
-    let anew = !model.connected;
-    let chosen = (seen.selections != model.seen.selections || !model.begun) && !anew;
-    let called = newly_called(&model.seen, &seen, model.begun);
-    let names = std::mem::replace(&mut model.seen, seen).processes;
+/// Handles a new state of the project.
+pub(super) fn apply_snapshot(
+    model: &mut Model,
+    snapshot: ProjectSnapshot,
+    effects: &mut Vec<Effect>,
+) {
+    let reconnected = !model.connected;
+    let chosen =
+        (snapshot.selections != model.snapshot.selections || !model.has_snapshot) && !reconnected;
+    let attention = new_attention(&model.snapshot, &snapshot, model.has_snapshot);
+    let names = std::mem::replace(&mut model.snapshot, snapshot).processes;
     model.connected = true;
-    if !model.begun {
-        effects.push(Effect::Call {
-            tool: "list_agents",
-            arguments: json!({}),
-            asked: Asked::Agents,
-        });
+    if !model.has_snapshot {
+        effects.push(Effect::call::<ListAgents>(&Empty {}, CallPurpose::Agents));
     }
-    if anew {
-        model.answered = 0;
+    if reconnected {
+        model.last_selection = 0;
     }
     drop_closed(model, &names, effects);
     begin(model, effects);
-    // An older server tells of the last one only, and wants no answer.
+    // An older server sends only the last selection, and expects no answer.
     if chosen
-        && let Some(id) = model.seen.selected.clone()
-        && !keyboard::bring_forward(model, &id, &[], effects)
+        && let Some(id) = model.snapshot.selected.clone()
+        && !keyboard::try_show(model, &id, &[], effects)
     {
         keyboard::mark(model, &id);
     }
     keyboard::take_selections(model, effects);
-    if let Some(id) = model.wanted.clone().filter(|id| model.process(id).is_some()) {
-        model.wanted = None;
-        show_asked(model, &id, effects);
+    if let Some(id) = model.to_show.clone().filter(|id| model.process(id).is_some()) {
+        model.to_show = None;
+        show_requested(model, &id, effects);
     }
-    attach_what_is_not(model, anew, effects);
-    restore::follow(model);
-    if anew {
+    attach_new_runs(model, reconnected, effects);
+    restore::refresh(model);
+    if reconnected {
         restore::offer(model);
     }
-    model.begun = true;
+    model.has_snapshot = true;
     if !model.focused {
-        effects.extend(called.into_iter().map(Effect::Notify));
+        effects.extend(attention.into_iter().map(Effect::Notify));
     }
 }
 
-/// Who asks for a person now and did not before.
-fn newly_called(before: &ProjectSnapshot, now: &ProjectSnapshot, begun: bool) -> Vec<String> {
-    let called = now.processes.iter().filter_map(|process| {
+/// The processes that have started to need attention, as notifications.
+fn new_attention(before: &ProjectSnapshot, now: &ProjectSnapshot, is_update: bool) -> Vec<String> {
+    let attention = now.processes.iter().filter_map(|process| {
         let known = before.processes.iter().find(|known| known.id == process.id);
         let asked = known.and_then(|known| known.attention.as_ref());
         let waited = known.is_some_and(|known| asked.is_some() || is_blocked(known));
         let why = match &process.attention {
             Some(why) => (asked != Some(why)).then_some(why.as_str()),
-            None => (is_blocked(process) && !waited).then_some("waits for you"),
+            None => (is_blocked(process) && !waited).then_some("is waiting for you"),
         };
-        why.filter(|_| begun).map(|why| format!("{}: {why}", process.name))
+        why.filter(|_| is_update).map(|why| format!("{}: {why}", process.name))
     });
-    called.collect()
+    attention.collect()
 }
 
-/// Shows what the person asked for, or marks it where typing went on elsewhere meanwhile.
-pub(super) fn show_asked(model: &mut Model, id: &str, effects: &mut Vec<Effect>) {
-    match keyboard::comes_late(model) {
+/// Shows what the user has requested, or marks it if the user has typed elsewhere since.
+pub(super) fn show_requested(model: &mut Model, id: &str, effects: &mut Vec<Effect>) {
+    match keyboard::is_late(model) {
         true => keyboard::mark(model, id),
         false => show(model, id, effects),
     }
 }
 
-/// Panes of processes that are closed go; `before` says how they were called.
+/// Removes the panes of closed processes; `before` has their names.
 fn drop_closed(model: &mut Model, before: &[ProcessInfo], effects: &mut Vec<Effect>) {
-    let is_known = |id: &String| model.seen.processes.iter().any(|process| process.id == *id);
+    let is_known = |id: &String| model.snapshot.processes.iter().any(|process| process.id == *id);
     let closed_here: Vec<String> =
         model.closing.iter().filter(|id| !is_known(id)).cloned().collect();
     let gone: Vec<PaneId> = model
@@ -95,22 +98,22 @@ fn drop_closed(model: &mut Model, before: &[ProcessInfo], effects: &mut Vec<Effe
         if had_focus && !closed_here.contains(&process) {
             let known = before.iter().find(|known| known.id == process);
             let name = known.map_or(process.as_str(), |known| &known.name);
-            keyboard::taken_away(model, name);
+            keyboard::focus_lost(model, name);
         }
     }
     model.closing.retain(|id| !closed_here.contains(id));
 }
 
-/// With processes and no pane, the first one is shown: what was asked for, what was looked at
-/// last, or whatever came last and still runs.
+/// If there is no pane yet, shows a process: the requested one, the one that was shown last, or the newest that
+/// is running.
 fn begin(model: &mut Model, effects: &mut Vec<Effect>) {
-    if model.layout.is_some() || model.seen.processes.is_empty() {
+    if model.layout.is_some() || model.snapshot.processes.is_empty() {
         return;
     }
-    if restore(model) {
+    if restore_layout(model) {
         return;
     }
-    let named = model.wanted.as_ref().or(model.seen.looked_at.as_ref());
+    let named = model.to_show.as_ref().or(model.snapshot.looked_at.as_ref());
     let selected = named.and_then(|id| model.process(id));
     let tree: Vec<_> = model.tree().into_iter().map(|(_, process)| process).collect();
     let last = tree.iter().rfind(|process| is_alive(process)).or(tree.last()).copied();
@@ -119,8 +122,8 @@ fn begin(model: &mut Model, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Lays out what the last visit left, as far as it is still there; false if nothing of it is.
-fn restore(model: &mut Model) -> bool {
+/// Restores the saved layout as far as its processes exist; false if none does.
+fn restore_layout(model: &mut Model) -> bool {
     let Some(saved) = model.saved_layout.take() else { return false };
     let mut panes: Vec<(PaneId, Pane)> = Vec::new();
     model.layout = saved.place(|id| {
@@ -142,25 +145,27 @@ fn restore(model: &mut Model) -> bool {
     true
 }
 
-/// Attaches panes whose process has begun, or begun anew, and all of them after the server has. A
-/// process that is being started has nothing to attach to yet.
-fn attach_what_is_not(model: &mut Model, anew: bool, effects: &mut Vec<Effect>) {
-    let begun = |process: &&ProcessInfo| process.status != ProcessStatus::Starting;
+/// Attaches the panes whose process was started or restarted, and `all` after a reconnect. A process that is
+/// starting cannot be attached yet.
+fn attach_new_runs(model: &mut Model, all: bool, effects: &mut Vec<Effect>) {
+    let has_started = |process: &&ProcessInfo| process.status != ProcessStatus::Starting;
     let runs: Vec<(PaneId, u64)> = model
         .panes
         .iter()
-        .filter_map(|(id, pane)| Some((*id, model.process(&pane.process).filter(begun)?.runs)))
+        .filter_map(|(id, pane)| {
+            Some((*id, model.process(&pane.process).filter(has_started)?.runs))
+        })
         .collect();
     for (id, run) in runs {
         let Some(pane) = model.panes.get_mut(&id) else { continue };
-        if pane.run != run || anew {
+        if pane.run != run || all {
             pane.run = run;
             attach(model, id, false, effects);
         }
     }
 }
 
-/// Shows a process: where it is shown already, else in the pane with the focus.
+/// Shows a process: in the pane that already shows it, otherwise in the pane with the focus.
 pub(super) fn show(model: &mut Model, id: &str, effects: &mut Vec<Effect>) {
     let Some(process) = model.process(id).cloned() else { return };
     let pane = new_pane(&process);
@@ -177,13 +182,13 @@ pub(super) fn show(model: &mut Model, id: &str, effects: &mut Vec<Effect>) {
     let waits = process.status == ProcessStatus::Starting;
     let replaced = model.panes.insert(model.focus, pane);
     if waits && replaced.is_some() {
-        // Keys are not for what was shown before.
+        // Keys must not go to the previous process.
         effects.push(Effect::Leave(model.focus));
     }
-    attach_what_is_not(model, false, effects);
+    attach_new_runs(model, false, effects);
 }
 
-/// Shows a process that asks for the person, who answers by going there.
+/// Shows a process at the user's request, which also answers its request for attention.
 pub(super) fn attend(model: &mut Model, id: &str, effects: &mut Vec<Effect>) {
     show(model, id, effects);
     let asks = model.process(id).is_some_and(|process| process.attention.is_some());
@@ -200,7 +205,7 @@ fn new_pane(process: &ProcessInfo) -> Pane {
         run: 0,
         live: false,
         refused: None,
-        asked: None,
+        requested: None,
         scroll: None,
     }
 }
@@ -213,10 +218,10 @@ fn size_of(model: &Model, id: PaneId) -> Option<Size> {
 }
 
 fn attach(model: &mut Model, id: PaneId, attends: bool, effects: &mut Vec<Effect>) {
-    let size = size_of(model, id).or_else(|| model.panes.get(&id)?.asked);
+    let size = size_of(model, id).or_else(|| model.panes.get(&id)?.requested);
     let size = size.unwrap_or(Size::DEFAULT);
     if let Some(pane) = model.panes.get_mut(&id) {
-        pane.asked = Some(size);
+        pane.requested = Some(size);
         pane.refused = None;
         let process = pane.process.clone();
         effects.retain(|effect| !matches!(effect, Effect::Attach { pane, .. } if *pane == id));
@@ -224,7 +229,7 @@ fn attach(model: &mut Model, id: PaneId, attends: bool, effects: &mut Vec<Effect
     }
 }
 
-/// Attaches every pane that is attached, anew.
+/// Attaches every attached pane again.
 pub(super) fn attach_all(model: &mut Model, effects: &mut Vec<Effect>) {
     let attached: Vec<PaneId> =
         model.panes.iter().filter(|(_, pane)| pane.run > 0).map(|(id, _)| *id).collect();
@@ -233,7 +238,7 @@ pub(super) fn attach_all(model: &mut Model, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Tells every pane how much room it has, where that changed.
+/// Resizes the panes whose size has changed.
 pub(super) fn fit(model: &mut Model, effects: &mut Vec<Effect>) {
     for (id, room) in model.places().0 {
         let body = model.body(room);
@@ -243,28 +248,28 @@ pub(super) fn fit(model: &mut Model, effects: &mut Vec<Effect>) {
             scroll.height = usize::from(size.rows);
             scroll.shift(0);
         }
-        if pane.asked != Some(size) {
-            pane.asked = Some(size);
+        if pane.requested != Some(size) {
+            pane.requested = Some(size);
             effects.push(Effect::Size(id, size));
         }
     }
 }
 
-/// Gives a pane the focus, and tells programs that want to know.
+/// Moves the focus to a pane, with focus reports for programs that request them.
 pub(super) fn focus(model: &mut Model, id: PaneId, effects: &mut Vec<Effect>) {
     if model.focus == id || !model.panes.contains_key(&id) {
         return;
     }
-    tell_focus(model, false, effects);
+    send_focus(model, false, effects);
     model.focus = id;
-    tell_focus(model, true, effects);
+    send_focus(model, true, effects);
     if model.zoomed {
         fit(model, effects);
     }
 }
 
-/// Tells the program with the focus of it.
-pub(super) fn tell_focus(model: &Model, gained: bool, effects: &mut Vec<Effect>) {
+/// Sends a focus report to the program with the focus.
+pub(super) fn send_focus(model: &Model, gained: bool, effects: &mut Vec<Effect>) {
     let Some(pane) = model.focused_pane() else { return };
     let bytes = send::focus(gained, &pane.screen.modes());
     if !bytes.is_empty() {
@@ -272,8 +277,7 @@ pub(super) fn tell_focus(model: &Model, gained: bool, effects: &mut Vec<Effect>)
     }
 }
 
-/// Puts another pane beside or below the one with the focus. It shows a process that no pane
-/// shows, or a new shell where there is none.
+/// Splits the pane with the focus. The new pane shows a process that no pane shows, or a new shell.
 pub(super) fn split(model: &mut Model, direction: Direction, effects: &mut Vec<Effect>) {
     if model.layout.is_none() || model.panes.len() >= PANES {
         return;
@@ -293,20 +297,18 @@ pub(super) fn split(model: &mut Model, direction: Direction, effects: &mut Vec<E
     focus(model, id, effects);
     match none {
         true => start_shell(effects),
-        false => attach_what_is_not(model, false, effects),
+        false => attach_new_runs(model, false, effects),
     }
     fit(model, effects);
 }
 
 pub(super) fn start_shell(effects: &mut Vec<Effect>) {
-    effects.push(Effect::Call {
-        tool: "spawn_process",
-        arguments: json!({"kind": "terminal"}),
-        asked: Asked::Start,
-    });
+    let args =
+        SpawnProcessArgs { kind: Some(ProcessKind::Terminal), ..SpawnProcessArgs::default() };
+    effects.push(Effect::call::<SpawnProcess>(&args, CallPurpose::Start));
 }
 
-/// Takes a pane away. Its process goes on.
+/// Removes a pane. Its process keeps running.
 pub(super) fn remove(model: &mut Model, id: PaneId, effects: &mut Vec<Effect>) {
     let order = model.layout.as_ref().map(Layout::panes).unwrap_or_default();
     let at = order.iter().position(|pane| *pane == id).unwrap_or(0);
@@ -316,7 +318,7 @@ pub(super) fn remove(model: &mut Model, id: PaneId, effects: &mut Vec<Effect>) {
     if model.focus == id {
         let left: Vec<_> = order.into_iter().filter(|pane| *pane != id).collect();
         model.focus = left.get(at.min(left.len().saturating_sub(1))).copied().unwrap_or(0);
-        tell_focus(model, true, effects);
+        send_focus(model, true, effects);
     }
     if model.panes.len() < 2 {
         model.zoomed = false;

@@ -1,35 +1,34 @@
-//! Going through what a process has printed: moving, searching, selecting, copying.
+//! Scrollback: moving, searching, selecting, copying.
 
 use patterm_screen::Key;
 use patterm_screen::keys::KeyCode;
-use serde_json::json;
+use patterm_wire::tools::{GetRawOutput, RawOutputArgs};
 
-use super::{Asked, Effect, keys, tell};
+use super::{CallPurpose, Effect, keys, notify};
 use crate::action::typed;
 use crate::layout::PaneId;
 use crate::model::Model;
 use crate::scroll::Scroll;
 
-/// How much older output is asked for: some ten thousand lines, in one answer.
+/// How much older output to request: some ten thousand lines, in one response.
 const OLDER_BYTES: u64 = 2 << 20;
 
-/// Begins to go through a pane's rows.
+/// Opens the scrollback of a pane.
 pub(super) fn begin(model: &mut Model, id: PaneId, effects: &mut Vec<Effect>) {
     let Some(pane) = model.panes.get_mut(&id).filter(|pane| pane.scroll.is_none()) else { return };
-    let height = pane.asked.map_or(24, |size| size.rows);
+    let height = pane.requested.map_or(24, |size| size.rows);
     let scroll = Scroll::of(&pane.screen, height);
     let since = scroll.end.saturating_sub(OLDER_BYTES);
-    effects.push(Effect::Call {
-        tool: "get_process_raw_output",
-        arguments: json!({
-            "process_id": pane.process, "since_offset": since, "max_bytes": scroll.end - since,
-        }),
-        asked: Asked::Older(id),
-    });
+    let args = RawOutputArgs {
+        process_id: pane.process.clone(),
+        since_offset: Some(since),
+        max_bytes: scroll.end - since,
+    };
+    effects.push(Effect::call::<GetRawOutput>(&args, CallPurpose::Older(id)));
     pane.scroll = Some(scroll);
 }
 
-/// A key while rows are gone through.
+/// A key in the scrollback.
 pub(super) fn key(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
     let focus = model.focus;
     let Some(pane) = model.panes.get_mut(&focus) else { return };
@@ -39,27 +38,27 @@ pub(super) fn key(model: &mut Model, key: &Key, effects: &mut Vec<Effect>) {
     match step {
         Step::Stay => pane.scroll = Some(scroll),
         Step::NotFound => {
-            let text = format!("there is no `{}`", scroll.search);
+            let text = format!("`{}` was not found", scroll.search);
             pane.scroll = Some(scroll);
-            tell(model, &text, true);
+            notify(model, &text, true);
         }
         Step::Leave => {}
         Step::Copy => copy(model, &scroll, effects),
     }
 }
 
-/// Copies what is selected, by the person's own hand.
+/// Copies the selection.
 pub(super) fn copy(model: &mut Model, scroll: &Scroll, effects: &mut Vec<Effect>) {
     let text = scroll.selected();
     if text.is_empty() {
         return;
     }
     let (lines, characters) = (text.lines().count(), text.chars().count());
-    let told = match lines {
+    let notice = match lines {
         1 => format!("copied {characters} characters"),
         _ => format!("copied {lines} lines"),
     };
-    tell(model, &told, false);
+    notify(model, &notice, false);
     effects.push(Effect::Copy(text));
 }
 
@@ -136,7 +135,7 @@ fn letter(scroll: &mut Scroll, letter: char) -> Step {
             scroll.anchor = Some(scroll.cursor);
         }
         'y' => {
-            // Without a selection: the row.
+            // Without a selection, the row.
             if scroll.anchor.is_none() {
                 (scroll.anchor, scroll.by_rows) = (Some(scroll.cursor), true);
             }

@@ -1,10 +1,10 @@
-//! What happens, and what is done about it.
+//! Events and their effects.
 
 use patterm_wire::follow::{ProcessInfo, ProcessStatus, ProjectSnapshot};
 use serde_json::json;
 
 use super::*;
-use crate::model::{Listed, Mode, Question};
+use crate::model::{ListKind, Mode, Question};
 use crate::sample::{Sample, project};
 
 /// The leader.
@@ -28,7 +28,7 @@ pub(super) fn sent(effects: &[Effect]) -> String {
 
 fn called(effects: &[Effect]) -> Vec<(&str, Value)> {
     let calls = effects.iter().filter_map(|effect| match effect {
-        Effect::Call { tool, arguments, .. } => Some((*tool, arguments.clone())),
+        Effect::Call { method, params, .. } => Some((*method, params.clone())),
         _ => None,
     });
     calls.collect()
@@ -43,7 +43,7 @@ fn everything_typed_goes_to_the_pane_except_after_the_leader() {
     let mut sample = Sample::new(80, 24);
     assert_eq!(sent(sample.type_in("ls\r\x03\x1b[A")), "ls\r\x03\x1b[A");
     assert_eq!(sent(sample.type_in("\x02\x02")), "\x02", "twice is the key itself");
-    assert_eq!(sent(sample.type_in("\x02k")), "", "a key without a meaning means nothing");
+    assert_eq!(sent(sample.type_in("\x02k")), "", "an unassigned key does nothing");
     let notice = sample.model.notice.as_ref().map(|notice| notice.text.clone());
     assert_eq!(notice.as_deref(), Some("ctrl+b k does nothing; ctrl+b ? shows all keys"));
     assert_eq!(sent(sample.type_in("x")), "x");
@@ -51,7 +51,7 @@ fn everything_typed_goes_to_the_pane_except_after_the_leader() {
 }
 
 #[test]
-fn the_leader_is_known_in_every_form_and_its_release_is_not_sent() {
+fn the_leader_works_in_every_encoding_and_its_release_is_not_sent() {
     let mut sample = Sample::new(80, 24);
     let pane = sample.model.focus;
     sample.show(pane, "\x1b[>11u");
@@ -61,7 +61,7 @@ fn the_leader_is_known_in_every_form_and_its_release_is_not_sent() {
 }
 
 #[test]
-fn a_paste_is_marked_where_the_program_wants_it_and_is_never_a_command() {
+fn a_paste_is_bracketed_on_request_and_never_a_command() {
     let mut sample = Sample::new(80, 24);
     assert_eq!(sent(sample.type_in("\x1b[200~a\x02d\x1b[201~")), "a\x02d");
     let pane = sample.model.focus;
@@ -70,7 +70,7 @@ fn a_paste_is_marked_where_the_program_wants_it_and_is_never_a_command() {
 }
 
 #[test]
-fn a_task_of_many_lines_is_pasted_whole() {
+fn a_prompt_of_many_lines_is_pasted_completely() {
     let mut sample = Sample::new(80, 24);
     sample.model.mode =
         Mode::Line { question: Question::Prompt("claude".into()), text: String::new() };
@@ -80,18 +80,18 @@ fn a_task_of_many_lines_is_pasted_whole() {
 }
 
 #[test]
-fn processes_are_reached_by_step_by_number_and_by_name() {
+fn processes_are_reached_by_step_number_and_name() {
     let mut sample = Sample::new(80, 24);
     assert_eq!(attached(sample.type_in("\x02n")), ["p2"]);
-    assert_eq!(attached(sample.type_in("\x02p\x02p")), ["p1", "p5"], "and around");
-    assert_eq!(attached(sample.type_in("\x025")), [""; 0], "it is shown already");
+    assert_eq!(attached(sample.type_in("\x02p\x02p")), ["p1", "p5"], "and wraps around");
+    assert_eq!(attached(sample.type_in("\x025")), [""; 0], "it is already shown");
     assert_eq!(attached(sample.type_in("\x024")), ["p4"]);
     assert_eq!(attached(sample.type_in("\x02:show help\r")), ["p2"]);
     assert_eq!(sample.model.mode, Mode::Typing);
 }
 
 #[test]
-fn a_split_shows_what_is_hidden_and_a_new_shell_where_nothing_is() {
+fn a_split_shows_a_hidden_process_or_a_new_shell() {
     let mut sample = Sample::new(120, 40);
     assert_eq!(attached(sample.type_in("\x02|")), ["p2"]);
     assert_eq!(sample.model.panes.len(), 2);
@@ -99,10 +99,10 @@ fn a_split_shows_what_is_hidden_and_a_new_shell_where_nothing_is() {
     let effects = sample.type_in("\x02-").to_vec();
     assert_eq!(called(&effects), [("spawn_process", json!({"kind": "terminal"}))]);
     let started = json!({"process_id": "p6", "name": "bash"});
-    sample.happen(Event::Answer(Asked::Start, Ok(started)));
+    sample.handle(Event::Answer(CallPurpose::Start, Ok(started)));
     let mut next = project();
     next.processes.push(ProcessInfo { id: "p6".into(), runs: 1, ..ProcessInfo::default() });
-    assert_eq!(attached(sample.happen(Event::Snapshot(next))), ["p6"]);
+    assert_eq!(attached(sample.handle(Event::Snapshot(next))), ["p6"]);
     assert_eq!(selected(&sample), "p6");
     sample.type_in("\x02o");
     assert_eq!(selected(&sample), "p1", "after the last comes the first");
@@ -115,92 +115,92 @@ fn a_split_shows_what_is_hidden_and_a_new_shell_where_nothing_is() {
 #[test]
 fn a_shell_that_cannot_be_started_leaves_no_pane() {
     let mut sample = Sample::empty(80, 24);
-    sample.happen(Event::Snapshot(ProjectSnapshot {
+    sample.handle(Event::Snapshot(ProjectSnapshot {
         processes: vec![project().processes.remove(4)],
         ..project()
     }));
     sample.type_in("\x02|");
     assert_eq!(sample.model.panes.len(), 2);
-    sample.happen(Event::Answer(Asked::Start, Err("the disk is full".to_owned())));
+    sample.handle(Event::Answer(CallPurpose::Start, Err(local_error("the disk is full"))));
     assert_eq!(sample.model.panes.len(), 1);
     assert_eq!(sample.model.notice.as_ref().unwrap().text, "the disk is full");
 }
 
 #[test]
-fn what_is_closed_goes_and_what_is_restarted_is_attached_again() {
+fn closed_panes_are_removed_and_restarted_ones_attached_again() {
     let mut sample = Sample::new(120, 40);
     sample.type_in("\x02|");
     let mut next = project();
     next.processes[0].status = ProcessStatus::Starting;
     next.processes[0].runs = 2;
     assert_eq!(
-        attached(sample.happen(Event::Snapshot(next.clone()))),
+        attached(sample.handle(Event::Snapshot(next.clone()))),
         [""; 0],
-        "not before it runs"
+        "not before it is running"
     );
     next.processes[0].status = ProcessStatus::Running;
-    assert_eq!(attached(sample.happen(Event::Snapshot(next.clone()))), ["p1"]);
+    assert_eq!(attached(sample.handle(Event::Snapshot(next.clone()))), ["p1"]);
     next.processes.remove(1);
-    let effects = sample.happen(Event::Snapshot(next)).to_vec();
+    let effects = sample.handle(Event::Snapshot(next)).to_vec();
     assert!(effects.iter().any(|effect| matches!(effect, Effect::Leave(_))));
     assert_eq!(sample.model.panes.len(), 1);
-    sample.happen(Event::Snapshot(ProjectSnapshot::default()));
+    sample.handle(Event::Snapshot(ProjectSnapshot::default()));
     assert!(sample.model.panes.is_empty() && sample.model.layout.is_none());
 }
 
 #[test]
-fn after_the_server_was_replaced_everything_is_attached_again() {
+fn all_panes_are_attached_again_after_the_server_was_replaced() {
     let mut sample = Sample::new(120, 40);
     sample.type_in("\x02|");
-    sample.happen(Event::Lost);
+    sample.handle(Event::Lost);
     assert!(!sample.model.connected);
-    assert_eq!(attached(sample.happen(Event::Snapshot(project()))), ["p1", "p2"]);
+    assert_eq!(attached(sample.handle(Event::Snapshot(project()))), ["p1", "p2"]);
 }
 
 #[test]
-fn what_somebody_brings_to_the_front_is_shown() {
+fn a_selected_process_is_shown() {
     let mut sample = Sample::new(80, 24);
     let next = ProjectSnapshot { selected: Some("p5".to_owned()), selections: 1, ..project() };
-    assert_eq!(attached(sample.happen(Event::Snapshot(next.clone()))), ["p5"]);
+    assert_eq!(attached(sample.handle(Event::Snapshot(next.clone()))), ["p5"]);
     sample.type_in("\x021");
-    assert_eq!(attached(sample.happen(Event::Snapshot(next))), [""; 0], "only when it happens");
+    assert_eq!(attached(sample.handle(Event::Snapshot(next))), [""; 0], "only once");
 }
 
 #[test]
-fn what_was_asked_for_is_all_that_is_shown_at_first() {
+fn only_the_requested_process_is_shown_at_first() {
     let mut sample = Sample::empty(80, 24);
-    sample.model.wanted = Some("p4".to_owned());
-    assert_eq!(attached(sample.happen(Event::Snapshot(project()))), ["p4"]);
+    sample.model.to_show = Some("p4".to_owned());
+    assert_eq!(attached(sample.handle(Event::Snapshot(project()))), ["p4"]);
     assert_eq!(selected(&sample), "p4");
 }
 
 #[test]
-fn what_still_runs_is_shown_before_what_ended() {
+fn a_running_process_is_shown_before_an_ended_one() {
     let mut sample = Sample::empty(80, 24);
-    let mut seen = project();
-    seen.processes[4].status = ProcessStatus::Stopped;
-    assert_eq!(attached(sample.happen(Event::Snapshot(seen.clone()))), ["p3"]);
+    let mut snapshot = project();
+    snapshot.processes[4].status = ProcessStatus::Stopped;
+    assert_eq!(attached(sample.handle(Event::Snapshot(snapshot.clone()))), ["p3"]);
     sample.type_in("\x025k");
     assert!(sample.model.notice.as_ref().unwrap().text.starts_with("bash has ended"));
 }
 
 #[test]
-fn who_asks_is_jumped_to_and_told_of_where_nobody_looks() {
+fn attention_is_listed_and_notified_without_focus() {
     let mut sample = Sample::new(80, 24);
     assert_eq!(attached(sample.type_in("\x02!")), Vec::<&str>::new(), "not before it is chosen");
-    assert!(matches!(sample.model.mode, Mode::List { listed: Listed::Attention, .. }));
+    assert!(matches!(sample.model.mode, Mode::List { kind: ListKind::Attention, .. }));
     assert_eq!(attached(sample.type_in("\r")), ["p3"]);
     sample.type_in("\x1b[O");
     let mut next = project();
     next.processes[4].attention = Some("look".to_owned());
-    let effects = sample.happen(Event::Snapshot(next)).to_vec();
+    let effects = sample.handle(Event::Snapshot(next)).to_vec();
     assert!(effects.contains(&Effect::Notify("bash: look".to_owned())), "{effects:?}");
     sample.type_in("\x02!");
-    assert!(matches!(sample.model.mode, Mode::List { listed: Listed::Attention, .. }));
+    assert!(matches!(sample.model.mode, Mode::List { kind: ListKind::Attention, .. }));
 }
 
 #[test]
-fn an_agent_is_started_with_what_it_is_to_do() {
+fn an_agent_is_started_with_its_first_prompt() {
     let mut sample = Sample::new(80, 24);
     sample.type_in("\x02a");
     sample.type_in("\r");
@@ -212,7 +212,7 @@ fn an_agent_is_started_with_what_it_is_to_do() {
 }
 
 #[test]
-fn what_ends_something_asks_first() {
+fn ending_a_process_asks_first() {
     let mut sample = Sample::new(80, 24);
     assert_eq!(called(sample.type_in("\x02xn")), []);
     assert_eq!(called(sample.type_in("\x02xy")), [("close_process", json!({"process_id": "p1"}))]);
@@ -234,7 +234,7 @@ fn scrolling_searching_and_copying() {
 }
 
 #[test]
-fn the_mouse_is_ours_unless_the_program_asks_for_it() {
+fn mouse_events_go_to_the_tui_unless_the_program_requests_them() {
     let mut sample = Sample::new(80, 24);
     // The tree: its fifth row is the fourth process.
     assert_eq!(attached(sample.type_in("\x1b[<0;3;5M\x1b[<0;3;5m")), ["p4"]);
@@ -249,7 +249,7 @@ fn the_mouse_is_ours_unless_the_program_asks_for_it() {
 }
 
 #[test]
-fn a_line_between_panes_and_the_trees_edge_can_be_moved() {
+fn dividers_and_the_edge_of_the_tree_can_be_dragged() {
     let mut sample = Sample::new(120, 40);
     sample.type_in("\x02|");
     let before = sample.model.places().0[0].1.width;
@@ -264,7 +264,7 @@ fn a_line_between_panes_and_the_trees_edge_can_be_moved() {
 }
 
 #[test]
-fn programs_hear_of_the_focus_where_they_want_to() {
+fn programs_get_focus_reports_on_request() {
     let mut sample = Sample::new(120, 40);
     let first = sample.model.focus;
     sample.show(first, "\x1b[?1004h");
@@ -274,21 +274,21 @@ fn programs_hear_of_the_focus_where_they_want_to() {
 }
 
 #[test]
-fn a_resize_tells_every_pane_its_room() {
+fn a_resize_reaches_every_pane() {
     let mut sample = Sample::new(120, 40);
-    let effects = sample.happen(Event::Resized(80, 24)).to_vec();
+    let effects = sample.handle(Event::Resized(80, 24)).to_vec();
     assert_eq!(effects, [Effect::Size(sample.model.focus, Size::new(23, 55))]);
-    assert_eq!(sample.happen(Event::Resized(80, 24)), []);
-    sample.happen(Event::Resized(20, 5));
-    assert_eq!(sample.model.tree_columns(), 0, "the pane needs the room");
+    assert_eq!(sample.handle(Event::Resized(80, 24)), []);
+    sample.handle(Event::Resized(20, 5));
+    assert_eq!(sample.model.tree_columns(), 0, "the pane needs the space");
 }
 
 #[test]
-fn a_text_is_moved_by_keys_and_wheel_to_its_end_and_no_further() {
+fn a_text_scrolls_with_keys_and_wheel_up_to_its_end() {
     let mut sample = Sample::new(80, 24);
     let content: String = (1..=60).map(|n| format!("{n}. line\n")).collect();
     let pad = json!({"content": content});
-    sample.happen(Event::Answer(Asked::Pad("plan".to_owned()), Ok(pad)));
+    sample.handle(Event::Answer(CallPurpose::Pad("plan".to_owned()), Ok(pad)));
     let shows = |sample: &Sample, words: &str| {
         let text = crate::view::view(&sample.model).text();
         assert!(text.contains(words), "no {words} in\n{text}");
@@ -306,7 +306,7 @@ fn a_text_is_moved_by_keys_and_wheel_to_its_end_and_no_further() {
     assert_eq!(sample.model.mode, Mode::Typing);
 }
 
-/// What a person, a terminal and programs may do, in any order.
+/// Input, in any order.
 const PIECES: [&str; 32] = [
     "\x02",
     "c",
@@ -343,30 +343,30 @@ const PIECES: [&str; 32] = [
 ];
 
 #[test]
-fn nothing_that_can_happen_makes_it_panic() {
+fn no_sequence_of_events_makes_it_panic() {
     arbtest::arbtest(|u| {
         let mut sample = Sample::new(u.int_in_range(1..=120)?, u.int_in_range(1..=40)?);
         while !u.is_empty() {
             match u.int_in_range(0..=9)? {
                 0 => {
                     let size = (u.int_in_range(1..=200)?, u.int_in_range(1..=60)?);
-                    sample.happen(Event::Resized(size.0, size.1));
+                    sample.handle(Event::Resized(size.0, size.1));
                 }
                 1 => {
-                    let mut seen = project();
-                    seen.processes.truncate(u.int_in_range(0..=5)?);
-                    sample.happen(Event::Snapshot(seen));
+                    let mut snapshot = project();
+                    snapshot.processes.truncate(u.int_in_range(0..=5)?);
+                    sample.handle(Event::Snapshot(snapshot));
                 }
                 2 => {
                     let panes: Vec<_> = sample.model.panes.keys().copied().collect();
                     let bytes: Vec<u8> = u.arbitrary()?;
                     for pane in panes {
                         let frame = ToView::Output { offset: 0, bytes: bytes.clone() };
-                        sample.happen(Event::Frame(pane, frame));
+                        sample.handle(Event::Frame(pane, frame));
                     }
                 }
                 3 => {
-                    sample.happen(Event::Lost);
+                    sample.handle(Event::Lost);
                 }
                 _ => {
                     let piece = *u.choose(&PIECES)?;

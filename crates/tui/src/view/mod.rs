@@ -1,12 +1,12 @@
-//! A model as a picture.
+//! Draws a model.
 
 #[cfg(test)]
-mod care;
-mod look;
+mod every_view_tests;
 mod overlay;
 mod pane;
 mod restore;
 mod status;
+mod style;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -21,7 +21,7 @@ pub(crate) use restore::offer_row;
 pub(crate) use tree::process_at as tree_row;
 pub(crate) use trust::body as trust_body;
 
-/// Draws all of it.
+/// Draws everything.
 pub(crate) fn view(model: &Model) -> Canvas {
     let mut canvas = Canvas::new(model.width, model.height);
     if model.width < 2 || model.height < 2 {

@@ -1,25 +1,25 @@
-//! What stands over the panes: the leader's keys, lists, texts, help.
+//! What is drawn over the panes: the leader's keys, lists, texts, help.
 
 use patterm_screen::Span;
 
-use super::{look, restore, tree, trust};
+use super::{restore, style, tree, trust};
 use crate::action::ACTIONS;
 use crate::canvas::{Canvas, Rect, text_width};
 use crate::list;
 use crate::markdown::{self, Row};
-use crate::model::{Listed, Mode, Model};
+use crate::model::{ListKind, Mode, Model};
 
 pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
     match &model.mode {
         Mode::Typing | Mode::Line { .. } | Mode::Confirm(_) | Mode::Interrupted { .. } => {}
         Mode::Leader => leader(model, canvas),
-        Mode::List { listed, chosen, filter } => draw_list(model, *listed, *chosen, filter, canvas),
-        Mode::Text { title, top, .. } => paper(model, title, *top, canvas),
-        Mode::Help { top } => paper(model, "help", *top, canvas),
+        Mode::List { kind, chosen, filter } => draw_list(model, *kind, *chosen, filter, canvas),
+        Mode::Text { title, top, .. } => draw_text(model, title, *top, canvas),
+        Mode::Help { top } => draw_text(model, "help", *top, canvas),
         Mode::Restore { chosen, left_out } => {
             restore::draw(model, *chosen, left_out, canvas);
         }
-        Mode::Trust(sheet) => trust::draw(model, sheet, canvas),
+        Mode::Trust(panel) => trust::draw(model, panel, canvas),
     }
 }
 
@@ -27,7 +27,7 @@ pub(super) fn above_status(model: &Model) -> Rect {
     Rect::new(0, 0, model.width, model.height - 1)
 }
 
-/// The leader's keys, in as many columns as there is room for, right above the status.
+/// The leader's keys, in as many columns as fit, right above the status bar.
 fn leader(model: &Model, canvas: &mut Canvas) {
     const COLUMN: u16 = 19;
     let area = above_status(model);
@@ -39,7 +39,7 @@ fn leader(model: &Model, canvas: &mut Canvas) {
     let height = (rows + 2).min(area.height);
     let room = Rect { y: area.bottom() - height, height, ..area };
     canvas.clear(room, &model.theme().text);
-    canvas.frame(room, &format!("{} and then", keys.leader_name()), &model.theme().accent);
+    canvas.frame(room, &format!("{}, then", keys.leader_name()), &model.theme().accent);
     let inner = room.inner();
     for (at, (key, short)) in shown.iter().enumerate() {
         let (column, row) = (at as u16 / rows, at as u16 % rows);
@@ -53,7 +53,7 @@ fn leader(model: &Model, canvas: &mut Canvas) {
     }
 }
 
-/// In narrower lists there is room for what things are called only.
+/// Narrower lists show only names.
 const DETAIL_WIDTH: u16 = 30;
 
 fn list_room(model: &Model) -> Rect {
@@ -63,15 +63,15 @@ fn list_room(model: &Model) -> Rect {
     area.middle(width, height)
 }
 
-/// The item of the open list at a place; `None` beside the list.
+/// The item of the open list at a position; `None` outside of the list.
 pub(crate) fn list_row(model: &Model, x: u16, y: u16) -> Option<usize> {
-    let Mode::List { listed, chosen, filter } = &model.mode else { return None };
+    let Mode::List { kind, chosen, filter } = &model.mode else { return None };
     let room = list_room(model);
     if !room.contains(x, y) {
         return None;
     }
     let inner = room.inner().cut_top(1).1;
-    let count = list::items(model, *listed, filter).len();
+    let count = list::items(model, *kind, filter).len();
     let first = first_shown(*chosen, usize::from(inner.height), count);
     match inner.contains(x, y) {
         true => Some(first + usize::from(y - inner.y)),
@@ -83,22 +83,22 @@ fn first_shown(chosen: usize, rows: usize, count: usize) -> usize {
     (chosen + 1).saturating_sub(rows).min(count.saturating_sub(rows))
 }
 
-fn draw_list(model: &Model, listed: Listed, chosen: usize, filter: &str, canvas: &mut Canvas) {
+fn draw_list(model: &Model, kind: ListKind, chosen: usize, filter: &str, canvas: &mut Canvas) {
     let room = list_room(model);
     canvas.clear(room, &model.theme().text);
-    canvas.frame(room, list::title(listed), &model.theme().accent);
+    canvas.frame(room, list::title(kind), &model.theme().accent);
     let (top, inner) = room.inner().cut_top(1);
     let x = canvas.put(top.x + 1, top.y, top.right(), "› ", &model.theme().accent);
     let x = canvas.put(x, top.y, top.right(), filter, &model.theme().text);
     let shape = patterm_screen::CursorShape::Bar;
     canvas.caret = Some(crate::canvas::Caret { x, y: top.y, shape, blinking: false });
-    let items = list::items(model, listed, filter);
+    let items = list::items(model, kind, filter);
     if items.is_empty() {
         canvas.put_cut(
             inner.x + 1,
             inner.y,
             inner.right(),
-            list::when_empty(listed),
+            list::when_empty(kind),
             &model.theme().dim,
         );
     }
@@ -109,28 +109,28 @@ fn draw_list(model: &Model, listed: Listed, chosen: usize, filter: &str, canvas:
         let row = Rect { y: inner.y + line as u16, height: 1, ..inner };
         canvas.put(row.x + 1, row.y, row.right(), &item.mark, &model.theme().accent);
         let x = row.x + marks + if marks > 0 { 2 } else { 1 };
-        // The detail gets what the text leaves, and at least a third of the row.
-        let told = if row.width < DETAIL_WIDTH { "" } else { &item.detail };
-        let detail = text_width(told) as u16;
+        // The detail gets the rest of the row, and at least a third of it.
+        let detail_text = if row.width < DETAIL_WIDTH { "" } else { &item.detail };
+        let detail = text_width(detail_text) as u16;
         let most = row.right().saturating_sub(x + 2);
         let text = (text_width(&item.text) as u16).min(most.saturating_sub(detail.min(most / 3)));
         let x = canvas.put_cut(x, row.y, x + text, &item.text, &model.theme().text);
         let begin = (row.right().saturating_sub(1 + detail)).max(x + 2);
-        canvas.put_cut(begin, row.y, row.right() - 1, told, &model.theme().dim);
+        canvas.put_cut(begin, row.y, row.right() - 1, detail_text, &model.theme().dim);
         if at == chosen {
-            canvas.restyle(row, |style| look::select(style, &model.theme().selected));
+            canvas.restyle(row, |style| style::select(style, &model.theme().selected));
         }
     }
 }
 
 fn text_width_of(model: &Model) -> u16 {
     let width = above_status(model).width;
-    // Where there is little room, none of it is left at the sides.
+    // No margins on a narrow terminal.
     width.saturating_sub(if width < 40 { 4 } else { 8 }).min(100)
 }
 
-/// What is to be read, as rows.
-fn sheet(model: &Model) -> Vec<Row> {
+/// The rows of a text or the help.
+fn text_rows(model: &Model) -> Vec<Row> {
     match &model.mode {
         Mode::Text { text, .. } => {
             markdown::rows(text, usize::from(text_width_of(model)), model.theme())
@@ -143,16 +143,16 @@ fn sheet(model: &Model) -> Vec<Row> {
     }
 }
 
-/// The first row that is shown when the last one is.
+/// The first visible row when scrolled to the end.
 pub(crate) fn last_top(model: &Model) -> usize {
     let rows = usize::from(above_status(model).height.saturating_sub(2));
-    sheet(model).len().saturating_sub(rows)
+    text_rows(model).len().saturating_sub(rows)
 }
 
-/// A text to read, on a sheet of its own.
-fn paper(model: &Model, title: &str, top: usize, canvas: &mut Canvas) {
+/// Draws a text or the help.
+fn draw_text(model: &Model, title: &str, top: usize, canvas: &mut Canvas) {
     let area = above_status(model);
-    let rows = sheet(model);
+    let rows = text_rows(model);
     let height = (rows.len() as u16).saturating_add(2).clamp(3.min(area.height), area.height);
     let room = area.middle(text_width_of(model) + 4, height);
     canvas.clear(room, &model.theme().text);
@@ -163,7 +163,7 @@ fn paper(model: &Model, title: &str, top: usize, canvas: &mut Canvas) {
     for (row, runs) in shown.enumerate() {
         canvas.put_runs(inner.x + 1, inner.y + row as u16, inner.right(), runs);
     }
-    // How far it goes on.
+    // How much more there is.
     if last > 0 && room.width > 12 {
         let below = rows.len() - top.min(last) - usize::from(inner.height).min(rows.len());
         let text = if below > 0 { format!(" {below} more ↓ ") } else { " end ".to_owned() };
@@ -176,27 +176,27 @@ fn help(model: &Model) -> Vec<String> {
     let keys = &model.settings.keys;
     let leader = keys.leader_name();
     let mut lines = Vec::new();
-    if let Some(fault) = &model.settings_fault {
-        lines.extend(tree::wrap(&format!("✗ {fault}"), usize::from(text_width_of(model))));
+    if let Some(error) = &model.settings_error {
+        lines.extend(tree::wrap(&format!("✗ {error}"), usize::from(text_width_of(model))));
         lines.push(String::new());
     }
-    lines.push(format!("Everything typed goes to the pane, except after {leader}:"));
+    lines.push(format!("Keys go to the pane, except after {leader}:"));
     lines.push(String::new());
     let shown = ACTIONS.iter().filter(|entry| !keys.all(entry).is_empty());
-    lines.extend(shown.map(|entry| format!("  {:<12} {}", keys.all(entry), entry.words)));
+    lines.extend(shown.map(|entry| format!("  {:<12} {}", keys.all(entry), entry.description)));
     lines.extend(
         [
             "",
-            "In the tree: @ agent, $ command, > shell; ● working or running,",
-            "○ idle, ◆ waits for you, ! asks for you, * rang, • printed something new.",
+            "In the tree: @ agent, $ command, > shell; ● working or running, ○ idle,",
+            "◆ waiting for you, ! asks for attention, → marked, * bell, • new output.",
             "",
-            "While scrolling: arrows or hjkl, page up and down, g and G, / searches,",
-            "n and N find again, v or V selects, y or enter copies, q goes back.",
+            "In scrollback: arrows or hjkl, page up and down, g and G; / searches,",
+            "n and N repeat the search; v or V selects, y or enter copies, q closes.",
             "",
-            "Mouse: click in the tree, wheel, drag to copy, drag lines to resize;",
-            "with shift where a program has the mouse.",
+            "Mouse: click in the tree, scroll with the wheel, drag to copy, drag lines",
+            "to resize; hold shift if the program uses the mouse.",
             "",
-            "Keys and colours are yours to set, in ~/.config/patterm/tui.toml.",
+            "Set keys and colours in ~/.config/patterm/tui.toml.",
         ]
         .map(str::to_owned),
     );

@@ -1,8 +1,8 @@
-//! Panes: what their programs show, or the rows that somebody goes through.
+//! Panes: the screens of their programs, or their scrollback.
 
 use patterm_screen::{Attributes, CursorShape, Style};
 
-use super::look;
+use super::style;
 use crate::action::Action;
 use crate::canvas::{Canvas, Caret, Rect};
 use crate::layout::Direction;
@@ -38,11 +38,11 @@ fn title(model: &Model, pane: &Pane, room: Rect, focused: bool, canvas: &mut Can
         canvas.put(x, room.y, room.right(), "─", &model.theme().dim);
     }
     let Some(process) = model.process(&pane.process) else { return };
-    let (sign, word, state_look) = look::state(process, model.theme());
-    let name_look = if focused { &model.theme().bar } else { &model.theme().text };
+    let (sign, word, state_style) = style::state(process, model.theme());
+    let name_style = if focused { &model.theme().bar } else { &model.theme().text };
     let edge = room.right().saturating_sub(1);
-    let x = canvas.put_cut(room.x + 1, room.y, edge, &format!(" {} ", process.name), name_look);
-    canvas.put_cut(x, room.y, edge, &format!(" {sign} {word} "), state_look);
+    let x = canvas.put_cut(room.x + 1, room.y, edge, &format!(" {} ", process.name), name_style);
+    canvas.put_cut(x, room.y, edge, &format!(" {sign} {word} "), state_style);
 }
 
 fn screen(model: &Model, pane: &Pane, body: Rect, canvas: &mut Canvas) {
@@ -56,7 +56,7 @@ fn screen(model: &Model, pane: &Pane, body: Rect, canvas: &mut Canvas) {
     if reverse {
         canvas.restyle(body, flip);
     }
-    // Room that a smaller view somewhere else does not use.
+    // The screen is smaller because of another view.
     for y in body.y..body.bottom() {
         for x in body.x..body.right() {
             if x >= body.x + size.columns || y >= body.y + size.rows {
@@ -67,30 +67,30 @@ fn screen(model: &Model, pane: &Pane, body: Rect, canvas: &mut Canvas) {
     if let Some(why) = &pane.refused {
         canvas.put_cut(body.x, body.y, body.right(), why, &model.theme().dim);
     }
-    troubled(model, pane, body, canvas);
+    output_problem(model, pane, body, canvas);
     ended(model, pane, body, canvas);
 }
 
-/// Says in a corner that not all of the program's output is kept.
-fn troubled(model: &Model, pane: &Pane, body: Rect, canvas: &mut Canvas) {
+/// Shows in a corner that not all of the program's output is stored.
+fn output_problem(model: &Model, pane: &Pane, body: Rect, canvas: &mut Canvas) {
     let process = model.process(&pane.process);
     let Some(problem) = process.and_then(|process| process.output_problem.as_ref()) else { return };
-    // Shortly: the rest of it stands beside the tree, and the program has its own use for the row.
+    // Only the beginning: the tree shows the rest, and the program needs the row.
     let text = format!(" ✗ {} ", problem.split(':').next().unwrap_or(problem));
     let width = crate::canvas::text_width(&text) as u16;
     let x = body.right().saturating_sub(width).max(body.x);
     canvas.put_cut(x, body.y, body.right(), &text, &model.theme().bad);
 }
 
-/// Says over the last row that the program is over.
+/// Shows on the last row that the program has ended.
 fn ended(model: &Model, pane: &Pane, body: Rect, canvas: &mut Canvas) {
     let Some(process) = model.process(&pane.process).filter(|process| !is_alive(process)) else {
         return;
     };
-    let (_, word, _) = look::state(process, model.theme());
+    let (_, word, _) = style::state(process, model.theme());
     let press = |action| model.settings.keys.press(action);
     let (again, close) = (press(Action::Restart), press(Action::Close));
-    let text = format!(" {word} · {again} starts it again, {close} closes it ");
+    let text = format!(" {word} · {again} restarts it, {close} closes it ");
     let y = body.bottom().saturating_sub(1);
     canvas.put_cut(body.x, y, body.right(), &text, &model.theme().bar);
 }
@@ -101,7 +101,7 @@ fn rows(model: &Model, scroll: &Scroll, body: Rect, canvas: &mut Canvas) {
     for (line, (row, styled)) in shown.enumerate() {
         let y = body.y + line as u16;
         canvas.put_runs(body.x, y, body.right(), &styled.spans);
-        mark_found(scroll, &styled.text(), Rect { y, height: 1, ..body }, canvas);
+        mark_matches(scroll, &styled.text(), Rect { y, height: 1, ..body }, canvas);
         let Some((from, to)) = selection else { continue };
         if (from.0..=to.0).contains(&row) {
             let left = if row == from.0 { from.1 } else { 0 };
@@ -117,8 +117,8 @@ fn rows(model: &Model, scroll: &Scroll, body: Rect, canvas: &mut Canvas) {
     canvas.put(x, body.y, body.right(), &place, &model.theme().bar);
 }
 
-/// Underlines what was searched for.
-fn mark_found(scroll: &Scroll, text: &str, room: Rect, canvas: &mut Canvas) {
+/// Underlines search matches.
+fn mark_matches(scroll: &Scroll, text: &str, room: Rect, canvas: &mut Canvas) {
     let (wanted, text) = (scroll.search.to_lowercase(), text.to_lowercase());
     if wanted.is_empty() {
         return;

@@ -1,19 +1,19 @@
-//! The offer to restore what ran when everything was ended.
+//! The offer to restore processes.
 
 use std::collections::BTreeSet;
 
 use patterm_wire::follow::ProcessInfo;
 use patterm_wire::restore::{EndCause, RestoreMode, RestoreOffer};
 
-use super::look;
+use super::style;
 use crate::canvas::{Canvas, Rect};
 use crate::list::one_line;
 use crate::model::{Mode, Model};
 
-/// Rows beside the processes: the frame, what happened, what the keys do, and blanks between them.
+/// Rows in addition to the processes: the frame, what happened, the keys, and blank rows.
 const OTHER_ROWS: u16 = 6;
 
-/// Columns for names before what is said of them.
+/// Columns for the names.
 const NAME_COLUMNS: u16 = 20;
 
 fn room(model: &Model) -> Rect {
@@ -23,7 +23,7 @@ fn room(model: &Model) -> Rect {
     area.middle(width, height)
 }
 
-/// Where the processes stand; the rest goes first where there is no room.
+/// The area of the processes; on a small terminal the other rows are left out.
 fn rows(model: &Model) -> Rect {
     let inner = room(model).inner();
     let (_, below) = inner.cut_top(if inner.height > 4 { 2 } else { 0 });
@@ -35,7 +35,7 @@ fn first_shown(chosen: usize, height: u16, count: usize) -> usize {
     (chosen + 1).saturating_sub(height).min(count.saturating_sub(height))
 }
 
-/// Which of the processes stands at a place.
+/// The process at a position.
 pub(crate) fn offer_row(model: &Model, x: u16, y: u16) -> Option<usize> {
     let Mode::Restore { chosen, .. } = &model.mode else { return None };
     let rows = rows(model);
@@ -47,17 +47,17 @@ pub(crate) fn offer_row(model: &Model, x: u16, y: u16) -> Option<usize> {
 pub(super) fn draw(model: &Model, chosen: usize, left_out: &BTreeSet<String>, canvas: &mut Canvas) {
     let room = room(model);
     canvas.clear(room, &model.theme().text);
-    canvas.frame(room, "restore what ran?", &model.theme().accent);
+    canvas.frame(room, "restore processes?", &model.theme().accent);
     let (inner, rows) = (room.inner(), rows(model));
     let offered = model.offered();
     if rows.y > inner.y {
-        // The last end of everything: some of it may be left from one before.
+        // The most recent event: some processes may be left from an earlier one.
         let last = offered.iter().map(|(.., offer)| offer);
         let last = last.max_by_key(|offer| offer.at.unwrap_or(u64::MAX));
         let happened = last.map(|offer| happened(offer, model.now));
         let text = happened.unwrap_or_default();
         canvas.put_cut(inner.x + 1, inner.y, inner.right(), &text, &model.theme().text);
-        let keys = "enter brings back   space leaves out   esc later   N never";
+        let keys = "enter restore   space leave out   esc later   N never";
         canvas.put_cut(inner.x + 1, inner.bottom() - 1, inner.right(), keys, &model.theme().accent);
     }
     let first = first_shown(chosen, rows.height, offered.len());
@@ -66,7 +66,7 @@ pub(super) fn draw(model: &Model, chosen: usize, left_out: &BTreeSet<String>, ca
         let row = Rect { y: rows.y + line as u16, height: 1, ..rows };
         draw_one(model, row, (*depth, process, offer), left_out.contains(&process.id), canvas);
         if at == chosen {
-            canvas.restyle(row, |style| look::select(style, &model.theme().selected));
+            canvas.restyle(row, |style| style::select(style, &model.theme().selected));
         }
     }
 }
@@ -84,7 +84,7 @@ fn draw_one(
         (_, false) => "[x]",
     };
     let x = canvas.put(row.x + 1, row.y, row.right(), mark, &model.theme().accent);
-    let name = format!("{}{} {}", "  ".repeat(depth), look::kind(process), process.name);
+    let name = format!("{}{} {}", "  ".repeat(depth), style::kind(process), process.name);
     let edge = (x + 1 + NAME_COLUMNS).min(row.right());
     canvas.put_cut(x + 1, row.y, edge, &name, &model.theme().text);
     canvas.put_cut(edge + 1, row.y, row.right(), &how(offer), &model.theme().dim);
@@ -93,8 +93,8 @@ fn draw_one(
 fn how(offer: &RestoreOffer) -> String {
     let how = match offer.how {
         RestoreMode::Again => "starts again",
-        RestoreMode::Resumed => "goes on with its conversation",
-        RestoreMode::Anew => "starts anew",
+        RestoreMode::Resumed => "resumes its conversation",
+        RestoreMode::Anew => "new conversation",
         RestoreMode::Not => "cannot be started",
     };
     let reason = offer.reason.as_ref().map(|reason| format!(": {}", one_line(reason)));
@@ -106,14 +106,14 @@ fn happened(offer: &RestoreOffer, now: u64) -> String {
     let what = match offer.cause {
         EndCause::Kill => "`patterm kill` ended everything",
         EndCause::Signal => "A signal ended everything",
-        EndCause::Reboot => "The machine was restarted",
-        EndCause::Lost => "The server and what kept its programs were killed",
+        EndCause::Reboot => "The machine was rebooted",
+        EndCause::Lost => "The server and its keeper were killed",
     };
     let when = offer.at.map(|at| ago(now.saturating_sub(at))).unwrap_or_default();
-    format!("{what}{when}. This ran:")
+    format!("{what}{when}. These were running:")
 }
 
-/// A time that is over, as people say it.
+/// How long ago something was.
 fn ago(ms: u64) -> String {
     let minutes = ms / 60_000;
     match minutes {

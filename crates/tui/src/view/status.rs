@@ -1,11 +1,11 @@
-//! The line at the bottom: what is said, who asks, which keys.
+//! The status bar: notices, processes that need attention, and keys.
 
 use patterm_screen::Style;
 
-use super::look;
+use super::style;
 use crate::action::Action;
 use crate::canvas::{Canvas, text_width};
-use crate::model::{Doubt, Mode, Model, Question, is_alive};
+use crate::model::{Confirmation, Mode, Model, Question, is_alive};
 
 pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
     let y = model.height - 1;
@@ -25,13 +25,13 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
         return;
     }
     if let Mode::Interrupted { name } = &model.mode {
-        let text = format!("✗ {}", crate::list::one_line(&interrupted_words(model, name)));
+        let text = format!("✗ {}", crate::list::one_line(&interrupted_text(model, name)));
         return long_notice(model, &text, canvas);
     }
     let mut x = 1;
     match &model.notice {
         Some(notice) => {
-            let mark = if notice.bad { "✗ " } else { "" };
+            let mark = if notice.is_error { "✗ " } else { "" };
             let text = format!("{mark}{}", crate::list::one_line(&notice.text));
             if text_width(&text) as u16 + 2 > left_edge {
                 long_notice(model, &text, canvas);
@@ -40,12 +40,13 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
             canvas.put(x, y, left_edge, &text, &model.theme().bar);
         }
         None => {
-            if let Some(problem) = &model.seen.disk_problem {
-                x = canvas.put_cut(x, y, left_edge, &format!("✗ {problem}"), &bad(model)) + 2;
+            if let Some(problem) = &model.snapshot.disk_problem {
+                x = canvas.put_cut(x, y, left_edge, &format!("✗ {problem}"), &error_style(model))
+                    + 2;
             }
             let parts = summary(model);
-            // In a narrow terminal what is urgent comes before the keys.
-            let urgent = !model.connected || !model.calling().is_empty();
+            // On a narrow terminal, urgent parts come before the keys.
+            let urgent = !model.connected || !model.needing_attention().is_empty();
             if let Some(first) = parts.first().filter(|_| urgent && model.mode == Mode::Typing)
                 && x + text_width(first) as u16 + 2 >= left_edge
             {
@@ -62,14 +63,14 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
     canvas.put(edge.saturating_sub(right_width), y, edge, &right, &model.theme().bar);
 }
 
-/// How what is wrong looks in this row.
-fn bad(model: &Model) -> Style {
+/// The style of errors in the status bar.
+fn error_style(model: &Model) -> Style {
     let mut style = model.theme().bar.clone();
     style.foreground = model.theme().bad.foreground;
     style
 }
 
-/// What one row is too short for takes as many above it as it needs, within reason.
+/// A notice that is too long for one row takes more rows above it.
 fn long_notice(model: &Model, text: &str, canvas: &mut Canvas) {
     let width = usize::from(model.width).saturating_sub(2).max(1);
     let lines = super::tree::wrap(text, width);
@@ -81,7 +82,7 @@ fn long_notice(model: &Model, text: &str, canvas: &mut Canvas) {
     }
 }
 
-/// What is being typed at the bottom, with what for.
+/// The prompt and the text that is being typed.
 fn line(model: &Model) -> Option<(String, String)> {
     let scroll = model.focused_pane().and_then(|pane| pane.scroll.as_ref());
     match (&model.mode, scroll) {
@@ -90,9 +91,9 @@ fn line(model: &Model) -> Option<(String, String)> {
         }
         (Mode::Line { question: Question::Prompt(agent), text }, _) => {
             let shown = text.replace('\n', "⏎");
-            Some((format!("what {agent} is to do first (enter for nothing): "), shown))
+            Some((format!("first prompt for {agent} (may be empty): "), shown))
         }
-        (Mode::Confirm(doubt), _) => Some((confirm(model, doubt), String::new())),
+        (Mode::Confirm(confirmation), _) => Some((confirm(model, confirmation), String::new())),
         (Mode::Typing, Some(scroll)) if scroll.typing => {
             Some(("search: ".to_owned(), scroll.search.clone()))
         }
@@ -102,16 +103,16 @@ fn line(model: &Model) -> Option<(String, String)> {
 
 fn summary(model: &Model) -> Vec<String> {
     if !model.connected {
-        let words =
-            if model.begun { "the server is gone; waiting for it…" } else { "connecting…" };
-        return vec![words.to_owned()];
+        let text =
+            if model.has_snapshot { "no server; waiting for it…" } else { "connecting…" };
+        return vec![text.to_owned()];
     }
     let mut parts = Vec::new();
-    if model.settings_fault.is_some() {
+    if model.settings_error.is_some() {
         parts.push("✗ tui.toml".to_owned());
     }
-    let calling = model.calling();
-    if let [first, rest @ ..] = calling.as_slice() {
+    let attention = model.needing_attention();
+    if let [first, rest @ ..] = attention.as_slice() {
         let more = if rest.is_empty() { String::new() } else { format!(" +{}", rest.len()) };
         parts.push(format!(
             "! {}{more} ({})",
@@ -125,11 +126,11 @@ fn summary(model: &Model) -> Vec<String> {
     }
     parts.extend(super::trust::badge(model));
     if let Some(process) = model.selected() {
-        let (sign, word, _) = look::state(process, model.theme());
+        let (sign, word, _) = style::state(process, model.theme());
         let preset = process.preset.as_deref().map(|p| format!(" {p}")).unwrap_or_default();
         parts.push(format!("{} {}{preset} {sign} {word}", process.id, process.name));
     }
-    let alive = model.seen.processes.iter().filter(|process| is_alive(process)).count();
+    let alive = model.snapshot.processes.iter().filter(|process| is_alive(process)).count();
     parts.push(format!("{alive} running"));
     match model.offered().len() {
         0 => {}
@@ -138,7 +139,7 @@ fn summary(model: &Model) -> Vec<String> {
     if model.zoomed {
         parts.push("zoomed".to_owned());
     }
-    match model.seen.timers.len() {
+    match model.snapshot.timers.len() {
         0 => {}
         1 => parts.push("1 timer".to_owned()),
         count => parts.push(format!("{count} timers")),
@@ -149,33 +150,33 @@ fn summary(model: &Model) -> Vec<String> {
 fn keys(model: &Model) -> String {
     let scrolls = model.focused_pane().is_some_and(|pane| pane.scroll.is_some());
     match &model.mode {
-        Mode::Typing if scrolls => " / search  n next  v select  y copy  q back ".to_owned(),
+        Mode::Typing if scrolls => " / search  n next  v select  y copy  q close ".to_owned(),
         Mode::Typing => format!(" {}: keys ", model.settings.keys.leader_name()),
-        Mode::Leader => " esc: back ".to_owned(),
-        Mode::Restore { .. } => " esc: later ".to_owned(),
-        Mode::List { .. } => " type to find  enter  esc ".to_owned(),
+        Mode::Leader => " esc cancel ".to_owned(),
+        Mode::Restore { .. } => " esc later ".to_owned(),
+        Mode::List { .. } => " type to filter  enter  esc ".to_owned(),
         Mode::Text { title, .. } if title.starts_with("scratchpad ") => {
-            " e edits  esc closes ".to_owned()
+            " e edit  esc close ".to_owned()
         }
-        Mode::Text { .. } | Mode::Help { .. } => " esc closes ".to_owned(),
-        Mode::Trust(sheet) => super::trust::keys(model, sheet).to_owned(),
+        Mode::Text { .. } | Mode::Help { .. } => " esc close ".to_owned(),
+        Mode::Trust(panel) => super::trust::keys(model, panel).to_owned(),
         Mode::Line { .. } | Mode::Confirm(_) | Mode::Interrupted { .. } => String::new(),
     }
 }
 
-fn confirm(model: &Model, doubt: &Doubt) -> String {
-    let (does, id, means) = match doubt {
-        Doubt::Close(id) => ("close", id, ", with all it started"),
-        Doubt::Stop(id) => ("stop", id, ""),
-        Doubt::Restart(id) => ("end", id, " and start it again"),
+fn confirm(model: &Model, confirmation: &Confirmation) -> String {
+    let (verb, id, note) = match confirmation {
+        Confirmation::Close(id) => ("close", id, " and everything it started"),
+        Confirmation::Stop(id) => ("stop", id, ""),
+        Confirmation::Restart(id) => ("restart", id, ""),
     };
     let name = model.process(id).map_or(id, |process| &process.name);
-    format!("{does} {name}{means}? y/n ")
+    format!("{verb} {name}{note}? y/n ")
 }
 
-/// What is said while keys wait.
-fn interrupted_words(model: &Model, name: &str) -> String {
+/// The notice while keys are ignored.
+fn interrupted_text(model: &Model, name: &str) -> String {
     let next = model.selected().map_or("patterm", |process| &process.name);
     let leader = model.settings.keys.press(Action::Help);
-    format!("{name} was closed while you typed; esc goes on in {next} ({leader}: keys)")
+    format!("{name} was closed while you were typing; esc continues in {next} ({leader}: keys)")
 }

@@ -1,11 +1,11 @@
-//! Frames of every view, as text, at 80×24 and at 200×50. `PATTERM_FRAMES=write cargo test` writes
-//! them anew; what changed is then read in the diff.
+//! Frames of every view, as text, at 80×24 and at 200×50. `PATTERM_FRAMES=write cargo test` updates them; read
+//! the diff then.
 
 use std::path::Path;
 
 use super::view;
 use crate::sample::Sample;
-use crate::update::{Asked, Event};
+use crate::update::{CallPurpose, Event};
 use patterm_wire::follow::{ProjectFileInfo, ProjectFileState, ProjectSnapshot};
 use serde_json::json;
 
@@ -111,7 +111,7 @@ fn scratchpads() {
             {"name": "plan", "size": 120, "changed_by": "p1 (lead)"},
             {"name": "findings", "size": 3000, "changed_by": "a person's editor"},
         ]});
-        sample.happen(Event::Answer(Asked::Pads, Ok(pads)));
+        sample.handle(Event::Answer(CallPurpose::Pads, Ok(pads)));
     });
 }
 
@@ -125,7 +125,7 @@ fn a_scratchpad() {
             ---\n\nA long line goes on and on, so that it must be broken somewhere near the edge of \
             the page, and again where the page is wider than that.\n";
         let pad = json!({"content": content});
-        sample.happen(Event::Answer(Asked::Pad("plan".to_owned()), Ok(pad)));
+        sample.handle(Event::Answer(CallPurpose::Pad("plan".to_owned()), Ok(pad)));
     });
 }
 
@@ -137,7 +137,7 @@ fn ports() {
             {"url": "http://localhost:5173/", "port": 5173, "listening": true},
             {"port": 9229, "listening": false},
         ]});
-        sample.happen(Event::Answer(Asked::Ports("p5".to_owned()), Ok(ports)));
+        sample.handle(Event::Answer(CallPurpose::Ports("p5".to_owned()), Ok(ports)));
     });
 }
 
@@ -151,16 +151,16 @@ fn servers() {
             {"name": "search", "state": "running", "place": "search-mcp --stdio", "pid": 7,
                 "in_flight": 2, "restarts": 0, "noise": 0, "tools": 4},
         ]});
-        sample.happen(Event::Answer(Asked::Servers, Ok(servers)));
+        sample.handle(Event::Answer(CallPurpose::Servers, Ok(servers)));
     });
 }
 
 #[test]
 fn attention() {
     check("attention", |sample| {
-        let mut seen = crate::sample::project();
-        seen.processes[4].attention = Some("the build is done".to_owned());
-        sample.happen(Event::Snapshot(seen));
+        let mut snapshot = crate::sample::project();
+        snapshot.processes[4].attention = Some("the build is done".to_owned());
+        sample.handle(Event::Snapshot(snapshot));
         sample.type_in("\x02!");
     });
 }
@@ -168,21 +168,22 @@ fn attention() {
 #[test]
 fn a_full_disk() {
     check("full-disk", |sample| {
-        let mut seen = crate::sample::project();
-        let words = "the disk is full: its oldest output is dropped for the newest; make room";
-        seen.processes[0].output_problem = Some(words.to_owned());
-        seen.disk_problem = Some("the disk of /state is full: nothing new is recorded".to_owned());
-        sample.happen(Event::Snapshot(seen));
+        let mut snapshot = crate::sample::project();
+        let problem = "the disk is full: its oldest output is dropped for the newest; make room";
+        snapshot.processes[0].output_problem = Some(problem.to_owned());
+        snapshot.disk_problem =
+            Some("the disk of /state is full: nothing new is recorded".to_owned());
+        sample.handle(Event::Snapshot(snapshot));
     });
 }
 
 #[test]
-fn what_is_wrong_with_the_disk_is_red() {
+fn disk_problems_are_red() {
     let mut sample = Sample::new(80, 24);
-    let mut seen = crate::sample::project();
-    seen.processes[0].output_problem = Some("the disk is full".to_owned());
-    seen.disk_problem = Some("the disk is full".to_owned());
-    sample.happen(Event::Snapshot(seen));
+    let mut snapshot = crate::sample::project();
+    snapshot.processes[0].output_problem = Some("the disk is full".to_owned());
+    snapshot.disk_problem = Some("the disk is full".to_owned());
+    sample.handle(Event::Snapshot(snapshot));
     let red = sample.model.theme().bad.foreground;
     let canvas = view(&sample.model);
     let text = canvas.text();
@@ -223,9 +224,9 @@ fn a_program_that_ended() {
 }
 
 #[test]
-fn the_server_is_away() {
+fn no_server() {
     check("away", |sample| {
-        sample.happen(Event::Lost);
+        sample.handle(Event::Lost);
     });
 }
 
@@ -244,9 +245,9 @@ fn project_file(state: ProjectFileState) -> Event {
     })
 }
 
-/// The sheet with the words of the server for a file that means harm.
+/// The panel for a malicious file.
 pub(super) fn untrusted(sample: &mut Sample) {
-    sample.happen(project_file(ProjectFileState::Untrusted));
+    sample.handle(project_file(ProjectFileState::Untrusted));
     sample.type_in("\x02T");
     let long = "x".repeat(190);
     let script = "\n             | echo again".repeat(30);
@@ -256,13 +257,13 @@ pub(super) fn untrusted(sample: &mut Sample) {
          with         PORT=3000\nprocess works\n  runs         sh -c 'set -e{script}'\n"
     );
     let answer = json!({"project_file": {"hash": "0123abcd", "would_run": would}});
-    sample.happen(Event::Answer(Asked::ProjectFile, Ok(answer)));
+    sample.handle(Event::Answer(CallPurpose::ProjectFile, Ok(answer)));
 }
 
 #[test]
 fn a_project_file_that_is_not_trusted() {
     check("untrusted", |sample| {
-        sample.happen(project_file(ProjectFileState::Untrusted));
+        sample.handle(project_file(ProjectFileState::Untrusted));
         sample.model.notice = None;
     });
     check("trust", untrusted);
@@ -273,26 +274,26 @@ fn a_project_file_that_is_not_trusted() {
 }
 
 #[test]
-fn a_project_file_with_mistakes() {
+fn a_project_file_with_errors() {
     check("faulty", |sample| {
-        sample.happen(project_file(ProjectFileState::Faulty));
+        sample.handle(project_file(ProjectFileState::Faulty));
         sample.type_in("\x02T");
         let fault = "/home/ada/compiler/patterm.toml:2:1: there is no `comand` in `processes.web`; \
             did you mean `command`?";
         let answer = json!({"project_file": {"hash": "0123abcd", "faults": [fault]}});
-        sample.happen(Event::Answer(Asked::ProjectFile, Ok(answer)));
+        sample.handle(Event::Answer(CallPurpose::ProjectFile, Ok(answer)));
     });
 }
 
 #[test]
-fn what_ran_is_offered() {
+fn processes_to_restore() {
     check_from("restore", Sample::after_the_end, |sample| {
         sample.type_in("\x1b[B ");
     });
 }
 
 #[test]
-fn what_was_put_off_is_in_the_palette() {
+fn a_postponed_restore_is_in_the_palette() {
     check_from("restore-palette", Sample::after_the_end, |sample| {
         sample.type_in("\x1b");
         sample.type_in("\x02:");
@@ -300,49 +301,49 @@ fn what_was_put_off_is_in_the_palette() {
 }
 
 #[test]
-fn what_came_back_in_another_way_is_said() {
+fn restored_processes_with_problems() {
     check_from("restored", Sample::after_the_end, |sample| {
         sample.type_in("\r");
         let answer = json!({"processes": [
             {"process_id": "p1", "name": "lead", "how": "resumed"},
             {"process_id": "p2", "name": "helper", "how": "anew",
-                "reason": "its CLI never told the id of its conversation"},
+                "reason": "its CLI never reported its conversation's id"},
             {"process_id": "p5", "name": "bash", "how": "not", "reason": "no such folder"},
         ]});
-        sample.happen(Event::Answer(Asked::Restore, Ok(answer)));
+        sample.handle(Event::Answer(CallPurpose::Restore, Ok(answer)));
     });
 }
 
 #[test]
-fn settings_with_a_mistake() {
+fn settings_with_an_error() {
     check("settings-fault", |sample| {
         let text = "[keys]\nzom = \"f\"\n";
-        sample.happen(Event::Settings(Ok(text.to_owned())));
+        sample.handle(Event::Settings(Ok(text.to_owned())));
     });
 }
 
 #[test]
-fn what_to_press_is_said_by_the_keys_in_effect() {
+fn hints_name_the_keys_in_effect() {
     let own = || Event::Settings(Ok("leader = \"alt+a\"\n".to_owned()));
     let mut sample = Sample::new(120, 24);
-    sample.happen(own());
-    sample.happen(project_file(ProjectFileState::Untrusted));
+    sample.handle(own());
+    sample.handle(project_file(ProjectFileState::Untrusted));
     sample.model.notice = None;
     let shown = view(&sample.model).text();
     assert!(shown.contains("not trusted (alt+a T)"), "{shown}");
     let mut sample = Sample::after_the_end(120, 24);
-    sample.happen(own());
+    sample.handle(own());
     sample.type_in("\x1b");
     let shown = view(&sample.model).text();
-    assert!(shown.contains("put off; the palette (alt+a :)"), "{shown}");
+    assert!(shown.contains("postponed; it is in the palette (alt+a :)"), "{shown}");
 }
 
 #[test]
-fn keys_of_ones_own() {
+fn custom_keys() {
     check("own-keys", |sample| {
         let text = "leader = \"alt+space\"\n[keys]\nzoom = \"f11\"\nstop = false\n\
             go-to = [\"f1\", \"f2\", \"f3\"]\n[direct]\n\"alt+left\" = \"previous-pane\"\n";
-        sample.happen(Event::Settings(Ok(text.to_owned())));
+        sample.handle(Event::Settings(Ok(text.to_owned())));
         sample.type_in("\x1b ?");
     });
 }

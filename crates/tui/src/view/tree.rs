@@ -1,15 +1,15 @@
-//! The tree of processes at the left.
+//! The tree of processes.
 
 use patterm_wire::follow::{ProcessInfo, ProcessKind};
 
-use super::look;
+use super::style;
 use crate::canvas::{Canvas, Rect, text_width, width_of};
 use crate::model::Model;
 
 /// Rows above the first process: the project's name.
 const HEAD: u16 = 1;
 
-/// Rows at the most for the reason of the selected one's state.
+/// The maximum number of rows for the reason of the selected process's state.
 const REASON_ROWS: usize = 4;
 
 /// The process in a row of the tree.
@@ -20,7 +20,7 @@ pub(crate) fn process_at(model: &Model, y: u16) -> Option<&ProcessInfo> {
     (row < rows).then(|| tree.get(first + row).map(|(_, process)| *process)).flatten()
 }
 
-/// Which part of the tree is shown: the first process, and how many have room.
+/// The visible part of the tree: the first process, and how many fit.
 fn window(model: &Model) -> (usize, usize) {
     let below = reason_lines(model).len();
     let below = if below > 0 { below + 1 } else { 0 };
@@ -41,7 +41,7 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
     for y in area.y..area.bottom() {
         canvas.put(area.right(), y, area.right() + 1, "│", &model.theme().dim);
     }
-    let project = model.seen.project.rsplit('/').next().unwrap_or_default();
+    let project = model.snapshot.project.rsplit('/').next().unwrap_or_default();
     canvas.put_cut(area.x + 1, area.y, area.right(), project, &model.theme().strong);
     let (first, rows) = window(model);
     let tree = model.tree();
@@ -65,14 +65,14 @@ fn draw_process(
     room: Rect,
     (number, depth, process): (usize, usize, &ProcessInfo),
 ) {
-    let (sign, word, style) = look::state(process, model.theme());
+    let (sign, word, style) = style::state(process, model.theme());
     let edge = room.right();
     let is_selected = model.selected().is_some_and(|selected| selected.id == process.id);
     let is_shown = model.panes.values().any(|pane| pane.process == process.id);
-    let name_look = if is_shown { &model.theme().strong } else { &model.theme().text };
+    let name_style = if is_shown { &model.theme().strong } else { &model.theme().text };
     let digit = if number < 10 { number.to_string() } else { " ".to_owned() };
     canvas.put(room.x, room.y, edge, &digit, &model.theme().dim);
-    let (mark, mark_look) = if process.output_problem.is_some() {
+    let (mark, mark_style) = if process.output_problem.is_some() {
         ("✗", &model.theme().bad)
     } else if process.attention.is_some() {
         ("!", &model.theme().bad)
@@ -83,27 +83,27 @@ fn draw_process(
     } else if process.unread {
         ("•", &model.theme().accent)
     } else {
-        // A colour would be seen where the row is shown inverse.
+        // A colour would be visible in an inverse row.
         (" ", &model.theme().text)
     };
-    canvas.put(room.x + 1, room.y, edge, mark, mark_look);
+    canvas.put(room.x + 1, room.y, edge, mark, mark_style);
     let x = room.x + 2 + 2 * depth.min(4) as u16;
     let x = canvas.put(x, room.y, edge, sign, style);
-    let x = canvas.put(x + 1, room.y, edge, look::kind(process), &model.theme().dim);
-    // The word stands at the right where there is room for it and some of the name.
+    let x = canvas.put(x + 1, room.y, edge, style::kind(process), &model.theme().dim);
+    // The word is at the right if it fits together with a part of the name.
     let word_width = text_width(&word) as u16;
     let fits = x + 9 + word_width < edge;
     let name_edge = if fits { edge - word_width - 1 } else { edge };
-    canvas.put_cut(x + 1, room.y, name_edge, &process.name, name_look);
+    canvas.put_cut(x + 1, room.y, name_edge, &process.name, name_style);
     if fits {
         canvas.put(edge - word_width, room.y, edge, &word, style);
     }
     if is_selected {
-        canvas.restyle(room, |style| look::select(style, &model.theme().selected));
+        canvas.restyle(room, |style| style::select(style, &model.theme().selected));
     }
 }
 
-/// Why the selected agent's state is what it is, or what it asks for.
+/// The reason of the selected agent's state, or of its request for attention.
 fn reason_lines(model: &Model) -> Vec<String> {
     let Some(process) = model.selected() else { return Vec::new() };
     let width = usize::from(model.tree_columns()).saturating_sub(2);
@@ -114,7 +114,7 @@ fn reason_lines(model: &Model) -> Vec<String> {
         (Some(problem), ..) => format!("✗ {problem}"),
         (None, Some(why), _) => format!("! {why}"),
         (None, None, ProcessKind::Agent) => {
-            let (_, word, _) = look::state(process, model.theme());
+            let (_, word, _) = style::state(process, model.theme());
             let until = process.limited.as_ref().filter(|until| !until.is_empty());
             let until = until.map(|until| format!(" until {until}")).unwrap_or_default();
             format!("{word}{until}: {}", process.reason)
@@ -128,15 +128,15 @@ fn reason_lines(model: &Model) -> Vec<String> {
 
 fn draw_reason(model: &Model, canvas: &mut Canvas, area: Rect) {
     let lines = reason_lines(model);
-    let troubled = model.selected().is_some_and(|process| process.output_problem.is_some());
-    let look = if troubled { &model.theme().bad } else { &model.theme().dim };
+    let has_problem = model.selected().is_some_and(|process| process.output_problem.is_some());
+    let style = if has_problem { &model.theme().bad } else { &model.theme().dim };
     let top = area.bottom().saturating_sub(lines.len() as u16);
     for (row, line) in lines.iter().enumerate() {
-        canvas.put(area.x + 1, top + row as u16, area.right(), line, look);
+        canvas.put(area.x + 1, top + row as u16, area.right(), line, style);
     }
 }
 
-/// Bytes of a word that fit; at least one character, so that there is an end.
+/// Bytes of a word that fit; at least one character, so that it terminates.
 fn fitting(word: &str, width: usize) -> usize {
     let over = word.char_indices().skip(1).find(|(at, character)| {
         text_width(&word[..*at]) + usize::from(width_of(*character)) > width
@@ -144,7 +144,7 @@ fn fitting(word: &str, width: usize) -> usize {
     over.map_or(word.len(), |(at, _)| at)
 }
 
-/// Cuts a text into lines at blanks.
+/// Wraps text at blanks.
 pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for part in text.lines() {
@@ -173,11 +173,11 @@ mod tests {
     use super::wrap;
 
     #[test]
-    fn lines_are_cut_at_blanks_and_words_where_they_must() {
+    fn lines_are_wrapped_at_blanks_and_long_words_are_broken() {
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("abcdefgh ij", 3), ["abc", "def", "gh", "ij"]);
         assert_eq!(wrap("漢字漢字", 5), ["漢字", "漢字"]);
-        assert_eq!(wrap("漢字", 0), ["漢", "字"], "there is an end");
+        assert_eq!(wrap("漢字", 0), ["漢", "字"], "it terminates");
         assert_eq!(wrap("a\nb", 9), ["a", "b"]);
     }
 }

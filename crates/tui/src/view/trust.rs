@@ -1,4 +1,4 @@
-//! The sheet with what the project file would run, and the word about it in the status line.
+//! The panel with what the project file would run, and the note about it in the status bar.
 
 use patterm_wire::follow::ProjectFileState;
 
@@ -6,25 +6,25 @@ use super::overlay::above_status;
 use crate::action::Action;
 use crate::canvas::{Canvas, Rect, text_width};
 use crate::model::Model;
-use crate::trust::{GUTTER, Sheet};
+use crate::trust::{GUTTER, TrustPanel};
 
-/// What stands in the status line while the file is not in effect.
+/// The note in the status bar while the file is not in effect.
 pub(super) fn badge(model: &Model) -> Option<String> {
-    let words = match model.seen.project_file.state {
+    let text = match model.snapshot.project_file.state {
         ProjectFileState::Untrusted => "not trusted",
-        ProjectFileState::Faulty => "has mistakes",
+        ProjectFileState::Faulty => "has errors",
         ProjectFileState::Absent | ProjectFileState::Trusted => return None,
     };
     let press = model.settings.keys.press(Action::Trust);
-    Some(format!("! patterm.toml {words} ({press})"))
+    Some(format!("! patterm.toml {text} ({press})"))
 }
 
-/// The keys of the sheet.
-pub(super) fn keys(model: &Model, sheet: &Sheet) -> &'static str {
-    match (&sheet.hash, sheet.shows_end(body(model))) {
-        (None, _) => " esc closes ",
-        (Some(_), true) => " t trusts exactly this  esc leaves it ",
-        (Some(_), false) => " page down: more of it  esc leaves it ",
+/// The keys of the panel.
+pub(super) fn keys(model: &Model, panel: &TrustPanel) -> &'static str {
+    match (&panel.hash, panel.shows_end(body(model))) {
+        (None, _) => " esc close ",
+        (Some(_), true) => " t trust exactly this  esc close ",
+        (Some(_), false) => " page down for more  esc close ",
     }
 }
 
@@ -32,20 +32,20 @@ fn room(model: &Model) -> Rect {
     above_status(model)
 }
 
-/// Where the text of the sheet stands.
+/// The area of the panel's text.
 pub(crate) fn body(model: &Model) -> Rect {
     match model.height {
         0 => Rect::default(),
-        _ => Sheet::body(room(model)),
+        _ => TrustPanel::body(room(model)),
     }
 }
 
-pub(super) fn draw(model: &Model, sheet: &Sheet, canvas: &mut Canvas) {
+pub(super) fn draw(model: &Model, panel: &TrustPanel, canvas: &mut Canvas) {
     let room = room(model);
     canvas.clear(room, &model.theme().text);
-    let faulty = model.seen.project_file.state == ProjectFileState::Faulty;
+    let faulty = model.snapshot.project_file.state == ProjectFileState::Faulty;
     let title = match faulty {
-        true => "patterm.toml has mistakes",
+        true => "patterm.toml has errors",
         false => "patterm.toml is not trusted",
     };
     canvas.frame(room, title, &model.theme().accent);
@@ -54,20 +54,21 @@ pub(super) fn draw(model: &Model, sheet: &Sheet, canvas: &mut Canvas) {
         return;
     }
     let body = body(model);
-    if body.y > inner.y || sheet.lines.is_empty() {
-        let words = words(sheet, faulty);
-        canvas.put_cut(inner.x + 1, inner.y, inner.right(), words, &model.theme().strong);
+    if body.y > inner.y || panel.lines.is_empty() {
+        let text = introduction(panel, faulty);
+        canvas.put_cut(inner.x + 1, inner.y, inner.right(), text, &model.theme().strong);
     }
-    let rows = sheet.rows(body.width);
-    let first = sheet.first(rows.len(), body.height);
+    let rows = panel.rows(body.width);
+    let first = panel.first(rows.len(), body.height);
     let shown = rows.iter().enumerate().skip(first).take(usize::from(body.height));
     for (at, row) in shown {
         let y = body.y + (at - first) as u16;
         if row.continues {
             canvas.put(body.x, y, body.right(), "↪", &model.theme().accent);
         }
-        let heads = !row.continues && !row.text.starts_with(' ');
-        let style = if heads { model.theme().strong.clone() } else { model.theme().text.clone() };
+        let is_heading = !row.continues && !row.text.starts_with(' ');
+        let style =
+            if is_heading { model.theme().strong.clone() } else { model.theme().text.clone() };
         canvas.put(body.x + GUTTER, y, body.right(), &row.text, &style);
     }
     let last = (first + usize::from(body.height)).min(rows.len());
@@ -79,11 +80,13 @@ pub(super) fn draw(model: &Model, sheet: &Sheet, canvas: &mut Canvas) {
     }
 }
 
-fn words(sheet: &Sheet, faulty: bool) -> &'static str {
-    match (faulty, sheet.lines.is_empty(), sheet.anew) {
-        (_, true, _) => "looking at it…",
-        (true, ..) => "Nothing of it takes effect before they are mended:",
-        (false, _, true) => "It changed while you looked. Nothing of it runs. Now it declares:",
-        (false, _, false) => "Nothing of it runs before you trust it. It declares:",
+fn introduction(panel: &TrustPanel, faulty: bool) -> &'static str {
+    match (faulty, panel.lines.is_empty(), panel.changed) {
+        (_, true, _) => "reading it…",
+        (true, ..) => "It does not take effect until these are fixed:",
+        (false, _, true) => {
+            "It changed while you were reading. It does not run yet. It now declares:"
+        }
+        (false, _, false) => "It does not run until you trust it. It declares:",
     }
 }

@@ -1,4 +1,4 @@
-//! The first screen: what there is, how to begin, how to leave.
+//! The welcome screen of an empty project.
 
 use crate::action::{ACTIONS, Action};
 use crate::canvas::Canvas;
@@ -17,40 +17,40 @@ pub(super) fn draw(model: &Model, canvas: &mut Canvas) {
 
 fn lines(model: &Model) -> Vec<String> {
     let mut lines = vec!["patterm: the terminal in which agents work".to_owned(), String::new()];
-    let mut say = |line: &str| lines.push(line.to_owned());
-    if !model.begun {
-        say("connecting…");
+    let mut add = |line: &str| lines.push(line.to_owned());
+    if !model.has_snapshot {
+        add("connecting…");
         return lines;
     }
-    say("Nothing runs in this project yet.");
-    say("");
+    add("Nothing is running in this project yet.");
+    add("");
     match &model.agents {
-        None => say("Looking for agents…"),
+        None => add("Reconnect for agents…"),
         Some(agents) => {
             let found: Vec<_> =
                 agents.iter().filter(|agent| agent.found).map(|a| a.title.as_str()).collect();
             match found.is_empty() {
-                true => say("No agent's CLI was found; `patterm agents` says why."),
-                false => say(&format!("Agents found: {}", found.join(", "))),
+                true => add("No agent CLI was found; `patterm agents` says why."),
+                false => add(&format!("Agents found: {}", found.join(", "))),
             }
         }
     }
-    say("");
+    add("");
     let keys = &model.settings.keys;
-    for (action, words) in [
+    for (action, text) in [
         (Action::Agent, "start an agent"),
         (Action::Shell, "start a shell"),
         (Action::Help, "all keys"),
-        (Action::Detach, "leave; what runs goes on, `patterm` returns"),
+        (Action::Detach, "leave; everything keeps running"),
     ] {
         let entry = ACTIONS.iter().find(|entry| entry.action == action);
         if let Some(key) = entry.and_then(|entry| keys.shown(entry)) {
-            say(&format!("  {key}  {words}"));
+            add(&format!("  {key}  {text}"));
         }
     }
     let leader = keys.leader_name();
-    say("");
-    say(&format!("Once something runs, keys go to it, and {leader} stands"));
-    say(&format!("before these. {leader} alone shows what it can do."));
+    add("");
+    add("Once something is running, your keys go to it. Press");
+    add(&format!("{leader} before these keys then; it shows all of them."));
     lines
 }

@@ -18,7 +18,10 @@ fn what_fails_again_and_again_is_given_up() {
     assert_eq!(bad.get("next_restart_in"), None);
     // A person is told what a person can do.
     let listed = place.run(&["ps"]);
-    assert!(listed.contains("by itself; `patterm restart` starts it)"), "{listed}");
+    assert!(
+        listed.contains("no longer restarted automatically; restart it when the cause is fixed)"),
+        "{listed}"
+    );
     let bad = id(&mut tools, "bad");
     assert_eq!(tools.raw(&bad).matches("once more").count(), 4);
     // A person's start begins a new row.

@@ -98,7 +98,7 @@ fn a_hostile_project_file_runs_nothing_before_it_is_trusted() {
     assert!(place.run(&["agents"]).contains("mine"));
     assert_eq!(
         place.run(&["trust"]),
-        format!("{} is trusted as it is\n", place.project().root().join("patterm.toml").display())
+        format!("{} is already trusted\n", place.project().root().join("patterm.toml").display())
     );
 }
 

@@ -1,0 +1,58 @@
+//! `patterm init`: writes a commented project file from what it finds in the project.
+
+mod detect;
+mod write;
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+
+use anyhow::Context;
+use clap::Args;
+use patterm_host::project_file::ProjectFile;
+use patterm_store::project::PROJECT_FILE;
+
+use super::servers::in_mcp_json;
+use crate::print::{one_line, print, printable_path};
+use crate::start;
+
+/// Write a patterm.toml from what the project contains
+#[derive(Debug, Args)]
+pub(crate) struct InitVerb {}
+
+impl InitVerb {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        run()
+    }
+}
+
+fn run() -> anyhow::Result<()> {
+    let project = start::project_here()?;
+    let path = project.root().join(PROJECT_FILE);
+    let suggestions = detect::in_folder(project.root());
+    let servers = in_mcp_json(project.root()).unwrap_or_default().tables;
+    let text = write::project_file(&suggestions, &servers);
+    // A file that we write must be valid.
+    let sound = ProjectFile::parse(&text).is_ok();
+    anyhow::ensure!(sound, "a bug in patterm: it cannot read the file that it would write");
+    let mut file = match OpenOptions::new().write(true).create_new(true).open(&path) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+            anyhow::bail!("{} already exists; it was not changed", path.display())
+        }
+        file => file.with_context(|| format!("cannot write {}", path.display()))?,
+    };
+    file.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
+    let processes = suggestions
+        .iter()
+        .map(|one| format!("  {}: {}", one_line(&one.name), one_line(&one.command)));
+    let servers = servers.iter().map(|(name, _)| format!("  {name}: a shared MCP server"));
+    let declared: Vec<_> = processes.chain(servers).collect();
+    let found = match declared.is_empty() {
+        true => "nothing to start was found; it contains an example".to_owned(),
+        false => format!("it declares, without starting anything yet:\n{}", declared.join("\n")),
+    };
+    print(&format!(
+        "wrote {}\n{found}\nReview it, change it, then run `patterm trust`.",
+        printable_path(&path)
+    ));
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! The text of a project file.
+
+use std::fmt::Write;
+
+use super::detect::Suggestion;
+use crate::toml_string::quoted;
+
+const HEAD: &str = "\
+# What patterm runs for this project. It takes effect only after you have run `patterm trust`, and
+# again after every change. `patterm schema` prints its schema for editors.
+#
+# A process has one entry that people and agents share. All its settings:
+#
+# [processes.web]
+# command = \"npm run dev\"             # run by `sh -c`; or [\"npm\", \"run\", \"dev\"]
+# directory = \"web\"                   # relative to this file
+# environment = { PORT = \"3000\" }
+# autostart = true                    # start with patterm; false by default
+# restart = \"on-failure\"              # or \"always\", \"never\" (default); or a table:
+#                                     # { policy = \"always\", limit = 5, delay_seconds = 1 }
+# watch = [\"web/**/*.ts\"]             # restart when one of these files changes
+# depends_on = [\"db\"]                 # start these first and wait until they are ready
+# ready = { pattern = \"ready in\" }    # or { port = 5432 }, or { exits = true }
+";
+
+const TAIL: &str = "
+# Agents of this project, in addition to the built-in ones:
+#
+# [agents.reviewer]
+# like = \"claude\"
+# args = [\"--model\", \"opus\"]
+
+# MCP servers that run once for all agents, with tools named NAME__TOOL:
+#
+# [servers.search]
+# command = [\"search-mcp\", \"--stdio\"]   # or image = \"…\", or url = \"https://…\"
+# env = { SEARCH_ROOT = \".\", KEY = \"${SEARCH_KEY:-}\" }
+
+# Limits of the server, in effect from its next start on:
+#
+# [limits]
+# processes = 200
+";
+
+/// A project file that declares these and starts none of them.
+pub(super) fn project_file(suggestions: &[Suggestion], servers: &[(String, String)]) -> String {
+    let mut text = HEAD.to_owned();
+    let mut from = "";
+    for suggestion in suggestions {
+        if suggestion.from != from {
+            from = suggestion.from;
+            let _ = writeln!(text, "\n# From {from}:");
+        }
+        let name = match suggestion.name.contains('.') {
+            true => quoted(&suggestion.name),
+            false => suggestion.name.clone(),
+        };
+        let command = quoted(&suggestion.command);
+        let _ = writeln!(text, "\n[processes.{name}]\ncommand = {command}\nautostart = false");
+    }
+    for (n, (_, table)) in servers.iter().enumerate() {
+        if n == 0 {
+            text.push_str(
+                "\n# From .mcp.json; clients that read that file start their own copies as well:\n",
+            );
+        }
+        let _ = write!(text, "\n{table}");
+    }
+    text + TAIL
+}
+
+#[cfg(test)]
+mod tests {
+    use patterm_project::project_file::ProjectFile;
+
+    use super::*;
+
+    #[test]
+    fn a_written_file_reads_back_the_same() {
+        let suggestion = |name: &str, command: &str| Suggestion {
+            name: name.to_owned(),
+            command: command.to_owned(),
+            from: "Procfile",
+        };
+        let commands = ["a \"b\" \\c", "tab\there", "é\u{1b}[0m\u{7f}"];
+        let suggestions: Vec<_> =
+            ["web", "a.b", "-"].iter().zip(commands).map(|(n, c)| suggestion(n, c)).collect();
+        let text = project_file(&suggestions[..2], &[]);
+        let file = ProjectFile::parse(&text).unwrap();
+        assert_eq!(file.processes["web"].argv[2], commands[0]);
+        assert_eq!(file.processes["a.b"].argv[2], commands[1]);
+        assert!(file.processes.values().all(|definition| !definition.autostart));
+        assert_eq!(quoted(commands[2]), "\"é\\u001B[0m\\u007F\"");
+        assert!(ProjectFile::parse(&project_file(&[], &[])).unwrap().processes.is_empty());
+    }
+
+    #[test]
+    fn the_commented_examples_are_valid() {
+        let uncommented: String = project_file(&[], &[])
+            .lines()
+            .skip_while(|line| !line.contains("[processes"))
+            .filter_map(|line| line.strip_prefix("# "))
+            .filter(|line| line.starts_with('[') || line.contains(" = "))
+            .filter(|line| !line.trim_start().starts_with("# "))
+            .map(|line| format!("{}\n", line.replace("depends_on = [\"db\"]", "depends_on = []")))
+            .collect();
+        let file = ProjectFile::parse(&uncommented);
+        assert!(file.is_ok(), "{file:?}\n{uncommented}");
+        let file = file.unwrap();
+        assert_eq!((file.processes.len(), file.agents.len(), file.servers.len()), (1, 1, 1));
+    }
+}

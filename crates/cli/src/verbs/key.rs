@@ -1,0 +1,31 @@
+//! `patterm key`: presses keys in a process.
+
+use clap::Args;
+use patterm_wire::tools::{InputArgs, SendInput, TypedInput};
+
+use crate::client::Client;
+use crate::print::print;
+
+/// Press keys in a process
+#[derive(Debug, Args)]
+pub(crate) struct KeyVerb {
+    /// An id, a unique name, or the start of one
+    #[arg(value_name = "ID")]
+    process: String,
+    /// Keys: enter, escape, up, ctrl+c, f1, …
+    #[arg(value_name = "KEY", required = true)]
+    keys: Vec<String>,
+}
+
+impl KeyVerb {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let mut client = Client::connect()?;
+        let id = client.resolve(&self.process)?;
+        for key in &self.keys {
+            let input = TypedInput::Key { key: key.clone() };
+            client.call::<SendInput>(&InputArgs { process_id: id.clone(), input })?;
+        }
+        print(&format!("pressed {} in {id}", self.keys.join(" ")));
+        Ok(())
+    }
+}

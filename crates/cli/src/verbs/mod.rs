@@ -1,0 +1,146 @@
+//! The verbs: one file each, with its arguments and what it does. A new verb is a new file and its lines here.
+
+mod agent;
+mod agents;
+mod attach;
+mod call;
+mod close;
+mod doctor;
+mod generate;
+mod help;
+mod hook;
+mod init;
+mod keeper;
+mod key;
+mod kill;
+mod logs;
+mod ls;
+mod message;
+mod pads;
+mod ps;
+mod restart;
+mod restore;
+mod run;
+mod screen;
+mod search;
+mod send;
+mod serve;
+mod servers;
+mod setup;
+mod shell;
+mod spawn;
+mod status;
+mod stop;
+mod timers;
+mod token;
+mod trust;
+mod upgrade;
+mod wait;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use crate::mcp_stdio::McpStdioVerb;
+
+pub(crate) use help::parse;
+
+/// The verbs as `patterm --help` lists them.
+const GROUPS: &[(&str, &[&str])] = &[
+    ("Start", &["run", "agent", "shell", "attach"]),
+    ("Look", &["ps", "status", "logs", "screen", "search", "wait", "agents", "timers"]),
+    ("Act", &["send", "key", "message", "stop", "restart", "close", "restore"]),
+    ("Share", &["pads", "pad", "servers", "token"]),
+    ("Set up", &["init", "trust", "schema", "doctor", "setup", "completions", "man"]),
+    ("Server", &["serve", "ls", "upgrade", "kill"]),
+    ("Programs", &["call", "mcp-stdio"]),
+];
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    Agent(agent::AgentVerb),
+    Agents(agents::AgentsVerb),
+    Attach(attach::AttachVerb),
+    Call(call::CallVerb),
+    Close(close::CloseVerb),
+    Completions(generate::CompletionsVerb),
+    Doctor(doctor::DoctorVerb),
+    Hook(hook::HookVerb),
+    Init(init::InitVerb),
+    Keeper(keeper::KeeperVerb),
+    Key(key::KeyVerb),
+    Kill(kill::KillVerb),
+    Logs(logs::LogsVerb),
+    Ls(ls::LsVerb),
+    Man(generate::ManVerb),
+    McpStdio(McpStdioVerb),
+    Message(message::MessageVerb),
+    Pad(pads::PadVerb),
+    Pads(pads::PadsVerb),
+    Ps(ps::PsVerb),
+    Restart(restart::RestartVerb),
+    Restore(restore::RestoreVerb),
+    Run(run::RunVerb),
+    Schema(generate::SchemaVerb),
+    Screen(screen::ScreenVerb),
+    Search(search::SearchVerb),
+    Send(send::SendVerb),
+    Serve(serve::ServeVerb),
+    Servers(servers::ServersVerb),
+    Setup(setup::SetupVerb),
+    Shell(shell::ShellVerb),
+    Status(status::StatusVerb),
+    Stop(stop::StopVerb),
+    Timers(timers::TimersVerb),
+    Token(token::TokenVerb),
+    Trust(trust::TrustVerb),
+    Upgrade(upgrade::UpgradeVerb),
+    Wait(wait::WaitVerb),
+}
+
+impl Verb {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        match self {
+            Self::Agent(verb) => verb.run(),
+            Self::Agents(verb) => verb.run(),
+            Self::Attach(verb) => verb.run(),
+            Self::Call(verb) => verb.run(),
+            Self::Close(verb) => verb.run(),
+            Self::Completions(verb) => verb.run(),
+            Self::Doctor(verb) => verb.run(),
+            Self::Hook(verb) => verb.run(),
+            Self::Init(verb) => verb.run(),
+            Self::Keeper(verb) => verb.run(),
+            Self::Key(verb) => verb.run(),
+            Self::Kill(verb) => verb.run(),
+            Self::Logs(verb) => verb.run(),
+            Self::Ls(verb) => verb.run(),
+            Self::Man(verb) => verb.run(),
+            // Its exit code says whether the server accepted the caller.
+            Self::McpStdio(verb) => return verb.run(),
+            Self::Message(verb) => verb.run(),
+            Self::Pad(verb) => verb.run(),
+            Self::Pads(verb) => verb.run(),
+            Self::Ps(verb) => verb.run(),
+            Self::Restart(verb) => verb.run(),
+            Self::Restore(verb) => verb.run(),
+            Self::Run(verb) => verb.run(),
+            Self::Schema(verb) => verb.run(),
+            Self::Screen(verb) => verb.run(),
+            Self::Search(verb) => verb.run(),
+            Self::Send(verb) => verb.run(),
+            Self::Serve(verb) => verb.run(),
+            Self::Servers(verb) => verb.run(),
+            Self::Setup(verb) => verb.run(),
+            Self::Shell(verb) => verb.run(),
+            Self::Status(verb) => verb.run(),
+            Self::Stop(verb) => verb.run(),
+            Self::Timers(verb) => verb.run(),
+            Self::Token(verb) => verb.run(),
+            Self::Trust(verb) => verb.run(),
+            Self::Upgrade(verb) => verb.run(),
+            Self::Wait(verb) => verb.run(),
+        }
+        .map(|()| ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,139 @@
+//! `patterm ps`: lists processes.
+
+use clap::Args;
+use patterm_wire::method::Empty;
+use patterm_wire::tools::{ListProcesses, ProcessList, ProcessSummary};
+use serde_json::Value;
+
+use super::restore;
+use crate::client::Client;
+use crate::print::{one_line, print, print_json, print_red};
+
+/// List this project's processes
+#[derive(Debug, Args)]
+pub(crate) struct PsVerb {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl PsVerb {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let reply = Client::connect()?.query::<ListProcesses>(&Empty {})?;
+        if self.json {
+            return print_json(&reply.read_as::<ProcessList<Value>>()?.processes);
+        }
+        let processes = reply.result.processes;
+        if processes.is_empty() {
+            print("no processes; `patterm run -- COMMAND` starts one");
+            return Ok(());
+        }
+        print(&table(&processes));
+        for process in &processes {
+            if let Some(problem) = &process.output_problem {
+                print_red(&format!("{}: {problem}", process.process_id));
+            }
+        }
+        if let Some(hint) = restore::hint(&processes) {
+            print(&hint);
+        }
+        Ok(())
+    }
+}
+
+/// The processes below one, each followed by its own children, with their depth.
+fn tree<'a>(
+    processes: &'a [ProcessSummary],
+    parent: Option<&str>,
+    depth: usize,
+) -> Vec<(usize, &'a ProcessSummary)> {
+    let known = |id: &str| processes.iter().any(|process| process.process_id == id);
+    let is_below = |process: &&ProcessSummary| match parent {
+        Some(id) => process.parent_id.as_deref() == Some(id),
+        None => !process.parent_id.as_deref().is_some_and(known),
+    };
+    let children = processes.iter().filter(is_below);
+    let with_children = |process: &'a ProcessSummary| {
+        let below = tree(processes, Some(&process.process_id), depth + 1);
+        std::iter::once((depth, process)).chain(below)
+    };
+    children.flat_map(with_children).collect()
+}
+
+fn table(processes: &[ProcessSummary]) -> String {
+    let mut rows = vec!["ID     STATUS    ACTIVITY  EXIT  KIND      NAME".to_owned()];
+    for (depth, process) in tree(processes, None, 0) {
+        let exit = process.exit.unwrap_or_default();
+        let exit = match (exit.code, exit.signal) {
+            (Some(code), _) => code.to_string(),
+            (None, Some(signal)) => format!("sig{signal}"),
+            (None, None) => String::new(),
+        };
+        // An ended process is idle, which says no more than that it has ended.
+        let activity =
+            if process.is_alive() { one_line(&process.activity.state) } else { String::new() };
+        let attention = process.attention.as_ref();
+        let row = format!(
+            "{:<6} {:<9} {activity:<9} {exit:<5} {:<9} {}{}{}",
+            one_line(&process.process_id),
+            process.status.name(),
+            process.kind.name(),
+            "  ".repeat(depth),
+            one_line(&process.name) + &note(process),
+            attention.map(|a| format!("  ! {}", one_line(&a.reason))).unwrap_or_default()
+        );
+        rows.push(row.trim_end().to_owned());
+    }
+    rows.join("\n")
+}
+
+/// A note on a process that the project file declares.
+fn note(process: &ProcessSummary) -> String {
+    if !process.waiting_for.is_empty() {
+        let names: Vec<_> = process.waiting_for.iter().map(|name| one_line(name)).collect();
+        return format!("  (waiting for {})", names.join(", "));
+    }
+    if let Some(seconds) = process.next_restart_in {
+        let restarts = process.restarts.unwrap_or_default();
+        return format!("  (restarts in {seconds:.0} s, {restarts} restarts in a row)");
+    }
+    let outdated = process.outdated.then_some("patterm.toml has changed since it started");
+    let problem = process.problem.as_deref().or(outdated);
+    problem.map(|problem| format!("  ({})", one_line(problem))).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_table_of_processes() {
+        let list: ProcessList = serde_json::from_value(json!({"processes": [
+            {"process_id": "p1", "name": "lead", "kind": "agent", "status": "running",
+                "activity": {"state": "blocked"}, "attention": {"reason": "may I?"}},
+            {"process_id": "p2", "name": "dev", "kind": "command", "status": "exited",
+                "parent_id": "p1", "exit": {"code": 1}},
+            {"process_id": "p3", "name": "sh", "kind": "terminal", "status": "stopped",
+                "exit": {"signal": 15}},
+            {"process_id": "p4", "name": "web", "kind": "command", "status": "stopped",
+                "waiting_for": ["db"]},
+            {"process_id": "p5", "name": "db", "kind": "command", "status": "exited",
+                "exit": {"code": 1}, "restarts": 2, "next_restart_in": 1.9},
+            {"process_id": "p6", "name": "late", "kind": "agent", "status": "running",
+                "parent_id": "p1", "activity": {"state": "idle"}},
+        ]}))
+        .unwrap();
+        assert_eq!(
+            table(&list.processes),
+            "ID     STATUS    ACTIVITY  EXIT  KIND      NAME\n\
+             p1     running   blocked         agent     lead  ! may I?\n\
+             p2     exited              1     command     dev\n\
+             p6     running   idle            agent       late\n\
+             p3     stopped             sig15 terminal  sh\n\
+             p4     stopped                   command   web  (waiting for db)\n\
+             p5     exited              1     command   db  (restarts in 2 s, 2 restarts in a row)"
+        );
+    }
+}

@@ -1,0 +1,43 @@
+//! `patterm search`: searches the output of a process.
+
+use clap::Args;
+use patterm_wire::tools::{SearchArgs, SearchOutput};
+
+use crate::client::Client;
+use crate::print::{one_line, print, print_json};
+
+/// Search the output of a process
+#[derive(Debug, Args)]
+pub(crate) struct SearchVerb {
+    /// An id, a unique name, or the start of one
+    #[arg(value_name = "ID")]
+    process: String,
+    /// A regular expression
+    #[arg(value_name = "REGEX")]
+    pattern: String,
+    /// The maximum number of lines [default: 20]
+    #[arg(long)]
+    limit: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl SearchVerb {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let mut client = Client::connect()?;
+        let process_id = client.resolve(&self.process)?;
+        let args = SearchArgs { process_id, pattern: self.pattern, limit: self.limit };
+        let reply = client.query::<SearchOutput>(&args)?;
+        let matches = &reply.result.matches;
+        if self.json {
+            print_json(&reply.json)?;
+        } else {
+            for found in matches {
+                print(&format!("{}: {}", found.line, one_line(&found.text)));
+            }
+        }
+        anyhow::ensure!(!matches.is_empty(), "no line matches");
+        Ok(())
+    }
+}

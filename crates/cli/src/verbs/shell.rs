@@ -1,0 +1,30 @@
+//! `patterm shell`: starts a shell.
+
+use clap::Args;
+use patterm_wire::follow::ProcessKind;
+use patterm_wire::tools::{SpawnProcess, SpawnProcessArgs};
+
+use super::spawn::spawn;
+use crate::start;
+
+/// Start a shell in a new pane and print its id
+#[derive(Debug, Args)]
+pub(crate) struct ShellVerb {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Show it on this terminal once it has started
+    #[arg(short, long, conflicts_with = "json")]
+    attach: bool,
+}
+
+impl ShellVerb {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let args = SpawnProcessArgs {
+            kind: Some(ProcessKind::Terminal),
+            working_dir: Some(start::here()?),
+            ..SpawnProcessArgs::default()
+        };
+        spawn::<SpawnProcess>(&args, self.json, self.attach)
+    }
+}

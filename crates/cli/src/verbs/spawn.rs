@@ -1,0 +1,28 @@
+//! What `run`, `agent` and `shell` share.
+
+use patterm_wire::Method;
+use patterm_wire::tools::StartedProcess;
+
+use crate::client::Client;
+use crate::print::{one_line, print, print_json};
+use crate::tui;
+
+/// Starts a process, and prints its id or shows it.
+pub(super) fn spawn<M: Method<Result = StartedProcess>>(
+    args: &M::Params,
+    json: bool,
+    attach: bool,
+) -> anyhow::Result<()> {
+    if attach {
+        // Before anything is started.
+        tui::must_have_terminal()?;
+    }
+    let reply = Client::connect()?.call::<M>(args)?;
+    let id = reply.result.process_id;
+    match (attach, json) {
+        (true, _) => return tui::run(Some(id)),
+        (false, true) => print_json(&reply.json)?,
+        (false, false) => print(&one_line(&id)),
+    }
+    Ok(())
+}

@@ -1,0 +1,41 @@
+//! `patterm stop`: ends a process.
+
+use clap::Args;
+use patterm_wire::tools::{StopArgs, StopProcess};
+
+use crate::client::Client;
+use crate::print::print;
+
+/// End a process and keep its output
+#[derive(Debug, Args)]
+pub(crate) struct StopVerb {
+    /// An id, a unique name, or the start of one
+    #[arg(value_name = "ID")]
+    process: String,
+    /// The signal, by name or number; only TERM, INT, QUIT, KILL and HUP end a process [default: TERM]
+    #[arg(long, value_name = "SIGNAL", value_parser = signal)]
+    signal: Option<String>,
+}
+
+impl StopVerb {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let mut client = Client::connect()?;
+        let id = client.resolve(&self.process)?;
+        let args = StopArgs { process_id: id.clone(), signal: self.signal };
+        let stopped = client.call::<StopProcess>(&args)?.result;
+        // Other signals do not end it.
+        let done = if stopped.status.is_alive() { "signalled" } else { "stopped" };
+        print(&format!("{done} {id}"));
+        Ok(())
+    }
+}
+
+/// A signal's number or name; the server knows the names.
+fn signal(text: &str) -> Result<String, String> {
+    let fits = match text.parse::<i64>() {
+        Ok(number) => (1..=31).contains(&number),
+        Err(_) => text.bytes().all(|byte| byte.is_ascii_alphanumeric()) && !text.is_empty(),
+    };
+    fits.then(|| text.to_owned())
+        .ok_or_else(|| "must be 1 to 31, or a name such as TERM".to_owned())
+}

@@ -1,0 +1,75 @@
+//! `patterm trust`: shows what the project file would run, and trusts it if the user confirms.
+
+use std::io::{BufRead, IsTerminal, Write};
+
+use clap::Args;
+use patterm_host::project_file::{
+    Content, ProjectFile, Trust as TrustRecord, TrustError, describe, visible,
+};
+use patterm_store::state::StateDir;
+use patterm_wire::requests::{Trust, TrustRequest};
+
+use crate::client::Client;
+use crate::print::print;
+use crate::start;
+
+/// Variables that identify an agent: what it runs does not act for a person.
+const AGENTS_VARIABLES: [&str; 2] = ["PATTERM_IDENTITY", "PATTERM_IDENTITY_FILE"];
+
+/// Show what this project's patterm.toml would run, and trust it
+#[derive(Debug, Args)]
+pub(crate) struct TrustVerb {
+    /// Trust it without asking
+    #[arg(short, long)]
+    yes: bool,
+}
+
+impl TrustVerb {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        run(self.yes)
+    }
+}
+
+fn run(yes: bool) -> anyhow::Result<()> {
+    for_a_person("trust a project file")?;
+    let project = start::project_here()?;
+    let content = Content::read(project.root())?.ok_or(TrustError::Absent)?;
+    let name = visible(&content.path.to_string_lossy());
+    let file = ProjectFile::parse(&content.text).map_err(|faults| {
+        let faults: Vec<_> = faults.iter().map(|fault| format!("{name}:{fault}")).collect();
+        TrustError::Faulty(faults.join("\n"))
+    })?;
+    let state = StateDir::from_env(project.key())?;
+    if TrustRecord::of(project.root(), &state).holds(&content.hash) {
+        print(&format!("{name} is already trusted"));
+        return Ok(());
+    }
+    print(&format!("{name} declares:\n\n{}", describe(&file)));
+    if !yes && !confirmed("\nTrust this content?")? {
+        anyhow::bail!("it is not trusted and does not take effect");
+    }
+    Client::connect()?.call::<Trust>(&TrustRequest { hash: content.hash })?;
+    print("trusted; a changed file must be trusted again");
+    Ok(())
+}
+
+/// Refuses to an agent what only a person may do, before the server does.
+pub(super) fn for_a_person(what: &str) -> anyhow::Result<()> {
+    let by_agent = AGENTS_VARIABLES.iter().any(|name| std::env::var_os(name).is_some());
+    anyhow::ensure!(!by_agent, "only a person may {what}; ask for it with request_human_attention");
+    Ok(())
+}
+
+/// Asks the user.
+pub(super) fn confirmed(question: &str) -> anyhow::Result<bool> {
+    anyhow::ensure!(
+        std::io::stdin().is_terminal(),
+        "there is no terminal to ask on; use --yes to answer in advance"
+    );
+    let mut stdout = std::io::stdout();
+    write!(stdout, "{question} [y/N] ")?;
+    stdout.flush()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}

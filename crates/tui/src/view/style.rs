@@ -1,0 +1,78 @@
+//! The style of processes. Nothing important is shown by colour alone.
+
+use patterm_screen::{Colour, Style};
+use patterm_wire::follow::{ActivityState, ProcessInfo, ProcessKind, ProcessStatus};
+
+use crate::settings::Theme;
+
+/// Gives cells the selected style.
+pub(super) fn select(style: &mut Style, selected: &Style) {
+    style.attributes = style.attributes | selected.attributes;
+    if selected.foreground != Colour::Default {
+        style.foreground = selected.foreground;
+    }
+    if selected.background != Colour::Default {
+        style.background = selected.background;
+    }
+}
+
+/// The kind of a process, as one character.
+pub(super) fn kind(process: &ProcessInfo) -> &'static str {
+    match process.kind {
+        ProcessKind::Agent => "@",
+        ProcessKind::Command => "$",
+        ProcessKind::Terminal => ">",
+    }
+}
+
+/// The state of a process: a symbol, a word, and their style.
+pub(super) fn state<'t>(
+    process: &ProcessInfo,
+    theme: &'t Theme,
+) -> (&'static str, String, &'t Style) {
+    let (sign, word, style) = match (process.status, process.activity) {
+        (ProcessStatus::Starting, _) => ("◌", "starting", &theme.dim),
+        (ProcessStatus::Running, _) if process.limited.is_some() => {
+            ("◇", "limited", &theme.blocked)
+        }
+        (ProcessStatus::Running, ActivityState::Working) => ("●", "working", &theme.working),
+        (ProcessStatus::Running, ActivityState::Idle) => ("○", "idle", &theme.idle),
+        (ProcessStatus::Running, ActivityState::Blocked) => ("◆", "blocked", &theme.blocked),
+        (ProcessStatus::Running, ActivityState::Unknown) => ("●", "running", &theme.idle),
+        (ProcessStatus::Exited, _) => return exited(process, theme),
+        (ProcessStatus::Failed, _) => ("✗", "failed", &theme.failed),
+        (ProcessStatus::Stopped, _) => ("·", "stopped", &theme.dim),
+        (ProcessStatus::Lost, _) => ("?", "lost", &theme.failed),
+    };
+    (sign, word.to_owned(), style)
+}
+
+fn exited<'t>(process: &ProcessInfo, theme: &'t Theme) -> (&'static str, String, &'t Style) {
+    match (process.code, process.signal) {
+        (Some(0), _) => ("·", "exited".to_owned(), &theme.dim),
+        (Some(code), _) => ("✗", format!("exit {code}"), &theme.failed),
+        (None, Some(signal)) => ("✗", format!("signal {signal}"), &theme.failed),
+        (None, None) => ("·", "exited".to_owned(), &theme.dim),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_at_a_limit_is_shown_as_limited() {
+        let theme = Theme::default();
+        let limited = |limited: Option<&str>| {
+            let process = ProcessInfo {
+                status: ProcessStatus::Running,
+                limited: limited.map(str::to_owned),
+                ..ProcessInfo::default()
+            };
+            let (sign, word, _) = state(&process, &theme);
+            (sign, word)
+        };
+        assert_eq!(limited(Some("3pm")), ("◇", "limited".to_owned()));
+        assert_eq!(limited(None), ("●", "running".to_owned()));
+    }
+}
