@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::Context;
-use patterm_host::pads::{self, PadName};
+use patterm_pads::PadName;
 use patterm_store::state::StateDir;
 use patterm_wire::tools::{PadRef, ReadPad};
 
@@ -16,7 +16,7 @@ use crate::start;
 pub(crate) fn edit(name: &PadName) -> anyhow::Result<()> {
     let project = start::project_here()?;
     let state = StateDir::from_env(project.key())?;
-    let file = pads::file_for_editing(&state, name)?;
+    let file = patterm_pads::file_for_editing(&state, name)?;
     let set = |variable| std::env::var(variable).ok().filter(|editor| !editor.trim().is_empty());
     let editor = set("VISUAL").or_else(|| set("EDITOR")).with_context(|| {
         format!("neither VISUAL nor EDITOR is set; open {} with any editor", file.display())

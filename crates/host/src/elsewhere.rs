@@ -2,6 +2,7 @@
 //! does not end with one, and without what that pane's environment holds.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -22,14 +22,14 @@ pub enum PaneError {
         known: String,
     },
     /// It needs a process that runs.
-    #[error("{id} ({name}) does not run")]
+    #[error("{id} ({name}) is not running")]
     NotRunning {
         /// Its id.
         id: ProcessId,
         /// Its label.
         name: String,
     },
-    /// It needs a process that does not run.
+    /// The process is not running.
     #[error("{0} runs")]
     AlreadyRunning(ProcessId),
     /// There may be no more processes.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use patterm_host::project_file;
+use patterm_project::project_file;
 
 use super::help;
 use crate::print::{print, print_bytes, print_json_text, printable_path};

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use patterm_keeper::Options;
+use patterm_keeper::KeeperOptions;
 
 /// Hold the panes of a project
 #[derive(Debug, Args)]
@@ -20,7 +20,7 @@ pub(crate) struct KeeperVerb {
 
 impl KeeperVerb {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        patterm_keeper::run(Options { socket: self.socket, server: self.server })?;
+        patterm_keeper::run(KeeperOptions { socket: self.socket, server: self.server })?;
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use clap::Args;
-use patterm_host::pads::PadName;
+use patterm_pads::PadName;
 use patterm_wire::method::Empty;
 use patterm_wire::tools::{
     AppendPad, AppendPadArgs, ListPads, PadInfo, PadList, PadRef, PadRevision, ReadPad, WritePad,

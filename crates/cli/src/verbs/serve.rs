@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Args;
-use patterm_host::surroundings::Surroundings;
+use patterm_host::enclosing_keeper::EnclosingKeeper;
 use patterm_host::{Server, Settings, StartError, log};
 use patterm_wire::requests::{HttpFlags, OpenHttp, ServerEntry};
 use tokio::signal::unix::{SignalKind, signal};
@@ -101,7 +101,7 @@ fn run(options: &ServeVerb) -> anyhow::Result<()> {
     }
     if options.foreground {
         anyhow::ensure!(
-            Surroundings::of_this_process().is_none(),
+            EnclosingKeeper::of_this_process().is_none(),
             "a server in the foreground of a pane would end with the pane, and its programs would \
              inherit the pane's environment; `patterm serve` starts one outside of all panes"
         );
@@ -192,7 +192,7 @@ enum Ended {
 
 /// Serves until a signal or a request ends it.
 fn serve(server: Server) -> anyhow::Result<Ended> {
-    patterm_keeper::memory::give_large_blocks_back();
+    patterm_keeper::memory::return_large_blocks();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)

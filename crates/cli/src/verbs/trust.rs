@@ -3,7 +3,7 @@
 use std::io::{BufRead, IsTerminal, Write};
 
 use clap::Args;
-use patterm_host::project_file::{
+use patterm_project::project_file::{
     Content, ProjectFile, Trust as TrustRecord, TrustError, describe, visible,
 };
 use patterm_store::state::StateDir;

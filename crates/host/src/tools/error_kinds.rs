@@ -31,11 +31,11 @@ impl From<PaneError> for ToolError {
         match error {
             PaneError::NotFound { .. } => Self::new(ErrorKind::NotFound, message),
             PaneError::NotRunning { .. } => {
-                Self::new(ErrorKind::NotRunning, message + "; start_process starts it")
+                Self::new(ErrorKind::NotRunning, message).suggest("start_process", "to start it")
             }
             PaneError::AlreadyRunning(_) => {
-                let message = message + "; restart_process would end it first";
-                Self::new(ErrorKind::AlreadyRunning, message)
+                let error = Self::new(ErrorKind::AlreadyRunning, message);
+                error.suggest("restart_process", "to end it and start it again")
             }
             PaneError::TooMany { .. } => Self::new(ErrorKind::Limit, message),
             PaneError::Spawn(error) => {
@@ -64,7 +64,8 @@ impl From<AgentError> for ToolError {
                 Self::new(ErrorKind::InvalidArgument, message).with("field", "agent")
             }
             AgentError::NotResumable(_) => {
-                Self::new(ErrorKind::Unavailable, message + "; restart_process starts it anew")
+                let error = Self::new(ErrorKind::Unavailable, message);
+                error.suggest("restart_process", "to start it with a new conversation")
             }
             AgentError::BadPreset { .. } | AgentError::NoProgram { .. } | AgentError::Launch(_) => {
                 Self::new(ErrorKind::Unavailable, message)
@@ -97,8 +98,8 @@ impl From<DeclaredError> for ToolError {
                 Self::new(ErrorKind::InvalidArgument, message).with("field", "preset")
             }
             DeclaredError::AlreadyRunning { id, .. } => {
-                let message = message + "; restart_process starts it again";
-                Self::new(ErrorKind::AlreadyRunning, message).with("process_id", id.as_str())
+                let error = Self::new(ErrorKind::AlreadyRunning, message);
+                error.with("process_id", id.as_str()).suggest("restart_process", "to restart it")
             }
             DeclaredError::Pane(error) => error.into(),
         }
@@ -111,7 +112,7 @@ impl From<TimerError> for ToolError {
         match error {
             TimerError::State(error) => error.into(),
             TimerError::Unknown(_) => {
-                Self::new(ErrorKind::NotFound, message + "; timer_list lists those there are")
+                Self::new(ErrorKind::NotFound, message).suggest("timer_list", "to list the timers")
             }
             error if error.is_limit() => Self::new(ErrorKind::Limit, message),
             _ => Self::new(ErrorKind::NotFound, message),

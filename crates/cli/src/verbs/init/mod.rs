@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use anyhow::Context;
 use clap::Args;
-use patterm_host::project_file::ProjectFile;
+use patterm_project::project_file::ProjectFile;
 use patterm_store::project::PROJECT_FILE;
 
 use super::servers::in_mcp_json;
