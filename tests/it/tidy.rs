@@ -130,6 +130,12 @@ fn crates_know_only_whom_they_may() {
     }
 }
 
+/// No cycles of modules within a crate, no type name in more than two modules, and a current graph in the docs.
+#[test]
+fn modules_have_no_cycles_and_type_names_are_not_repeated() {
+    output_of("python3", &["scripts/figures", "--check"]);
+}
+
 #[test]
 fn every_crate_keeps_the_workspace_lints_and_only_keeper_may_be_unsafe() {
     let manifests =
