@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use patterm_agents::activity::{Activity, ActivityState, FAILED};
-use patterm_agents::delivery::{NewDelivery, Receipt, ReceiptState, Source};
+use patterm_agents::delivery::{NewDelivery, Pending, Receipt, ReceiptState, Source};
 use patterm_panes::keeper_client::KeeperClient;
 use patterm_panes::process::{AgentEntry, Attention, Kind, ProcessId, Status};
 use patterm_store::limits::Limits;
@@ -336,7 +336,7 @@ fn an_agent_at_rest_is_told_with_the_texts_that_are_queued_for_it() {
         world.host.agents.deliveries.enqueue(new).unwrap()
     };
     let first = send("one");
-    world.host.agents.deliveries.explain(first, "a draft stands in its prompt");
+    world.host.agents.deliveries.explain(first, Pending::Gate, "a draft stands in its prompt");
     let why = "a draft stands in its prompt";
     assert_eq!(told(), format!("as the test says; a text is queued for it: {why}"));
     send("two");

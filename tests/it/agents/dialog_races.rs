@@ -51,7 +51,7 @@ pub(super) fn races(cli: Cli) {
         let number = answer["message_id"].as_u64().unwrap();
         before += usize::from(answer["receipt"]["state"] == "delivered");
         let evidence = answer["receipt"]["evidence"].as_str().unwrap();
-        let is_typed = ["it was pasted", "it stands", "it is being put in", "Enter was pressed"]
+        let is_typed = ["it was pasted", "it stands", "it is being typed", "Enter was pressed"]
             .iter()
             .any(|begin| evidence.starts_with(begin));
         at_gate += usize::from(answer["receipt"]["state"] == "queued" && !is_typed);

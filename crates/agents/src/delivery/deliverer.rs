@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 use super::evidence::is_left_of;
 use super::gate::{self, Before, Shut};
 use super::receipt::{Receipt, ReceiptState};
-use super::record::{Delivery, DeliveryStage};
+use super::record::{Delivery, DeliveryStage, Pending};
 use super::store::Deliveries;
 use super::submit::SubmitOutcome;
 use crate::activity::{
@@ -100,8 +100,7 @@ impl Deliverer {
         let settled = async {
             loop {
                 let Some(delivery) = self.deliveries.get(id) else { return gone() };
-                let first_look = delivery.receipt.evidence == super::store::ENQUEUED;
-                if !delivery.is_submitted() && !first_look {
+                if !delivery.is_in_motion() {
                     return delivery.receipt;
                 }
                 if changes.changed().await.is_err() {
@@ -157,7 +156,8 @@ impl Deliverer {
                 if let Some(why) = target.blocked(snapshot) {
                     // However long a person takes to answer.
                     deadline = Instant::now() + RESUME_PATIENCE;
-                    self.deliveries.explain(begun.id, &format!("it waits for a person ({why})"));
+                    let why = format!("it waits for a person ({why})");
+                    self.deliveries.explain(begun.id, Pending::Person, &why);
                 } else if snapshot.composer.is_some()
                     && self.activities.get(&begun.to).activity.state != ActivityState::Unknown
                 {
@@ -216,7 +216,7 @@ impl Deliverer {
                 },
                 None => Shut::new("the process does not run"),
             };
-            self.deliveries.explain(delivery.id, &shut.why);
+            self.deliveries.explain(delivery.id, Pending::Gate, &shut.why);
             self.until_something_changes(&delivery.to, shut.again).await;
         }
     }

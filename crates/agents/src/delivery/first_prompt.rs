@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::deliverer::Deliverer;
 use super::evidence::told;
 use super::receipt::{Receipt, ReceiptState};
-use super::record::{Delivery, DeliveryStage};
+use super::record::{Delivery, DeliveryStage, Pending};
 use crate::activity::ActivityState;
 use patterm_panes::process::ProcessId;
 
@@ -67,10 +67,8 @@ async fn watch(deliverer: &Arc<Deliverer>, delivery: &Delivery) -> Option<Receip
         if status.activity.state == ActivityState::Blocked {
             // A person is asked whether to trust a folder, to log in: however long that takes.
             deadline = Instant::now() + PATIENCE;
-            deliverer.deliveries.explain(
-                delivery.id,
-                &format!("it waits for a person ({})", status.activity.reason),
-            );
+            let why = format!("it waits for a person ({})", status.activity.reason);
+            deliverer.deliveries.explain(delivery.id, Pending::Person, &why);
         }
         if Instant::now() >= deadline {
             return stalled("it was given as an argument, and nothing shows that it was taken");

@@ -18,5 +18,5 @@ pub use deliverer::{Deliverer, Target};
 pub use error::{DeliveryError, TextError};
 pub use long_texts::check as check_text;
 pub use receipt::{Receipt, ReceiptState};
-pub use record::{Delivery, DeliveryStage, NewDelivery, Source};
+pub use record::{Delivery, DeliveryStage, NewDelivery, Pending, Source};
 pub use store::Deliveries;

@@ -9,8 +9,8 @@ use patterm_panes::process::ProcessId;
 /// Characters of a text that lists show.
 const EXCERPT_CHARS: usize = 80;
 
-/// What is said of a text while it is typed in.
-pub(super) const SUBMITTING: &str = "it is being put in";
+/// The evidence of a receipt while the text is being typed.
+pub(super) const SUBMITTING: &str = "it is being typed";
 
 /// Whose words they are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +46,20 @@ pub enum DeliveryStage {
     Begun,
     /// Delivered or stalled.
     Done,
+}
+
+/// What an open delivery is waiting for, as far as this server knows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Pending {
+    /// It was queued, and no worker has tried it yet.
+    #[default]
+    Worker,
+    /// The gate is closed, or other texts are before it.
+    Gate,
+    /// It is being typed.
+    Typing,
+    /// Typing has begun, and a dialog waits for a person.
+    Person,
 }
 
 /// How a delivery ended.
@@ -119,14 +133,23 @@ pub struct Delivery {
     pub at: u64,
     /// How far it is.
     pub stage: DeliveryStage,
+    /// What it is waiting for.
+    #[serde(skip)]
+    pub pending: Pending,
     /// What its sender is told.
     pub receipt: Receipt,
 }
 
 impl Delivery {
-    /// It is being typed in, and does not wait for a person on the way.
-    pub(crate) fn is_submitted(&self) -> bool {
-        self.stage == DeliveryStage::Begun && self.receipt.evidence == SUBMITTING
+    /// It is being typed, and no dialog waits for a person.
+    pub(crate) fn is_being_typed(&self) -> bool {
+        self.stage == DeliveryStage::Begun && self.pending == Pending::Typing
+    }
+
+    /// Its receipt will change within seconds.
+    pub(crate) fn is_in_motion(&self) -> bool {
+        let is_new = self.stage == DeliveryStage::Waiting && self.pending == Pending::Worker;
+        is_new || self.is_being_typed()
     }
 
     /// It stalled, and may yet be seen to have been taken.

@@ -11,7 +11,9 @@ use tokio::time::Instant;
 use super::error::DeliveryError;
 use super::evidence::has_words_of;
 use super::receipt::{Receipt, ReceiptState};
-use super::record::{Delivery, DeliveryStage, Ending, NewDelivery, SUBMITTING, Source, excerpt};
+use super::record::{
+    Delivery, DeliveryStage, Ending, NewDelivery, Pending, SUBMITTING, Source, excerpt,
+};
 use patterm_panes::process::ProcessId;
 use patterm_store::clock::now_ms;
 use patterm_store::state::{self, StateDir, StateError};
@@ -19,8 +21,8 @@ use patterm_store::state::{self, StateDir, StateError};
 const FILE: &str = "deliveries.json";
 const VERSION: u32 = 1;
 
-/// What is said of a text before anybody has tried to put it in.
-pub(super) const ENQUEUED: &str = "it was handed in";
+/// The evidence of a receipt before a worker has tried the text.
+const ENQUEUED: &str = "it was queued";
 
 /// What is said of a text that a server had begun to write when it ended.
 pub(super) const HALF_WRITTEN: &str = "the server stopped while typing it; it may or may not have \
@@ -87,6 +89,9 @@ impl Deliveries {
         for delivery in table.deliveries.iter_mut().filter(given) {
             end(delivery, Receipt::new(ReceiptState::Stalled, HALF_WRITTEN));
         }
+        for delivery in table.deliveries.iter_mut().filter(|d| d.stage == DeliveryStage::Begun) {
+            delivery.pending = Pending::Typing;
+        }
         Ok(Self { file, table: Mutex::new(table), changes: watch::Sender::new(0) })
     }
 
@@ -119,6 +124,7 @@ impl Deliveries {
             called: false,
             at: now_ms(),
             stage: DeliveryStage::Waiting,
+            pending: Pending::Worker,
             receipt: Receipt::new(ReceiptState::Queued, ENQUEUED),
         });
         state::write(&self.file, VERSION, &next)?;
@@ -197,6 +203,7 @@ impl Deliveries {
         let begun = |known: &&mut Delivery| known.id == id && known.stage == DeliveryStage::Begun;
         let Some(delivery) = table.deliveries.iter_mut().find(begun) else { return };
         delivery.stage = DeliveryStage::Waiting;
+        delivery.pending = Pending::Gate;
         delivery.receipt = Receipt::new(ReceiptState::Queued, why);
         self.note(&table);
         drop(table);
@@ -231,7 +238,7 @@ impl Deliveries {
 
     /// Whether a text is half typed in; one that waits for a person may wait for the next server as well.
     pub(crate) fn is_submitting(&self) -> bool {
-        self.begun().iter().any(Delivery::is_submitted)
+        self.begun().iter().any(Delivery::is_being_typed)
     }
 
     /// Whether a process has instructions to begin with that it has not taken.
@@ -266,6 +273,7 @@ impl Deliveries {
             if let Some(first) = before.next() {
                 let queue = Queue { length: 1 + before.count(), first: &first.receipt.evidence };
                 delivery.receipt.evidence = queue.words();
+                delivery.pending = Pending::Gate;
             }
         }
         Some(delivery)
@@ -295,11 +303,12 @@ impl Deliveries {
     }
 
     /// Says why one waits; not worth a write to the disk.
-    pub fn explain(&self, id: u64, evidence: &str) {
+    pub fn explain(&self, id: u64, pending: Pending, evidence: &str) {
         let mut table = self.table();
         let open = |d: &&mut Delivery| d.id == id && d.stage != DeliveryStage::Done;
         let Some(delivery) = table.deliveries.iter_mut().find(open) else { return };
-        if delivery.receipt.evidence != evidence {
+        if delivery.receipt.evidence != evidence || delivery.pending != pending {
+            delivery.pending = pending;
             delivery.receipt = Receipt::new(ReceiptState::Queued, evidence);
             drop(table);
             self.notify();
@@ -312,6 +321,7 @@ impl Deliveries {
     pub fn begin(&self, id: u64, is_said: bool) -> Result<Option<Delivery>, StateError> {
         self.change_waiting(id, state::write_reserved, |delivery| {
             delivery.stage = DeliveryStage::Begun;
+            delivery.pending = Pending::Typing;
             delivery.begun_at.get_or_insert_with(Instant::now);
             delivery.said_before.get_or_insert(is_said);
             delivery.receipt.evidence = SUBMITTING.into();
@@ -640,9 +650,9 @@ mod tests {
         assert!(!deliveries.is_submitting());
         deliveries.begin(id, false).unwrap();
         assert!(deliveries.is_submitting());
-        deliveries.explain(id, "it stands in its prompt, not entered: a person is asked something");
+        deliveries.explain(id, Pending::Person, "it stands in its prompt, not entered");
         assert!(!deliveries.is_submitting(), "its sender and an upgrade need not wait");
-        deliveries.explain(id, SUBMITTING);
+        deliveries.explain(id, Pending::Typing, SUBMITTING);
         assert!(deliveries.is_submitting());
     }
 

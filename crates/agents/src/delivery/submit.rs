@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::deliverer::Target;
 use super::evidence::{difference, same_words, stands_before, told};
 use super::receipt::{Receipt, ReceiptState};
-use super::record::{Delivery, Ending, SUBMITTING};
+use super::record::{Delivery, Ending, Pending, SUBMITTING};
 use crate::activity::{ActivityState, ScreenSnapshot, awaits_instructions};
 use crate::presets::Preset;
 use patterm_panes::data_plane::Keyboard;
@@ -246,9 +246,10 @@ impl Target {
                         Some(_) => "it stands in its prompt, not entered",
                         None => "it was pasted, and its prompt did not show it yet",
                     };
-                    self.deliverer.deliveries.explain(begun.id, &format!("{where_it_is}: {why}"));
+                    let why = format!("{where_it_is}: {why}");
+                    self.deliverer.deliveries.explain(begun.id, Pending::Person, &why);
                     let taken = self.after_question(job, begun).await?;
-                    self.deliverer.deliveries.explain(begun.id, SUBMITTING);
+                    self.deliverer.deliveries.explain(begun.id, Pending::Typing, SUBMITTING);
                     match taken {
                         Some(evidence) => return Ok(evidence),
                         None => pasted = Ok(()),
