@@ -42,7 +42,7 @@ fn what_ran_at_a_kill_is_offered_and_comes_back_as_it_was() {
         assert!(offer.at.is_some());
     }
     let listed = place.run(&["ps"]);
-    assert!(listed.contains("2 processes ran when everything was ended"), "{listed}");
+    assert!(listed.contains("2 processes were running when everything was ended"), "{listed}");
     assert_eq!(tools.status(&shell)["can_be_brought_back"], true);
     assert_eq!(status_of(&mut tools, &shell), "stopped", "nothing is started unasked");
 

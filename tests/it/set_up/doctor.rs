@@ -144,11 +144,11 @@ fn a_damaged_state_file_that_was_set_aside_is_found() {
     assert_eq!(state, "fair", "{found:?}");
     assert!(advice.unwrap().contains("remove them"), "{found:?}");
     let report = place.run(&["doctor"]);
-    assert!(report.contains("damaged, set aside, and not in effect any more: /"), "{report}");
+    assert!(report.contains("damaged, set aside and no longer used: /"), "{report}");
     assert!(report.contains("/processes.json.damaged-"), "{report}");
 }
 
-/// A server that was killed leaves its socket; that is nothing to mend.
+/// A server that was killed leaves its socket; that is nothing to fix.
 #[test]
 fn a_stale_socket_is_no_finding() {
     let place = Place::new();
@@ -161,7 +161,7 @@ fn a_stale_socket_is_no_finding() {
 }
 
 #[test]
-fn a_person_without_a_home_is_told_in_whole_sentences() {
+fn without_a_home_the_advice_is_a_whole_sentence() {
     let place = Place::new();
     let mut doctor = place.patterm(&["doctor", "--json"]);
     let output = doctor.env_remove("HOME").env_remove("XDG_STATE_HOME").output().unwrap();
@@ -169,5 +169,5 @@ fn a_person_without_a_home_is_told_in_whole_sentences() {
     let (state, advice) = health(found.as_array().unwrap(), "server");
     assert_eq!(state, "broken", "{found}");
     let advice = advice.unwrap();
-    assert!(advice.contains("it has no log, since neither XDG_STATE_HOME nor HOME"), "{advice}");
+    assert!(advice.contains("it has no log: neither XDG_STATE_HOME nor HOME"), "{advice}");
 }

@@ -42,7 +42,7 @@ fn a_file_from_what_the_project_has() {
 fn a_project_with_nothing_gets_an_example() {
     let place = Place::new();
     let said = place.run(&["init"]);
-    assert!(said.contains("it holds an example"), "{said}");
+    assert!(said.contains("it contains an example"), "{said}");
     let text = std::fs::read_to_string(place.path("project/patterm.toml")).unwrap();
     assert!(text.lines().all(|line| line.is_empty() || line.starts_with('#')), "{text}");
 }

@@ -27,7 +27,7 @@ fn it_is_not_shown_within_itself() {
     screen.press(&["c"]);
     screen.until("prompt$");
     screen.patterm("attach");
-    screen.until("this is pane p1 of this project already");
+    screen.until("this is already pane p1 of this project");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn an_agent_is_started_from_the_list_with_what_it_is_to_do() {
     screen.type_in("parrot");
     screen.until_it(|shown| !shown.contains("Claude"));
     screen.press(&["Enter"]);
-    screen.until("what parrot is to do first");
+    screen.until("first prompt for parrot");
     screen.type_in("say hello");
     screen.press(&["Enter"]);
     // It shows nothing, so it cannot be told yet; and that is what is said of it.

@@ -27,12 +27,12 @@ fn keys_and_colours_are_taken_when_the_file_is_saved() {
     screen.press(&["Escape"]);
     screen.until_it(|shown| !shown.contains("ctrl+a, then"));
     set(&place, "leader = \"x\"\n");
-    screen.until("✗ tui.toml:1:10: `x` alone would be lost to programs");
+    screen.until("✗ tui.toml:1:10: programs could no longer get `x`");
     screen.line("echo still$((1 + 1))");
     screen.until("still2");
     screen.until("✗ tui.toml");
     screen.press(&["C-a", "h"]);
-    screen.until("Everything typed goes to the pane, except after ctrl+a:");
+    screen.until("Keys go to the pane, except after ctrl+a:");
     screen.press(&["Escape"]);
     screen.until_it(|shown| !shown.contains("Everything typed"));
     std::fs::remove_file(place.path("home").join(".config/patterm/tui.toml")).unwrap();
