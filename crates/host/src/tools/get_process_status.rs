@@ -90,13 +90,15 @@ impl Tool for GetProcessStatus {
                 screen_version: screen.version(),
             }
         });
+        // At the same moment as the entry: the process may end while its usage is read.
+        let summary = Summary::of(&process, &call.host);
         // Every process below it is looked at in /proc: not on the thread that answers everybody.
         let usage = match run.clone().zip(status.filter(|_| alive)) {
             Some((run, status)) => Some(call.blocking(move || run.usage(status.init)).await?),
             None => None,
         };
         Ok(Answer {
-            summary: Summary::of(&process, &call.host),
+            summary,
             pid: status.filter(|_| alive).map(|status| status.program),
             usage,
             output_offset: run.as_ref().map_or(0, |run| run.log.end()),
