@@ -15,7 +15,7 @@ fn a_person_starts_an_agent_types_to_it_leaves_and_brings_it_back() {
     screen.type_in("claude");
     screen.until_it(|shown| !shown.contains("Codex"));
     screen.press(&["Enter"]);
-    screen.until("what claude is to do first");
+    screen.until("first prompt for claude");
     screen.line("mock: say the model was here");
     screen.until("● the model was here");
     screen.until("○ @ claude");

@@ -1,10 +1,9 @@
-//! What is the person's own: keys and colours from their file, the panes as they were left, the
-//! terminal's title.
+//! The user's keys and colours, the saved layout, and the terminal's title.
 
 use super::Screen;
 use crate::support::Place;
 
-/// Writes the person's settings as an editor does: another file, put in its place.
+/// Writes the settings as an editor does: a new file replaces the old one.
 fn set(place: &Place, text: &str) {
     let folder = place.path("home").join(".config/patterm");
     std::fs::create_dir_all(&folder).unwrap();
@@ -34,7 +33,7 @@ fn keys_and_colours_are_taken_when_the_file_is_saved() {
     screen.press(&["C-a", "h"]);
     screen.until("Keys go to the pane, except after ctrl+a:");
     screen.press(&["Escape"]);
-    screen.until_it(|shown| !shown.contains("Everything typed"));
+    screen.until_it(|shown| !shown.contains("Keys go to the pane"));
     std::fs::remove_file(place.path("home").join(".config/patterm/tui.toml")).unwrap();
     screen.until("tui.toml is in effect");
     screen.lead("d");

@@ -29,11 +29,11 @@ fn what_ran_is_offered_and_enter_brings_it_back() {
     assert!(shown.contains("[x] > sh ") && shown.contains("[x] > sh-2 "), "{shown}");
     screen.press(&["Enter"]);
     screen.until_it(|shown| shown.contains("○ > sh ") && shown.contains("○ > sh-2"));
-    screen.until_it(|shown| shown.contains("prompt$") && !shown.contains("restore"));
+    screen.until_it(|shown| shown.contains("prompt$") && !shown.contains("restore processes?"));
     // The keys go to the shell that is shown, and no offer is left.
     screen.line("echo again$((1 + 1))");
     screen.until("again2");
-    assert!(!place.run(&["ps"]).contains("ran when everything was ended"));
+    assert!(!place.run(&["ps"]).contains("running when everything was ended"));
 }
 
 #[test]

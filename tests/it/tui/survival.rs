@@ -49,7 +49,7 @@ fn a_restarted_process_is_shown_again() {
     let id = place.run(&["run", "--", "sh", "-c", "echo life $$; read end; exit 7"]);
     let first = screen.until("life ");
     screen.press(&["Enter"]);
-    screen.until("exit 7 · ctrl+b R starts it again");
+    screen.until("exit 7 · ctrl+b R restarts it");
     place.run(&["restart", id.trim()]);
     screen.until_it(|shown| shown.contains("life ") && shown != first && !shown.contains("exit 7"));
     screen.lead("x");

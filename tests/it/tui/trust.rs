@@ -43,7 +43,7 @@ fn a_hostile_project_file_is_shown_whole_and_runs_nothing_before_it_is_trusted()
     screen.type_in("t");
     screen.until("there is more below");
     let mut all = shown.clone();
-    while !shown.contains("t trusts exactly this") {
+    while !shown.contains("t trust exactly this") {
         let before = place_of(&shown);
         screen.press(&["NPage"]);
         shown = screen.until_it(|now| place_of(now) != before);
@@ -73,7 +73,7 @@ fn a_hostile_project_file_is_shown_whole_and_runs_nothing_before_it_is_trusted()
     write(&place, " and more");
     screen.until("It changed while you were reading.");
     screen.press(&["End"]);
-    screen.until_it(|shown| shown.contains("and more'") && shown.contains("t trusts exactly"));
+    screen.until_it(|shown| shown.contains("and more'") && shown.contains("t trust exactly"));
     assert!(!marker(&place).exists());
     trust(&mut screen);
     screen.until("$ dev");
@@ -105,7 +105,7 @@ fn trust(screen: &mut Screen<'_>) {
 }
 
 fn asks(shown: &str) -> bool {
-    shown.contains("t trusts exactly this")
+    shown.contains("t trust exactly this")
 }
 
 /// Which rows of the sheet are shown.
@@ -115,7 +115,7 @@ fn place_of(shown: &str) -> Option<String> {
 }
 
 #[test]
-fn a_project_file_with_mistakes_says_which_and_is_trusted_once_mended() {
+fn a_project_file_with_errors_shows_them_and_is_trusted_once_fixed() {
     let place = Place::new();
     let file = place.path("project/patterm.toml");
     std::fs::write(&file, "[processes.\"a\\u001b[2J\"]\ncommand = \"cat\"\n").unwrap();
@@ -125,9 +125,9 @@ fn a_project_file_with_mistakes_says_which_and_is_trusted_once_mended() {
     screen.lead("T");
     let shown = screen.until("a\\u{1b}[2J");
     assert!(shown.contains("It does not take effect until these are fixed"), "{shown}");
-    let mended = "[processes.a]\ncommand = \"cat\"\nautostart = true\ndirectory = \"nowhere\"\n";
-    std::fs::write(&file, mended).unwrap();
-    screen.until("t trusts exactly this");
+    let fixed = "[processes.a]\ncommand = \"cat\"\nautostart = true\ndirectory = \"nowhere\"\n";
+    std::fs::write(&file, fixed).unwrap();
+    screen.until("t trust exactly this");
     trust(&mut screen);
     // It cannot run, and its pane says why.
     screen.until_it(|shown| shown.contains("$ a") && shown.contains("has no output: the working"));
