@@ -39,9 +39,9 @@ fn pads_are_listed_printed_and_fed() {
     let pad = json_of(&place.run(&["pad", "plan", "--json"]));
     assert_eq!((&pad["name"], &pad["content"]), (&json!("plan"), &json!("# Plan\n\n")));
     let first = string(&pad["revision"]);
-    assert_eq!((code, done), (Some(0), format!("wrote plan, now revision {first}\n")));
+    assert_eq!((code, done), (Some(0), format!("wrote plan, now at revision {first}\n")));
     let (code, done) = feed(&place, &["pad", "plan.md", "--append"], b"- no end of line");
-    assert!(done.starts_with("appended to plan, now revision "), "{done}");
+    assert!(done.starts_with("appended to plan, now at revision "), "{done}");
     assert_eq!(code, Some(0));
     assert_eq!(place.run(&["pad", "plan"]), "# Plan\n\n- no end of line", "to the byte");
     let (code, refused) = feed(&place, &["pad", "plan", "--write", "--revision", &first], b"x");
