@@ -193,7 +193,7 @@ fn kill_kills_after_the_grace_time_and_says_what_it_waits_for() {
     let output = place.patterm(&["kill"]).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{said}");
-    let expected = format!("waiting for {id} (stubborn) to end; what is left after 2s is killed");
+    let expected = format!("waiting for {id} (stubborn) to end; after 2s they are killed");
     assert!(said.contains(&expected), "{said}");
     nothing_is_left(&place);
 }

@@ -33,7 +33,6 @@ use patterm_screen::input::InputEvent;
 
 /// What can happen.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "events are handled one at a time and never stored")]
 pub(crate) enum Event {
     /// Input from the terminal.
     Input(InputEvent),
