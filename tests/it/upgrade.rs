@@ -48,6 +48,7 @@ fn programs_screens_and_offsets_go_on_under_the_new_server() {
 }
 
 /// Runs `upgrade` by a binary that is gone before it can start a server.
+#[expect(clippy::disallowed_methods, reason = "another binary than the one under test")]
 fn upgrade_by_a_removed_binary(place: &Place) -> String {
     let binary = place.path("patterm-of-tomorrow");
     std::fs::copy(patterm_binary(), &binary).unwrap();
