@@ -116,7 +116,9 @@ fn messages_go_to_other_agents_that_run() {
     assert!(message.contains("send_input"), "{message}");
     fake.tools.refused("not_found", "send_message", to("p99"));
     let mut itself = as_agent(&fake, &id);
-    assert!(itself.refused("invalid_argument", "send_message", to(&id)).contains("your own process"));
+    assert!(
+        itself.refused("invalid_argument", "send_message", to(&id)).contains("your own process")
+    );
     fake.tools.close(&id);
     fake.tools.refused("not_found", "send_message", to(&id));
 }

@@ -35,7 +35,7 @@ fn a_server_that_systemd_starts_is_ended_well() {
     harness.does("systemctl --user exit; wait");
     assert_nothing_runs(&mut harness);
     let said = harness.does("patterm ps");
-    assert!(said.contains("1 process ran when everything was ended"), "{said}");
+    assert!(said.contains("1 process was running when everything was ended"), "{said}");
 }
 
 /// A zombie runs nothing, and others' programs cannot be seen.
