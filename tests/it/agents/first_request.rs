@@ -65,8 +65,14 @@ pub(super) fn tools(cli: Cli) {
         };
         format!("{prefix}{tool}")
     };
+    // gemini composes its system prompt while it connects to its servers, and leaves the instructions out if
+    // it is done first: about every other time on an idle machine.
+    let instructions = first.instructions.as_str();
+    let is_left_out = cli == GEMINI && instructions.is_empty();
+    row(cli, "instructions in the first request", if is_left_out { "left out" } else { "all" });
     for tool in ["spawn_agent", "whoami", "help", "wait_for_pattern"] {
-        assert!(first.instructions.contains(&known(tool)), "{tool}: {}", first.instructions);
+        let is_named = instructions.contains(&known(tool));
+        assert!(is_named || is_left_out, "{tool}: {instructions}");
         // The mock writes the names in a namespace of codex's like this.
         let given = known(tool).replace('.', "__");
         let is_given = first.tools.iter().any(|(name, _)| *name == given);
