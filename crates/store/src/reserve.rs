@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
-use rustix::fs::{FallocateFlags, OFlags, fallocate};
+use rustix::fs::{FallocateFlags, OFlags, fallocate, fstatvfs};
 use rustix::io::Errno;
 use tokio::sync::watch;
 
@@ -40,6 +40,12 @@ pub fn establish(folder: &Path) -> io::Result<()> {
         .open(folder.join(FILE))?;
     let kept = file.metadata()?;
     if kept.is_file() && kept.blocks() * 512 < RESERVE_BYTES {
+        // An attempt that cannot succeed would take the room from others for a moment.
+        let disk = fstatvfs(&file)?;
+        let missing = RESERVE_BYTES - kept.blocks() * 512;
+        if disk.f_bavail.saturating_mul(disk.f_frsize) < missing {
+            return Err(Errno::NOSPC.into());
+        }
         fallocate(&file, FallocateFlags::empty(), 0, RESERVE_BYTES)?;
     }
     Ok(())
